@@ -11,8 +11,8 @@ from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
-from aclog.sources.compared import AccessesFile, SourcePolicy
 from aclog.sources.named_source import NamedSource
+from aclog.sources.rule_tests.compared import AccessesFile, SourcePolicy
 
 ORIGIN = FileOrigin(file="tests.yaml", line=1)
 

@@ -1,13 +1,12 @@
 """One test of a YAML file, and its cases."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from attrs import frozen
 
-from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.rule_tests.can import Can
+from aclog.analysis.rule_tests.can_only import CanOnly
 from aclog.analysis.rule_tests.cannot import Cannot
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.case_subject import CaseSubject
@@ -16,19 +15,18 @@ from aclog.analysis.rule_tests.reason import Reason
 from aclog.analysis.rule_tests.rule_text import parse_rule_text
 from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.analysis.rule_tests.who_can import WhoCan
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourcePattern, parse_name
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourcePattern
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.node import Node
 from aclog.sources.rule_tests.comparison_nodes import no_new_access_case, same_as_case
 from aclog.sources.rule_tests.intent_nodes import intent_of, parse_intent
+from aclog.sources.rule_tests.listed_nodes import parse_listed
+from aclog.sources.rule_tests.node_values import mask_of, one_or_more, operation_of, parsed
 
-_Value = TypeVar("_Value")
-
-_ABOUT_PRINCIPALS = ("can", "cannot", "intents", "reason")
+_ABOUT_PRINCIPALS = ("can", "cannot", "can_only", "intents", "reason")
 _EXPECTED = (*_ABOUT_PRINCIPALS, "who_can", "same_as", "no_new_access")
 _KEYS = ("name", "principal", "except", "host", *_EXPECTED)
-_OPERATIONS = tuple(operation for operation in AclOperation if operation >= AclOperation.ALL)
 
 
 @frozen(kw_only=True)
@@ -60,6 +58,7 @@ class CaseNodes:
         subjects = self._subjects()
         yield from self._accesses("can", Can, subjects)
         yield from self._accesses("cannot", Cannot, subjects)
+        yield from self._can_only(subjects)
         yield from self._intents(subjects)
         yield from self._reasons(subjects)
         yield from self._who_can()
@@ -79,8 +78,8 @@ class CaseNodes:
             return []
         if principals is None:
             raise self.node.error("a test has no principal: expected TYPE:NAME, or User:* for everybody")
-        but = tuple(_principal(each) for each in _one_or_more(self.node.get("except")))
-        named = [_principal(each, everybody=True) for each in _one_or_more(principals)]
+        but = tuple(_principal(each) for each in one_or_more(self.node.get("except")))
+        named = [_principal(each, everybody=True) for each in one_or_more(principals)]
         if but and named != [WILDCARD_PRINCIPAL]:
             raise self.node.required("except").error("except: only with the principal User:*")
         addresses = _addresses(hosts)
@@ -88,16 +87,23 @@ class CaseNodes:
 
     def _accesses(self, key: str, kind: type[Can | Cannot], subjects: list[CaseSubject]) -> Iterator[Case]:
         for operation, resources in self._members(key):
-            mask = _mask(_operation(operation, resources))
-            for resource in _one_or_more(resources, f"{key} {operation}"):
+            mask = mask_of(operation_of(operation, resources))
+            for resource in one_or_more(resources, f"{key} {operation}"):
                 for subject in subjects:
                     yield kind(
                         test=self.name,
                         origin=resource.origin,
                         subject=subject,
                         operations=mask,
-                        resource=_parsed(resource, "a resource", parse_resource),
+                        resource=parsed(resource, "a resource", parse_resource),
                     )
+
+    def _can_only(self, subjects: list[CaseSubject]) -> Iterator[Case]:
+        node = self.node.get("can_only")
+        if node is not None:
+            listed = parse_listed(node)
+            for subject in subjects:
+                yield CanOnly(test=self.name, origin=node.origin, subject=subject, listed=listed)
 
     def _intents(self, subjects: list[CaseSubject]) -> Iterator[Case]:
         for word, node in self._members("intents"):
@@ -128,7 +134,7 @@ class CaseNodes:
                     subject=subject,
                     operation=operation,
                     resource=resource,
-                    expected=_parsed(node, f"the reason of {asked}", parse_rule_text),
+                    expected=parsed(node, f"the reason of {asked}", parse_rule_text),
                 )
 
     def _who_can(self) -> Iterator[Case]:
@@ -140,7 +146,7 @@ class CaseNodes:
                 yield WhoCan(
                     test=self.name,
                     origin=node.origin,
-                    operations=_mask(operation),
+                    operations=mask_of(operation),
                     resource=resource,
                     expected=expected,
                     host=host,
@@ -158,25 +164,14 @@ class CaseNodes:
 
 def _addresses(node: Node | None) -> list[str | None]:
     """Return the hosts of a test; None, every host, if it names none."""
-    return [None] if node is None else [_parsed(each, "host", host_address) for each in _one_or_more(node, "host")]
-
-
-def _mask(operation: AclOperation) -> int:
-    return REQUESTED if operation is AclOperation.ALL else 1 << operation
-
-
-def _operation(text: str, node: Node) -> AclOperation:
-    try:
-        return parse_name(_OPERATIONS, text)
-    except ConfigError as error:
-        raise node.error(f"operation {error}") from error
+    return [None] if node is None else [parsed(each, "host", host_address) for each in one_or_more(node, "host")]
 
 
 def _asked(text: str, node: Node) -> tuple[AclOperation, ResourcePattern]:
     """Return an operation and a resource, as in `READ topic:bill.in`."""
     word, _, resource = text.strip().partition(" ")
     try:
-        return _operation(word, node), parse_resource(resource.strip())
+        return operation_of(word, node), parse_resource(resource.strip())
     except ConfigError as error:
         if resource.strip():
             raise error if str(error).startswith(node.file) else node.error(str(error)) from error
@@ -198,21 +193,3 @@ def _holder(node: Node) -> str:
     if ":" not in text:
         raise node.error(f"principal {text[:60]!r}: expected TYPE:NAME, User:* or `not TYPE:NAME`")
     return text
-
-
-def _one_or_more(node: Node | None, what: str = "this") -> tuple[Node, ...]:
-    """Return the items of a list, or the one that stands for a list; none without a node."""
-    if node is None:
-        return ()
-    if not isinstance(node.value, tuple):
-        return (node,)
-    if not node.value:
-        raise node.error(f"{what} is an empty list")
-    return node.value
-
-
-def _parsed(node: Node, what: str, parse: Callable[[str], _Value]) -> _Value:
-    try:
-        return parse(node.text(what))
-    except ConfigError as error:
-        raise error if str(error).startswith(f"{node.file}:") else node.error(str(error)) from error
