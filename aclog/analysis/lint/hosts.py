@@ -9,16 +9,13 @@ from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.found import Told, findings, replaced, texts_matching
 from aclog.analysis.lint.rule_table import RuleTable
-from aclog.analysis.lint.texts import is_allow, noun, verb
+from aclog.analysis.lint.texts import PLAIN_HOST, is_allow, noun, verb
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.unmatched import host_problem
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Bools
-
-_PLAIN = r"^(\*|(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])){3})$"
-"""`*` and IPv4 addresses: nearly all hosts, and no question."""
 
 
 def host_not_an_address(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
@@ -35,7 +32,7 @@ def cidr_host(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
 
 def _hosts(table: RuleTable, *, ranges: bool) -> Bools:
     """Return which hosts match nobody: those that are ranges, or the others."""
-    found = ~texts_matching(table.hosts, _PLAIN)
+    found = ~texts_matching(table.hosts, PLAIN_HOST)
     for number in np.flatnonzero(found).tolist():
         host: str = table.hosts[number].as_py()
         found[number] = host_problem(host, cidr=True) is not None if not ranges else is_cidr(host)

@@ -17,6 +17,7 @@ from aclog.analysis.lint import (
 from aclog.analysis.lint.catalogue import ALL
 from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint.redundant import Redundancy
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.policy import Policy
 
@@ -50,10 +51,14 @@ _FINDERS: Mapping[str, Finder] = MappingProxyType(
         "25": holders.many_literals,
     }
 )
-"""By id. Lint 26 is none of them: it needs a history, and not just the rules of one moment."""
+"""By id, but for those that share their work (aclog.analysis.lint.redundant)."""
 
 
 def no_progress(_done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+def no_note(_text: str) -> None:
     """Tell nobody."""
 
 
@@ -63,15 +68,27 @@ def lint(
     *,
     select: Collection[str] = ALL,
     progress: Progress = no_progress,
+    note: Callable[[str], None] = no_note,
 ) -> Iterator[Finding]:
     """Yield what lints say about the rules of a policy, lazily: by id of the lint, then in the order of the index.
 
-    `select` are the ids of the lints to run. Lint 26 yields nothing here: what a pattern covered earlier is in a
-    history (aclog.sources), not in a policy.
+    `select` are the ids of the lints to run. `note` is told what was left undecided, if anything was: the shape of the
+    rules would take too long. Lint 26 yields nothing here: what a pattern covered earlier is in a history
+    (aclog.sources), not in a policy.
     """
     table, known = RuleTable.of(policy), context or LintContext()
-    chosen = [finder for number, finder in sorted(_FINDERS.items()) if number in select]
-    for done, finder in enumerate(chosen):
+    redundancy = Redundancy(table)
+    finders: dict[str, Finder] = {
+        **_FINDERS,
+        "08": redundancy.shadowed,
+        "09": redundancy.overridden,
+        "10": redundancy.dead,
+        "11": redundancy.implied,
+    }
+    chosen = [number for number in sorted(finders) if number in select]
+    for done, number in enumerate(chosen):
         progress(done, len(chosen))
-        yield from finder(table, known)
+        yield from finders[number](table, known)
+        if number == "10" and redundancy.undecided:
+            note(f"{redundancy.undecided:,} DENY rules were not decided: whether they are dead would take too long")
     progress(len(chosen), len(chosen))

@@ -130,7 +130,7 @@ class _Intervals:
 
     def _put(self, at: int, pieces: Sequence[tuple[int, int]], tops: Sequence[int]) -> None:
         resource = int(self._order[at])
-        self._pieces += [(resource, start, end) for start, end in pieces]
+        self._pieces += [(resource, start, end) for start, end in pieces if start < end]
         self._tops += [(resource, top) for top in tops]
 
     def done(self) -> NamePlaces:

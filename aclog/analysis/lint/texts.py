@@ -1,6 +1,9 @@
 """What a rule gives or denies, in words for findings."""
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType, StandardAcl, code_name
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+
+PLAIN_HOST = r"^(\*|(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])){3})$"
+"""A regular expression (RE2) for `*` and IPv4 addresses: nearly all hosts, and no question."""
 
 _NOUNS: dict[int, str] = {
     ResourceType.TOPIC: "topic",
@@ -20,6 +23,21 @@ def noun(resource_type: int) -> str:
 def who(acl: StandardAcl) -> str:
     """Return for whom a rule is, and from where if not from everywhere: `User:a from 10.0.0.1`."""
     return acl.principal if acl.host == "*" else f"{acl.principal} from {acl.host}"
+
+
+def what(acl: StandardAcl) -> str:
+    """Return what a rule is about: `topic 'a'`, `topics 'a'*` for a prefix, `every topic` for LITERAL `*`."""
+    kind = noun(acl.resource_type)
+    if acl.pattern_type != PatternType.LITERAL:
+        return f"{kind}s {acl.resource_name!r}*"
+    return f"every {kind}" if acl.resource_name == "*" else f"{kind} {acl.resource_name!r}"
+
+
+def brief(acl: StandardAcl) -> str:
+    """Return a rule in short: `ALLOW READ topics 'a'* to User:a`."""
+    if is_allow(acl):
+        return f"ALLOW {verb(acl)} {what(acl)} to {who(acl)}"
+    return f"DENY {verb(acl)} {what(acl)} to {who(acl)}"
 
 
 def verb(acl: StandardAcl) -> str:

@@ -1,0 +1,1 @@
+"""What single rules add to a policy, decided over sets of rules."""
