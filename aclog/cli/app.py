@@ -15,6 +15,7 @@ from aclog.cli.lint import command as lint
 from aclog.cli.log import command as log
 from aclog.cli.migrate import command as migrate
 from aclog.cli.mirror import command as mirror
+from aclog.cli.review import command as review
 from aclog.cli.serve import command as serve
 from aclog.cli.shell import command as shell
 from aclog.cli.snapshot import command as snapshot
@@ -98,6 +99,7 @@ _MODULES = (
     sync,
     tokens,
     mirror,
+    review,
     migrate,
     spark,
 )

@@ -151,6 +151,8 @@ def commands(home, broker):
     yield "lint", *acls, "--select", NAME
     yield "lint", *acls, "--broker-principals", NAME
     yield "lint", *acls, "--ignore", home / "ignore"
+    yield "review", home / "acls", "--base", NAME
+    yield "review", home / NAME, "--base", "HEAD", "--fail-on", NAME
     yield "log", "dump", home / "log"
     yield "log", "dump", "--json", home / "log"
     yield "log", "dump", home / "damaged"

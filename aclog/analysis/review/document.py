@@ -2,6 +2,8 @@
 
 from attrs import frozen
 
+from aclog.authorizer.origin import FileOrigin
+
 
 @frozen(kw_only=True)
 class Item:
@@ -9,6 +11,8 @@ class Item:
 
     text: str
     details: tuple[str, ...] = ()
+    origin: FileOrigin | None = None
+    """The line of a file that it is about."""
 
 
 @frozen(kw_only=True)

@@ -1,12 +1,12 @@
 """Rules that stand in another file after a change."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import FileOrigin, Origins
+from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins
 
 
 @frozen(kw_only=True)
@@ -22,22 +22,18 @@ class Move:
         return f"{self.rules:,} rule{'s' * (self.rules != 1)} moved from {self.old} to {self.new}"
 
 
-@frozen(kw_only=True)
+@frozen(eq=False, kw_only=True)
 class Placement:
     """Where the rules of one side stand."""
 
-    origins: Origins
-    ref: str | None = None
-    """The commit that the files are of, which stands before their names."""
+    origins: Origins = NO_ORIGINS
+    path_of: Callable[[str], str] = str
+    """Returns the path of a file from the top of the repository, of the file as origins show it."""
 
     def files(self, rule: StandardAcl) -> tuple[str, ...]:
-        """Return the files that state a rule, without the commit."""
-        found = {self.path(each) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
+        """Return the files that state a rule, as paths from the top of the repository."""
+        found = {self.path_of(each.file) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
         return tuple(sorted(found))
-
-    def path(self, origin: FileOrigin) -> str:
-        """Return the file without the commit."""
-        return origin.file if self.ref is None else origin.file.removeprefix(f"{self.ref}:")
 
 
 def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> list[Move]:

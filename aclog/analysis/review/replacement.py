@@ -12,7 +12,7 @@ class Replacement:
     """The rules of one resource, which has `count` or `for_each`, that change their index."""
 
     resource: str
-    """Without the index, such as `module.team.kafka_acl.read`."""
+    """Without the index, and where it is: `module.team.kafka_acl.read in kafka/teams`."""
     rules: int
 
     def text(self) -> str:
@@ -24,12 +24,15 @@ class Replacement:
         )
 
 
-def replacements(before: Mapping[str, StandardAcl], after: Mapping[str, StandardAcl]) -> list[Replacement]:
-    """Return the replacements among rules by their Terraform address, such as `kafka_acl.read[2]`."""
+def replacements(
+    before: Mapping[tuple[str, str], StandardAcl], after: Mapping[tuple[str, str], StandardAcl]
+) -> list[Replacement]:
+    """Return the replacements among rules by the directory of their files and their address, `kafka_acl.read[2]`."""
     kept = set(before.values()) & set(after.values())
     counted: dict[str, int] = {}
-    for address, rule in after.items():
-        if rule in kept and address in before and before[address] != rule:
-            resource = address.rsplit("[", 1)[0]
+    for key, rule in after.items():
+        if rule in kept and key in before and before[key] != rule:
+            directory, address = key
+            resource = address.rsplit("[", 1)[0] + (f" in {directory}" if directory else "")
             counted[resource] = counted.get(resource, 0) + 1
     return [Replacement(resource=resource, rules=count) for resource, count in counted.items()]

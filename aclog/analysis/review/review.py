@@ -15,8 +15,12 @@ from aclog.analysis.review.rename import Rename
 from aclog.analysis.review.replacement import Replacement
 from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
 from aclog.analysis.rows.row_report import ReportRow, row_lines
+from aclog.analysis.rows.row_text import summary_text
+from aclog.authorizer.origin import origin_text
 
 _NOTHING = "no effective change"
+_PLACES = 5
+"""Changed lines behind a row that are shown."""
 
 
 @define(eq=False, kw_only=True)
@@ -109,9 +113,8 @@ class Review:
         for direction in Direction:
             rows = [report for report in self.rows if report.row.directions[0] is direction]
             if rows:
-                (head, *_) = row_lines(rows[0])
                 broken = self._broken_text() if direction is Direction.LOST else ""
-                yield f"{head}{_more(len(rows) - 1)}{broken}"
+                yield f"{_row_text(rows[0])}{_more(len(rows) - 1)}{broken}"
 
     def _broken_text(self) -> str:
         first = next((each for each in self.flipped if each.direction is Direction.LOST), None)
@@ -134,9 +137,19 @@ class Review:
         yield Section(title="Lint findings from before", items=self.lint.old, folded=True, command="aclog lint")
 
 
+def _row_text(report: ReportRow) -> str:
+    """Return a row on one line; of a summary, what was counted as well."""
+    row = report.row
+    head, *_ = row_lines(report)
+    return head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
+
+
 def _row_item(report: ReportRow) -> Item:
     head, *details = row_lines(report)
-    return Item(text=head, details=tuple(line.strip() for line in details))
+    places = ", ".join(map(origin_text, report.places[:_PLACES]))
+    more = f" and {len(report.places) - _PLACES:,} more" if len(report.places) > _PLACES else ""
+    changed = [f"changed: {places}{more}"] if places else []
+    return Item(text=head, details=(*(line.strip() for line in details), *changed))
 
 
 def _counted(count: int, one: str, many: str) -> Iterator[str]:

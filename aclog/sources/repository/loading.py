@@ -25,7 +25,7 @@ _SOURCE = ("acls", "format", "modules", "topics", "groups", "accesses")
 _AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
 _TEST = ("files", "min-coverage")
-_REVIEW = ("fail-on",)
+_REVIEW = ("fail-on", "untouched")
 
 
 def load_repository_settings(config: Path | None = None) -> RepositorySettings:
@@ -117,7 +117,7 @@ def _test(table: TomlTable, directory: Path) -> TestSettings:
 
 def _review(table: TomlTable) -> ReviewSettings:
     table.only(_REVIEW)
-    return ReviewSettings(fail_on=table.texts("fail-on"))
+    return ReviewSettings(fail_on=table.texts("fail-on"), untouched=table.texts("untouched"))
 
 
 def _files(table: TomlTable, text: str, directory: Path) -> list[str]:

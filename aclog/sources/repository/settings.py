@@ -67,6 +67,8 @@ class ReviewSettings:
     """What makes a review fail; the words are those of `aclog review --fail-on`."""
 
     fail_on: tuple[str, ...] | None = None
+    untouched: tuple[str, ...] | None = None
+    """Resources on which nothing may change, as tests of rules write them: `topic:pii.*`."""
 
 
 @frozen(kw_only=True)

@@ -93,7 +93,8 @@ class _Places:
 def test_a_move_is_told_without_the_commit_and_lines_do_not_count() -> None:
     a, b, c = _rule("User:a"), _rule("User:b"), _rule("User:c")
     before = Placement(
-        origins=_Places({rule: (FileOrigin(file="main:k/x", line=n),) for n, rule in enumerate((a, b, c))}), ref="main"
+        origins=_Places({rule: (FileOrigin(file="main:k/x", line=n),) for n, rule in enumerate((a, b, c))}),
+        path_of=lambda file: file.removeprefix("main:"),
     )
     after = Placement(origins=_Places({a: (FileOrigin(file="k/y", line=9),), b: (FileOrigin(file="k/y", line=8),)}))
     assert moves([a, b, c], before, after) == [Move(old="k/x", new="k/y", rules=2)]
@@ -101,10 +102,12 @@ def test_a_move_is_told_without_the_commit_and_lines_do_not_count() -> None:
 
 def test_rules_that_swap_their_index_are_replaced_and_others_are_not() -> None:
     a, b, c = _rule("User:a"), _rule("User:b"), _rule("User:c")
-    before = {"kafka_acl.r[0]": a, "kafka_acl.r[1]": b, "kafka_acl.s": c}
-    assert [each.rules for each in replacements(before, {"kafka_acl.r[0]": b, "kafka_acl.r[1]": a})] == [2]
+    first, second, single = ("k", "kafka_acl.r[0]"), ("k", "kafka_acl.r[1]"), ("k", "kafka_acl.s")
+    before = {first: a, second: b, single: c}
+    (found,) = replacements(before, {first: b, second: a})
+    assert found.text().startswith("Terraform replaces 2 rules of kafka_acl.r in k: their index changes")
     assert not replacements(before, before)
-    assert not replacements(before, {"kafka_acl.r[0]": _rule("User:d"), "kafka_acl.s": c})
+    assert not replacements(before, {first: _rule("User:d"), single: c})
 
 
 def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:

@@ -1,7 +1,9 @@
 """Rules of a Terraform configuration: every root module of a tree, expanded."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.located_rule import LocatedRule
@@ -11,6 +13,7 @@ from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
 from aclog.sources.formats.terraform.errors import EvaluationError
 from aclog.sources.formats.terraform.evaluation import evaluate
 from aclog.sources.formats.terraform.hcl.syntax import Block
+from aclog.sources.formats.terraform.instances import Key
 from aclog.sources.formats.terraform.loading import Modules
 from aclog.sources.formats.terraform.module import Module
 from aclog.sources.formats.terraform.root_module import root_module
@@ -35,23 +38,32 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
     for directory in modules.roots(directories):
         root = root_module(modules, directory)
-        yield from _rules(root, alone)
+        yield from _rules(root, alone, "")
     _count_others(modules, context)
 
 
-def _rules(module: Module, only_file: str | None) -> Iterator[LocatedRule]:
-    for (kind, _), block in module.source.resources.items():
+def _rules(module: Module, only_file: str | None, above: str) -> Iterator[LocatedRule]:
+    """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root."""
+    for (kind, name), block in module.source.resources.items():
         schema = SCHEMAS.get(kind)
         if schema is not None and only_file in (None, block.file):
-            for local in module.instances(block).known().values():
-                yield _rule(module, block, schema, local)
-    for block in module.source.calls.values():
+            for key, local in module.instances(block).known().items():
+                address = f"{above}{kind}.{name}{_index(key)}"
+                origin = FileOrigin(file=block.file, line=block.line, address=address)
+                yield LocatedRule(acl=_acl(module, block, schema, local), origin=origin)
+    for name, block in module.source.calls.items():
         if only_file in (None, block.file):
             for key in module.instances(block).known():
-                yield from _rules(module.child(block, key), None)
+                yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.")
 
 
-def _rule(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Value]) -> LocatedRule:
+def _index(key: Key) -> str:
+    if key is None:
+        return ""
+    return f"[{key}]" if isinstance(key, int) else f"[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def _acl(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Value]) -> StandardAcl:
     for name, attribute in block.body.attributes.items():
         if name not in schema.names and name not in schema.others:
             raise ConfigError(f"{attribute.file}:{attribute.line}: {block.labels[0]} has no attribute {name}")
@@ -60,8 +72,7 @@ def _rule(module: Module, block: Block, schema: AclSchema, local: Mapping[str, V
         if name not in schema.others:
             raise ConfigError(f"{inner.file}:{inner.line}: {block.labels[0]} has no block {name}")
     texts = {name: _text(module, block, name, schema.defaults.get(name), local) for name in schema.names}
-    acl = schema.rule(texts, lambda name, what: _error(block, name, what))
-    return LocatedRule(acl=acl, origin=FileOrigin(file=block.file, line=block.line))
+    return schema.rule(texts, lambda name, what: _error(block, name, what))
 
 
 def _text(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> str:

@@ -1,5 +1,6 @@
 """What Terraform says in JSON: plans and states by `terraform show -json`, and state files (terraform.tfstate)."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -97,7 +98,7 @@ def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
                     instance.line, f"{name}: an object to be destroyed is still there: apply the change first"
                 )
             index = instance.get("index_key")
-            address = name if index is None else f"{name}[{index!r}]"
+            address = name if index is None else f"{name}[{json.dumps(index, ensure_ascii=False)}]"
             typed = LocatedObject([*instance.items(), ("type", kind)], instance.line, [])
             yield _rule(file, typed, instance.get("attributes"), address, None)
 
@@ -123,7 +124,8 @@ def _rule(file: SourceFile, resource: LocatedObject, values: object, address: st
     def error(name: str, what: str) -> ConfigError:
         return file.error(values.line_of(name) if name in values else resource.line, f"{address}: {what}")
 
-    return LocatedRule(acl=schema.rule(texts, error), origin=FileOrigin(file=file.name, line=resource.line))
+    origin = FileOrigin(file=file.name, line=resource.line, address=address)
+    return LocatedRule(acl=schema.rule(texts, error), origin=origin)
 
 
 def _text(file: SourceFile, values: LocatedObject, schema: AclSchema, name: str, address: str, unknown: object) -> str:

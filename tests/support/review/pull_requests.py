@@ -1,10 +1,11 @@
 """A repository of rules with a main branch, and pull requests against it: one of each kind of accident."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import frozen
+
+from tests.support.cli.repository import Repository
 
 _CSV = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n"
 
@@ -138,7 +139,11 @@ PULL_REQUESTS = (
     PullRequest(
         name="dropped deny",
         edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
-        seen=("GAINED  User:billing: ALL on TOPIC billing.pii.*", "test fails"),
+        seen=(
+            "GAINED  everyone: ALL on TOPIC billing.pii.*",
+            "gain what other rules allow of it: 2 principals",
+            "test fails",
+        ),
     ),
     PullRequest(
         name="renamed principal",
@@ -199,23 +204,11 @@ PULL_REQUESTS = (
 )
 
 
-def git(directory: Path, *arguments: str) -> str:
-    """Run git in a directory, as a somebody without settings."""
-    done = subprocess.run(
-        ["git", "-C", str(directory), "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout
-
-
-def write_main(directory: Path) -> None:
+def write_main(directory: Path) -> Repository:
     """Make a repository with the main branch, and nothing else."""
-    git(directory, "init", "--quiet", "--initial-branch", "main")
-    for name, text in MAIN.items():
-        _write(directory / name, text)
-    commit(directory, "main")
+    repository = Repository.create(directory)
+    repository.commit(MAIN)
+    return repository
 
 
 def apply(request: PullRequest, directory: Path) -> None:
@@ -228,15 +221,6 @@ def apply(request: PullRequest, directory: Path) -> None:
     for name in request.removed:
         (directory / name).unlink()
     for name, text in request.added.items():
-        _write(directory / name, text)
-
-
-def commit(directory: Path, message: str) -> None:
-    """Commit all there is."""
-    git(directory, "add", "--all")
-    git(directory, "commit", "--quiet", "--message", message)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

@@ -1,0 +1,1 @@
+"""`aclog review`: what a pull request gives, takes, breaks and brings."""

@@ -1,0 +1,69 @@
+"""What lint says of both sides of a review: findings that the change brings, leaves and mends."""
+
+from collections.abc import Iterable, Sequence
+
+from aclog.analysis.lint.finding import Severity
+from aclog.analysis.lint_report.lint_report import LintReport
+from aclog.analysis.lint_report.located_finding import LocatedFinding
+from aclog.analysis.review.document import Item
+from aclog.analysis.review.outcomes import LintOutcome
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.explanation_text import acl_text
+
+_RULES = 3
+
+
+def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOutcome:
+    """Compare the reports of both sides; None is that of a side without rules."""
+    was = () if before is None else before.findings
+    now = () if after is None else after.findings
+    new, old = _parted(now, was)
+    gone, _ = _parted(was, now)
+    return LintOutcome(
+        new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
+        new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
+        old=_items(old),
+        gone=_items(gone),
+    )
+
+
+def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedFinding, ...]:
+    """Return the findings that only the second report has."""
+    return tuple(_parted(after.findings, () if before is None else before.findings)[0])
+
+
+def _parted(
+    findings: Iterable[LocatedFinding], others: Iterable[LocatedFinding]
+) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
+    """Return those that are not among the others, and those that are: the same lint was said of all their rules."""
+    known: dict[tuple[str, StandardAcl], list[frozenset[StandardAcl]]] = {}
+    for each in others:
+        rules = frozenset(each.finding.rules)
+        for rule in rules:
+            known.setdefault((each.finding.lint, rule), []).append(rules)
+    parted: tuple[list[LocatedFinding], list[LocatedFinding]] = ([], [])
+    for each in findings:
+        rules = frozenset(each.finding.rules)
+        is_known = any(rules <= other for other in known.get((each.finding.lint, each.finding.rules[0]), ()))
+        parted[is_known].append(each)
+    return parted
+
+
+def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
+    return tuple(map(_item, findings))
+
+
+def _item(found: LocatedFinding) -> Item:
+    first, *others = found.rules
+    more = f" and {len(others):,} more" if others else ""
+    lint = found.lint
+    return Item(
+        text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {found.finding.lost}",
+        details=(*_places(found), f"mend: {found.finding.advice}"),
+    )
+
+
+def _places(found: LocatedFinding) -> Sequence[str]:
+    shown = [f"{rule.places_text()}: {acl_text(rule.acl)}" for rule in found.rules[:_RULES] if rule.origins]
+    left = len(found.rules) - len(shown)
+    return [*shown, f"and {left:,} more rules"] if shown and left > 0 else shown

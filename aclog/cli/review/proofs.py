@@ -1,0 +1,47 @@
+"""Proofs that a change leaves what must not change as it is (`review.untouched` in aclog.toml)."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.difference import differences
+from aclog.analysis.regions.query import Query
+from aclog.analysis.review.outcomes import Proof
+from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.row_report import ReportRow, row_lines
+from aclog.analysis.rule_tests.tested_resource import parse_resource, resource_text
+from aclog.authorizer.acl import ResourcePattern
+from aclog.metalog.errors import ConfigError
+from aclog.sources.repository.settings import RepositorySettings
+
+_SHOWN = 5
+"""Rows that refute a proof; the effective change has all."""
+
+
+def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
+    """Return the resources on which nothing may change. Raises ConfigError: one is none, with file and line."""
+    found = []
+    for text in settings.review.untouched or ():
+        try:
+            found.append(parse_resource(text))
+        except ConfigError as error:
+            raise settings.error("review", "untouched", what=str(error)) from error
+    return found
+
+
+def prove(resources: Sequence[ResourcePattern], comparison: Comparison) -> list[Proof]:
+    """Prove for each resource that every request on it is decided as before."""
+    return [
+        Proof(text=f"{resource_text(each)} is decided as before", holds=not refuting, details=tuple(refuting))
+        for each in resources
+        for refuting in [list(_refuting(each, comparison))]
+    ]
+
+
+def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
+    query = Query(resources=(resource,))
+    changed = [change.acl for change in comparison.changes]
+    found = list(differences(comparison.old, comparison.new, query=query, changed=changed))
+    changes = ((change.added, change.acl) for change in comparison.changes)
+    for row in islice(rows(found, comparison.old, comparison.new, changes), _SHOWN):
+        yield from row_lines(ReportRow(row=row, origins=comparison.origins))

@@ -1,0 +1,157 @@
+"""Reviews a change, and prints the review."""
+
+import os
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+
+from attrs import evolve, frozen
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.lint_report.lint_report import LintReport
+from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.review.document_text import markdown_lines, text_lines
+from aclog.analysis.review.flipped import Flipped, flipped
+from aclog.analysis.review.move import moves
+from aclog.analysis.review.rename import renames
+from aclog.analysis.review.replacement import replacements
+from aclog.analysis.review.review import Review
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.origin import FileOrigin, TwoOrigins
+from aclog.cli.flags.repository import authorizer_flags
+from aclog.cli.linting import LintInputs, lint_inputs, run_lint
+from aclog.cli.review.flags import ChangeFlags, ReviewFlags, ReviewFormat, fail_on_kinds
+from aclog.cli.review.lint_part import lint_outcome, new_findings
+from aclog.cli.review.proofs import prove, untouched
+from aclog.cli.review.review_json import json_lines
+from aclog.cli.review.review_sarif import sarif_log
+from aclog.cli.review.sides import ReviewSides, Side, SideReader
+from aclog.cli.review.test_part import run_tests
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.printable import printable
+from aclog.sources.accesses import read_accesses
+from aclog.sources.git.git_history import path_from_top
+from aclog.sources.name_file import NameFile
+from aclog.sources.repository.settings import RepositorySettings
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import warn
+from aclog.terminal.output import emit, say
+
+PASSES, FAILS = 0, 1
+"""Exit codes."""
+
+
+@frozen(eq=False, kw_only=True)
+class Reviewed:
+    """A review, and what its programs' formats need besides."""
+
+    review: Review
+    new: LintReport
+    """Of the findings that the change brings."""
+
+
+def print_review(change: ChangeFlags, flags: ReviewFlags, settings: RepositorySettings) -> int:
+    """Review a change, print the review and write the files of --out; return the exit code.
+
+    Raises:
+        ConfigError: flags or settings that are not valid, a commit that this clone lacks, or malformed files.
+        MetadataError, OSError: something cannot be read.
+
+    """
+    files = flags.files()
+    reviewed = review_change(change, settings)
+    for path, form in files.items():
+        path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
+    for line in _lines(reviewed, flags.format):
+        (emit if flags.format in (ReviewFormat.SARIF, ReviewFormat.JSONL) else say)(line)
+    return FAILS if reviewed.review.fails else PASSES
+
+
+def review_change(change: ChangeFlags, settings: RepositorySettings) -> Reviewed:
+    """Review a change of rules. Raises as print_review."""
+    fail_on, resources = fail_on_kinds(settings), untouched(settings)
+    path = change.path or settings.source.acls
+    if path is None:
+        raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
+    names = None if settings.source.topics is None else NameFile(settings.source.topics)
+    sides = SideReader(change=change, path=path, topics=names, authorizer=authorizer_flags(settings)).read()
+    topics = None if names is None else ExistingNames.of(names.names())
+    inputs = lint_inputs(settings, topics)
+    before, after = _lint(sides.base, inputs), _lint(sides.head, inputs)
+    origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
+    comparison = Comparison.of(sides.base.policy, sides.head.policy, topics=topics, origins=origins)
+    review = Review(
+        comparison=comparison,
+        rows=comparison.rows(),
+        renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
+        moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
+        replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
+        proofs=prove(resources, comparison),
+        tests=run_tests(settings.test.files, sides.head.policy, sides.head.placement.origins),
+        lint=lint_outcome(before, after),
+        flipped=_flipped(comparison, settings),
+        own_checks=tuple(_own_checks(sides, settings)),
+        foot=tuple(_foot(sides, settings)),
+        fail_on=fail_on,
+    )
+    return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
+
+
+def _lint(side: Side, inputs: LintInputs) -> LintReport:
+    if side.chosen is None:
+        return LintReport(findings=(), rules=0)
+    return run_lint(side.chosen, side.image, side.policy, inputs)
+
+
+def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipped]:
+    path = settings.source.accesses
+    if path is None:
+        return []
+    accesses = read_accesses(path)
+    if accesses.malformed:
+        warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
+    return flipped(accesses.counts, comparison.old, comparison.new)
+
+
+def _addresses(side: Side) -> dict[tuple[str, str], StandardAcl]:
+    """Return the rules that Terraform makes, by directory and address; none that several configurations share."""
+    found: dict[tuple[str, str], set[StandardAcl]] = {}
+    origins, path_of = side.placement.origins, side.placement.path_of
+    for rule in (entry.acl for entry in side.image.acls):
+        for origin in origins.of(rule):
+            if isinstance(origin, FileOrigin) and origin.address is not None:
+                key = os.path.dirname(path_of(origin.file)), origin.address  # noqa: PTH120
+                found.setdefault(key, set()).add(rule)
+    return {key: next(iter(rules)) for key, rules in found.items() if len(rules) == 1}
+
+
+def _own_checks(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
+    """Yield the files among the checks themselves that the change touches."""
+    files = (settings.file, *settings.test.files, settings.source.topics, settings.source.accesses)
+    for file in dict.fromkeys(str(each) for each in files if each is not None):
+        try:
+            is_changed = path_from_top(file) in sides.changed
+        except ConfigError:  # it is not in the repository
+            continue
+        if is_changed:
+            yield file
+
+
+def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
+    before, after = len(sides.base.image.acls), len(sides.head.image.acls)
+    yield f"{sides.head.name}: {after:,} rules; {sides.base.name}: {before:,} rules"
+    authorizer = settings.authorizer
+    if authorizer.super_users:
+        yield f"super users: {authorizer.super_users}"
+    if authorizer.allow_everyone:
+        yield "allow.everyone.if.no.acl.found is true"
+
+
+def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
+    if form is ReviewFormat.SARIF:
+        log = sarif_log(reviewed.review, reviewed.new, version=version("aclog"))
+        return [json_text(log)]
+    if form is ReviewFormat.JSONL:
+        return map(json_text, json_lines(reviewed.review, reviewed.new))
+    document = reviewed.review.document()
+    found = markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)
+    return map(printable, found)

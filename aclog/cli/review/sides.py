@@ -1,0 +1,136 @@
+"""The two sides of a review: the rules of a commit, and those of another or of the working tree."""
+
+from functools import cache, partial
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.review.move import Placement
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import policy_of
+from aclog.cli.review.flags import ChangeFlags
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.sources.git.git_history import changed_files, commit_id, exists, merge_base, path_from_top, top_directory
+from aclog.sources.git.git_place import GitPlace
+from aclog.sources.name_file import NameFile
+from aclog.terminal.notices import note
+
+_SHORT = 10
+"""Digits of a commit's id, as people read it."""
+
+
+@frozen(eq=False, kw_only=True)
+class Side:
+    """The rules of one side."""
+
+    name: str
+    """Such as `main (3fa08c21d4)`, or `the working tree`."""
+    ref: str | None
+    chosen: ChosenSource | None
+    """None if the path is not there: no rules."""
+    image: Image
+    policy: Policy
+
+    @property
+    def placement(self) -> Placement:
+        """Where the rules stand."""
+        if self.chosen is None:
+            return Placement()
+        ref = self.ref
+        if ref is None:
+            return Placement(origins=self.chosen.origins, path_of=cache(partial(path_from_top, top=top_directory())))
+        return Placement(origins=self.chosen.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
+
+
+@frozen(eq=False, kw_only=True)
+class ReviewSides:
+    """Both sides, and the files that are not the same in both."""
+
+    base: Side
+    head: Side
+    changed: frozenset[str]
+    """From the top of the repository; all files, not only those of rules."""
+
+
+@frozen(kw_only=True)
+class SideReader:
+    """Reads both sides the same way."""
+
+    change: ChangeFlags
+    path: str
+    topics: NameFile | None
+    authorizer: AuthorizerFlags
+
+    def read(self) -> ReviewSides:
+        """Read both sides.
+
+        Raises:
+            ConfigError: a commit that this clone does not have, a path that is on neither side, or malformed files.
+            OSError: a file cannot be read.
+
+        """
+        path = path_from_top(self.path)
+        head_ref = self.change.head
+        head_commit = None if head_ref is None else _known(head_ref)
+        base_ref = _parted(self.change.base, head_commit or "HEAD")
+        base = self._side(GitPlace(ref=base_ref, path=path))
+        head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
+        if base.chosen is head.chosen is None:
+            raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
+        for side in (base, head):
+            if side.chosen is None:
+                note(f"{self.path}: {side.name} does not have it, so it has no rules")
+        return ReviewSides(base=base, head=head, changed=frozenset(changed_files(base_ref, head_commit)))
+
+    def _side(self, place: GitPlace) -> Side:
+        commit = _known(place.ref)
+        name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
+        if not exists(place):
+            return _without_rules(name, self.authorizer)
+        return self._read(name, self._flags(ref=place.name), place.ref)
+
+    def _working_tree(self) -> Side:
+        if not Path(self.path).exists():
+            return _without_rules("the working tree", self.authorizer)
+        return self._read("the working tree", self._flags(acls=self.path), None)
+
+    def _flags(self, *, ref: str | None = None, acls: str | None = None) -> SourceFlags:
+        return SourceFlags(
+            acls=acls,
+            ref=ref,
+            acls_format=self.change.acls_format,
+            modules=self.change.modules,
+        )
+
+    def _read(self, name: str, flags: SourceFlags, ref: str | None) -> Side:
+        chosen = flags.choose(topics=self.topics)
+        image = chosen.image()
+        return Side(name=name, ref=ref, chosen=chosen, image=image, policy=policy_of(image, self.authorizer))
+
+
+def _without_rules(name: str, authorizer: AuthorizerFlags) -> Side:
+    image = Image()
+    return Side(name=name, ref=None, chosen=None, image=image, policy=policy_of(image, authorizer))
+
+
+def _known(ref: str) -> str:
+    found = commit_id(ref)
+    if found is None:
+        raise ConfigError(f"{ref}: this clone has no such commit: fetch it, such as by `git fetch origin {ref}`")
+    return found
+
+
+def _parted(base: str, head: str) -> str:
+    """Return the commit at which the head parted from the base: what came to the base since is not the head's."""
+    found = _known(base)
+    parted = merge_base(found, head)
+    if parted is None:
+        note(
+            f"{base}: this clone does not tell where {head} parted from it (a shallow one?), so changes that it got "
+            "since count as reverted: fetch the history, such as with fetch-depth: 0"
+        )
+    return base if parted in (None, found) else parted[:_SHORT]

@@ -1,0 +1,168 @@
+"""`aclog review` by its own command line, on a repository with pull requests: accidents, formats, exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli.command import aclog
+from tests.support.cli.repository import Repository
+from tests.support.review.pull_requests import PULL_REQUESTS, PullRequest, apply, write_main
+
+CHECKED = ("kafka", "--base", "main", "--tests", "tests/rules.yaml", "--topics", "topics.txt")
+"""As most of the tests review."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Return a repository whose main branch has been reviewed, in the working directory."""
+    made = write_main(tmp_path / "repository")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+@pytest.mark.parametrize("request_", PULL_REQUESTS, ids=lambda each: each.name)
+def test_an_accident_is_in_the_first_five_lines(repository: Repository, request_: PullRequest) -> None:
+    apply(request_, Path())
+    for form in ("text", "markdown"):
+        result = aclog("review", *CHECKED, "--accesses", "accesses.jsonl", "--format", form)
+        first = "\n".join(result.lines[:5]).replace("\\", "")
+        for part in request_.seen:
+            assert part in first, result.out + result.err
+        assert result.code == ("FAILS" in result.lines[0])
+
+
+def test_a_change_that_is_committed_is_reviewed_by_its_name_and_so_is_the_working_tree(repository: Repository) -> None:
+    repository.git("switch", "--quiet", "--create", "change")
+    apply(PULL_REQUESTS[0], Path())
+    working = aclog("review", "kafka", "--base", "main").lines
+    repository.git("commit", "--quiet", "--all", "--message", "change")
+    committed = aclog("review", "kafka", "--base", "main", "--head", "change").lines
+    assert committed[:3] == working[:3]
+    assert "such as User:orders-etl" in "\n".join(working)
+    assert aclog("review", "kafka", "--base", "change", "--head", "change").lines[0].endswith("no effective change")
+
+
+def test_what_came_to_the_base_since_is_not_the_change(repository: Repository) -> None:
+    repository.git("switch", "--quiet", "--create", "change")
+    repository.git("commit", "--quiet", "--allow-empty", "--message", "nothing")
+    repository.git("switch", "--quiet", "main")
+    apply(PULL_REQUESTS[1], Path())
+    repository.git("commit", "--quiet", "--all", "--message", "moves on")
+    repository.git("switch", "--quiet", "change")
+    assert aclog("review", "kafka", "--base", "main").ok().lines[0] == "aclog review: passes: no effective change"
+
+
+def test_a_path_that_only_one_side_has(repository: Repository) -> None:
+    repository.git("mv", "kafka", "acls")
+    gained = aclog("review", "acls", "--base", "main")
+    assert "main" in gained.err
+    assert "does not have it, so it has no rules" in gained.err
+    assert "0 lost" in gained.lines[0]
+    lost = aclog("review", "kafka", "--base", "main")
+    assert "0 gained" in lost.lines[0]
+    nowhere = aclog("review", "kafkaa", "--base", "main")
+    assert nowhere.code == 2
+    assert "neither" in nowhere.err
+
+
+def test_what_must_not_change_is_proved_or_refuted(repository: Repository) -> None:
+    Path("aclog.toml").write_text('[review]\nuntouched = ["topic:billing.pii.*", "cluster"]\n')
+    result = aclog("review", "kafka", "--base", "main")
+    assert result.ok().lines[2:] != []
+    assert "PROVED: topic:billing.pii.* is decided as before" in result.out
+    apply(PULL_REQUESTS[1], Path())
+    result = aclog("review", "kafka", "--base", "main")
+    assert result.code == 1
+    assert result.lines[1] == "- refuted: topic:billing.pii.* is decided as before"
+    assert "PROVED: cluster is decided as before" in result.out
+
+
+def test_a_change_of_the_checks_is_told(repository: Repository) -> None:
+    Path("tests/rules.yaml").write_text(
+        Path("tests/rules.yaml").read_text().replace("- who_can", "- name: w\n  who_can")
+    )
+    result = aclog("review", *CHECKED).ok()
+    assert "- the change touches the checks themselves: tests/rules.yaml" in result.lines[:5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [((), 0), (("--fail-on", "gained"), 1), (("--fail-on", "lost,gained"), 1), (("--fail-on", "lost"), 0)],
+)
+def test_what_fails_is_the_repositorys_choice(repository: Repository, arguments: tuple[str, ...], code: int) -> None:
+    apply(PULL_REQUESTS[0], Path())
+    assert aclog("review", "kafka", "--base", "main", "--topics", "topics.txt", *arguments).code == code
+
+
+def test_files_get_other_formats(repository: Repository) -> None:
+    apply(PULL_REQUESTS[8], Path())
+    result = aclog("review", *CHECKED, "--out", "markdown=r.md", "--out", "sarif=r.sarif", "--out", "jsonl=r.jsonl")
+    assert result.code == 1
+    assert Path("r.md").read_text().startswith("### aclog review: FAILS")
+    assert Path("r.md").read_text().endswith("<!-- aclog review -->\n")
+    (run,) = json.loads(Path("r.sarif").read_text())["runs"]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(set(ids)) == len(ids)
+    assert {each["ruleId"] for each in run["results"]} <= set(ids)
+    assert all("ruleIndex" not in each or ids[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+    glob = next(each for each in run["results"] if each["ruleId"] == "02")
+    place = glob["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "kafka/teams/orders.csv"
+    assert place["region"]["startLine"] == 4
+    kinds = [json.loads(line)["kind"] for line in Path("r.jsonl").read_text().splitlines()]
+    assert kinds[0] == "verdict"
+    assert {"difference", "finding"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("kafka", "--base", "gone"), "gone: this clone has no such commit: fetch it"),
+        (("kafka", "--base", "--upload-pack=x"), "is no branch, tag or commit"),
+        (("kafka", "--base", "main..main"), "is a range of commits"),
+        (("kafka", "--base", "main", "--fail-on", "all"), "'all' is not one of gained, lost, breaks"),
+        (("kafka", "--base", "main", "--out", "pdf=x"), "expected FORMAT=FILE"),
+        (("/", "--base", "main"), "not in the repository"),
+        (("--base", "main"), "no rules are named: expected PATH, or source.acls in aclog.toml"),
+        (("kafka", "--base", "main", "--tests", "gone.yaml"), "gone.yaml"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_refused(repository: Repository, arguments: tuple[str, ...], complaint: str) -> None:
+    result = aclog("review", *arguments)
+    assert result.code == 2
+    assert complaint in result.err
+    assert not result.out
+
+
+def test_a_malformed_file_of_either_side_ends_it_with_its_line(repository: Repository) -> None:
+    path = Path("kafka/audit.csv")
+    text = path.read_text()
+    path.write_text(text + "User:x,Topic\n")
+    result = aclog("review", "kafka", "--base", "main")
+    assert (result.code, result.out) == (2, "")
+    assert result.complaint.startswith("kafka/audit.csv:5: ")
+    repository.git("commit", "--quiet", "--all", "--message", "broken")
+    path.write_text(text)
+    result = aclog("review", "kafka", "--base", "HEAD")
+    assert result.code == 2
+    assert result.complaint.startswith("HEAD:kafka/audit.csv:5: ")
+
+
+def test_a_subdirectory_of_the_repository_will_do(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("kafka")
+    assert aclog("review", ".", "--base", "main").ok().lines[:2] == ["aclog review: passes: no effective change", ""]
+    apply(PULL_REQUESTS[3], Path(".."))
+    for path in (".", repository.path / "kafka"):
+        lines = aclog("review", path, "--base", "main").ok().lines
+        assert lines[1] == "- 5 rules moved from kafka/teams/billing.csv to kafka/finance/billing.csv"
+
+
+def test_names_cannot_move_the_cursor(repository: Repository) -> None:
+    rule = '{"resourceType":"TOPIC","resourceName":"a\\u001b[2Jb","patternType":"LITERAL","principal":"User:a",'
+    rule += '"host":"*","operation":"READ","permissionType":"ALLOW"}\n'
+    Path("kafka/x.jsonl").write_text(rule)
+    for form in ("text", "markdown", "sarif", "jsonl"):
+        result = aclog("review", *CHECKED, "--format", form)
+        assert "2J" in result.out
+        assert "\x1b" not in result.out + result.err
