@@ -6,6 +6,7 @@ Names stand in it as they are, without quotes. What could be read in two ways is
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -71,6 +72,10 @@ class _Line:
     text: str
 
 
+_END = _Line(0, "")
+"""What follows the last line."""
+
+
 @define
 class _Listing:
     file: SourceFile
@@ -81,8 +86,7 @@ class _Listing:
 
     def rules(self) -> Iterator[LocatedRule]:
         """Yield the rules."""
-        lines = self._lines()
-        for line, after in zip(lines, [*lines[1:], _Line(len(lines) + 1, "")], strict=True):
+        for line, after in pairwise([*self._lines(), _END]):
             text = line.text
             if text.startswith("Current ACLs for resource `"):
                 self._check_complete()

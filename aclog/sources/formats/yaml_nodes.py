@@ -30,11 +30,11 @@ def parse_documents(content: bytes, file: str) -> list[Node]:
     try:
         loader = yaml.CSafeLoader(content)
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from error
+        raise _syntax_error(error, file, content) from error
     try:
         return [node for node in _Nodes(loader, file).documents() if not node.is_null]
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from error
+        raise _syntax_error(error, file, content) from error
     finally:
         loader.dispose()
 
@@ -54,18 +54,19 @@ def _check_depth(content: bytes, file: str) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from error
+        raise _syntax_error(error, file, content) from error
 
 
 def _too_deep(file: str, line: int) -> ConfigError:
     return ConfigError(f"{file}:{line + 1}: nested more than {_DEEPEST} levels deep")
 
 
-def _syntax_error(error: yaml.YAMLError, file: str) -> ConfigError:
+def _syntax_error(error: yaml.YAMLError, file: str, content: bytes) -> ConfigError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return ConfigError(f"{file}:{error.problem_mark.line + 1}: not YAML: {error.problem}")
     if isinstance(error, yaml.reader.ReaderError):
-        return ConfigError(f"{file}: not YAML: byte {error.position}: {error.reason}")
+        line = content.count(b"\n", 0, error.position) + 1
+        return ConfigError(f"{file}:{line}: not YAML: byte {error.position}: {error.reason}")
     return ConfigError(f"{file}: not YAML: {str(error).splitlines()[0]}")
 
 

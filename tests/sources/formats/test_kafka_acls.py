@@ -123,8 +123,9 @@ def test_a_page_with_a_listing_in_it_is_no_listing(tmp_path: Path) -> None:
 
 
 def test_an_empty_listing_is_one_if_the_format_is_given(tmp_path: Path) -> None:
-    write_files(tmp_path, {"acls.txt": "\n"})
-    assert read_rules(tmp_path / "acls.txt", AclsFormat.KAFKA_ACLS).rules == {}
+    for text in ("", "\n", "[2026-11-20 10:00:00,123] INFO nothing (x)\n"):
+        write_files(tmp_path, {"acls.txt": text})
+        assert read_rules(tmp_path / "acls.txt", AclsFormat.KAFKA_ACLS).rules == {}
 
 
 def test_the_recorded_listing_of_a_real_kafka_is_its_state() -> None:
@@ -139,7 +140,9 @@ def test_what_we_list_is_read_back_as_it_is(tmp_path: Path) -> None:
     assert listed == {rule.acl for rule in read_acls(rules)}
 
 
-_NAMES = st.text(st.sampled_from("ab*,=() `'\"\u2028\x85\x0b:") | st.characters(exclude_characters="\n\r"), min_size=1)
+_NAMES = st.text(
+    st.sampled_from("ab*,=() `'\"\u2028\x85\x0b:") | st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1
+)
 _ACLS = st.builds(
     StandardAcl,
     resource_type=st.sampled_from(ResourceType),

@@ -60,7 +60,7 @@ def test_aliases_of_aliases_are_shared_not_copied() -> None:
         ("- " * 5_000 + "1", "f.yaml:1: nested more than 100 levels deep"),
         ("{a: " * 300 + "}" * 300, "f.yaml:1: nested more than 100 levels deep"),
         ("? [a]\n: b\n", "f.yaml:1: a key that is a mapping or a list"),
-        ("a: \x00\n", "f.yaml: not YAML: byte 3: control characters are not allowed"),
+        ("\n\na: \x00\n", "f.yaml:3: not YAML: byte 5: control characters are not allowed"),
         ("a: {<<: [1]}\n", "f.yaml:1: `<<` merges mappings only"),
     ],
 )

@@ -1,0 +1,31 @@
+"""Which format claims a file: for each sample of a format that one only, and files of other programs none."""
+
+from pathlib import Path
+
+import pytest
+
+from aclog.sources.formats.file_tree import DirectoryTree
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.reading import READERS
+from aclog.sources.formats.source_file import SourceFile
+from tests.support.sources.samples import OTHERS, SAMPLES
+
+
+def _claimed_by(directory: Path, name: str, text: str) -> set[AclsFormat]:
+    (directory / name).write_text(text)
+    file = SourceFile(DirectoryTree(str(directory)), name)
+    return {form for form, reader in READERS.items() if reader.claims(file)}
+
+
+def test_there_is_a_sample_of_each_format() -> None:
+    assert {sample.form for sample in SAMPLES} == set(READERS)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample.form} {sample.name}")
+def test_a_file_is_claimed_by_its_own_format_only(tmp_path: Path, sample) -> None:
+    assert _claimed_by(tmp_path, sample.name, sample.text) == {sample.form}
+
+
+@pytest.mark.parametrize(("name", "text"), OTHERS)
+def test_files_of_other_programs_are_claimed_by_none(tmp_path: Path, name: str, text: str) -> None:
+    assert _claimed_by(tmp_path, name, text) == set()
