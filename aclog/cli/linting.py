@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
 from aclog.analysis.lint.context import SEPARATORS, LintContext
@@ -23,9 +23,12 @@ from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.sources.log_past import LogPast, past_of
 from aclog.sources.name_file import NameFile
+from aclog.sources.paths import AclsSource
 from aclog.sources.repository.discovery import repository_root
+from aclog.sources.repository.inline_suppressions import inline_suppressions
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
+from aclog.terminal.notices import warn
 
 
 @frozen(kw_only=True)
@@ -64,6 +67,8 @@ def lint_inputs(
     given, known = settings.lint, settings.source
     suppressions = (*given.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
     seen = SeenAccesses() if known.accesses is None else read_seen_accesses(known.accesses)
+    if seen.malformed:
+        warn(f"{known.accesses}: {seen.malformed:,} lines have no principal and were skipped")
     return LintInputs(
         context=LintContext(
             topics=topics,
@@ -89,6 +94,7 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
     """Return the report on a state of a source.
 
     Raises:
+        ConfigError: a comment that suppresses findings without a lint or a reason.
         MetadataError, OSError: a log is damaged or cannot be read.
 
     """
@@ -98,7 +104,10 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
         found += _grown(past, inputs.context)
     origins: Origins = chosen.origins if past is None else past
     judged = inputs.judged(history=past is not None)
-    return LintReport.of(found, origins, inputs.suppressions, judged=judged, rules=len(image.acls))
+    suppressions = inputs.suppressions
+    if isinstance(chosen.source, AclsSource):
+        suppressions = evolve(suppressions, listed=(*suppressions.listed, *inline_suppressions(chosen.source)))
+    return LintReport.of(found, origins, suppressions, judged=judged, rules=len(image.acls))
 
 
 def not_judged(inputs: LintInputs, *, history: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -213,6 +214,78 @@ def test_a_suppression_of_no_lint_is_refused_with_its_line(write):
     result = aclog("lint", "--acls", write("acls.jsonl"), "--ignore", ignore)
     assert result.code == 2
     assert result.complaint.startswith("ignore.toml:3: ignore[1].lint: '99' is no lint")
+
+
+STRIMZI = """apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaUser
+metadata:
+  name: a
+  labels: {{strimzi.io/cluster: c}}
+spec:
+  authentication: {{type: scram-sha-512}}
+  authorization:
+    type: simple
+    acls:
+      # aclog: ignore {comment}
+      # and another comment
+
+      - resource: {{type: topic, name: "*", patternType: prefix}}
+        operations: [Read]  {trailing}
+      - resource: {{type: topic, name: "b*c"}}
+        operations: [Read]
+"""
+
+
+def test_a_comment_suppresses_findings_on_the_rule_below(write):
+    write("user.yaml", STRIMZI.format(comment="01,glob-in-name: asked for by audit until 2099-01-01", trailing=""))
+    result = aclog("lint", "--acls", "user.yaml", "--select", "01,02", "--format", "jsonl")
+    assert [(line["lint"], line["rules"][0]["resourceName"]) for line in lines_of(result)] == [("02", "b*c")]
+    assert "stale" not in result.err
+    log = json.loads(aclog("lint", "--acls", "user.yaml", "--select", "01", "--format", "sarif").ok().out)
+    [found] = log["runs"][0]["results"]
+    assert found["suppressions"][0]["justification"] == "asked for by audit (user.yaml:11)"
+
+
+def test_a_comment_that_has_expired_or_suppresses_nothing_is_said(write):
+    write("user.yaml", STRIMZI.format(comment="01 old until 2020-01-01", trailing="# aclog: ignore 05 no such thing"))
+    result = aclog("lint", "--acls", "user.yaml", "--select", "01,05")
+    assert result.code == 1
+    assert "user.yaml:11: the suppression of 01 has expired" in result.err
+    assert "user.yaml:15: the suppression of 05 is stale" in result.err
+
+
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [
+        ("01", "expected a reason after the lint"),
+        ("01: until 2099-01-01", "expected a reason after the lint"),
+        ("", "expected `aclog: ignore ID[,ID...] REASON [until YYYY-MM-DD]`"),
+        ("everything because", "'everything' is no lint"),
+        ("01 because until 2099-13-01", "month must be in 1..12"),
+    ],
+)
+def test_a_comment_without_lint_or_reason_is_refused(write, comment, said):
+    write("user.yaml", STRIMZI.format(comment=comment, trailing=""))
+    result = aclog("lint", "--acls", "user.yaml")
+    assert result.code == 2
+    assert result.complaint.startswith("user.yaml:11: ")
+    assert said in result.complaint
+
+
+def test_comments_of_a_commit_count_as_well(write, tmp_path):
+    def git(*words):
+        subprocess.run(
+            ["git", "-c", "user.name=n", "-c", "user.email=e@example", *words], cwd=tmp_path, check=True,
+            capture_output=True,
+        )  # fmt: skip
+
+    git("init", "-q", ".")
+    write("kafka/user.yaml", STRIMZI.format(comment="01 asked for", trailing=""))
+    git("add", ".")
+    git("commit", "-q", "-m", "rules")
+    write("kafka/user.yaml", STRIMZI.format(comment="05 another", trailing=""))
+    assert aclog("lint", "--ref", "HEAD:kafka", "--select", "01").ok().lines[-1].endswith("1 suppressed")
+    assert aclog("lint", "--acls", "kafka", "--select", "01").code == 1
 
 
 def test_settings_are_those_of_the_repository_and_flags_win(write):

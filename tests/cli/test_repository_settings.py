@@ -221,7 +221,7 @@ def test_a_file_of_suppressions(write):
 
 
 def test_a_suppression_covers_what_it_names():
-    from aclog.analysis.lint_report.suppression import Suppression
+    from aclog.analysis.lint_report.suppression import PlacedRule, Suppression
 
     one = Suppression(
         lints=frozenset({"08"}),
@@ -231,11 +231,12 @@ def test_a_suppression_covers_what_it_names():
         expires=date(2027, 1, 1),
         where="f:1",
     )
-    rule = {"principal": "User:a", "resourceName": "*", "host": "*"}
-    assert one.covers("08", [(rule, ["kafka/a/b.yaml"])])
-    assert not one.covers("09", [(rule, ["kafka/a/b.yaml"])])
-    assert not one.covers("08", [(rule, ["other/b.yaml"])])
-    assert not one.covers("08", [(rule, [])])
-    assert not one.covers("08", [(rule | {"resourceName": "t"}, ["kafka/a"])])
-    assert one.covers("08", [({}, []), (rule, ["x", "kafka/a"])])
+    fields = {"principal": "User:a", "resourceName": "*", "host": "*"}
+    rule = PlacedRule(fields=fields, files=("kafka/a/b.yaml",))
+    assert one.covers("08", [rule])
+    assert not one.covers("09", [rule])
+    assert not one.covers("08", [PlacedRule(fields=fields, files=("other/b.yaml",))])
+    assert not one.covers("08", [PlacedRule(fields=fields)])
+    assert not one.covers("08", [PlacedRule(fields=fields | {"resourceName": "t"}, files=("kafka/a",))])
+    assert one.covers("08", [PlacedRule(fields={}), PlacedRule(fields=fields, files=("x", "kafka/a"))])
     assert [one.has_expired(date(*day)) for day in ((2026, 12, 31), (2027, 1, 1))] == [False, True]

@@ -7,8 +7,8 @@ from datetime import date
 from attrs import evolve, field, frozen
 
 from aclog.analysis.lint.finding import Finding, Severity
-from aclog.analysis.lint_report.located_finding import LocatedFinding, rule_object
-from aclog.analysis.lint_report.suppression import Suppression
+from aclog.analysis.lint_report.located_finding import LocatedFinding, LocatedRule, rule_object
+from aclog.analysis.lint_report.suppression import PlacedRule, Suppression
 from aclog.authorizer.origin import FileOrigin, LogOrigin, Origins
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1}
@@ -27,12 +27,16 @@ class Suppressions:
         """Return the first one that accepts a finding; None if none does."""
         if not self.listed:
             return None
-        rules = [
-            (rule_object(each.acl), [name for origin in each.files() for name in self.names_of(origin.file)])
-            for each in found.rules
-        ]
+        rules = [self._placed(each) for each in found.rules]
         held = (each for each in self.listed if not each.has_expired(self.today))
         return next((each for each in held if each.covers(found.finding.lint, rules)), None)
+
+    def _placed(self, rule: LocatedRule) -> PlacedRule:
+        return PlacedRule(
+            fields=rule_object(rule.acl),
+            files=tuple(name for origin in rule.files() for name in self.names_of(origin.file)),
+            lines=tuple((origin.file, origin.line) for origin in rule.files()),
+        )
 
 
 @frozen(kw_only=True)
