@@ -119,6 +119,10 @@ campaign-differences: venv build/jvm/.ready  ## the exact difference of policies
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
 
+.PHONY: campaign-terraform
+campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiCorp's own parser and values; needs Go
+	$(BIN)/python -m tests.support.terraform.campaign --seeds 3 --commits 200 --expressions 5000 --out benchmarks/results/terraform.txt
+
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt

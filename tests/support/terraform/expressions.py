@@ -21,7 +21,7 @@ _STRINGS = [value for value in VALUES if value.startswith('"')]
 _NUMBERS = [value for value in VALUES if value[-1].isdigit()]
 _LISTS = [value for value in VALUES if value.startswith("[")]
 _SETS = [value for value in VALUES if value.startswith("toset")]
-_OBJECTS = [value for value in VALUES if value.startswith("{")]
+_OBJECTS = [value for value in VALUES if value.startswith("{") and "null" not in value]
 
 _ONE = [
     "abs",

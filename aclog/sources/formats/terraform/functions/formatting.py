@@ -33,7 +33,7 @@ def format_text(text: str, values: Sequence[Value]) -> str:
         ValueFault: a verb that there is not, a value that is not of its type, too few values or too many.
 
     """
-    result, position, following, used = [], 0, 0, 0
+    result, position, following, used = list[str](), 0, 0, 0
     for found in _VERB.finditer(text):
         result.append(text[position : found.start()])
         position = found.end()
@@ -153,6 +153,12 @@ _VERBS: Mapping[str, Callable[[_Verb, Value], str]] = MappingProxyType(
 )
 
 
+def _pattern(text: Value) -> str:
+    if text.is_null:
+        raise ValueFault("the format is null")
+    return text.text
+
+
 def _formatlist(text: Value, *values: Value) -> Value:
     lengths = {len(value.items) for value in values if _is_list(value)}
     if len(lengths) > 1:
@@ -161,7 +167,7 @@ def _formatlist(text: Value, *values: Value) -> Value:
     texts = []
     for position in range(count):
         row = [value.items[position] if _is_list(value) else value for value in values]
-        texts.append(string(format_text(text.text, row)))
+        texts.append(string(format_text(_pattern(text), row)))
     return Value(list_of(STRING), tuple(texts))
 
 
@@ -174,7 +180,7 @@ FORMAT_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "format": Function(
             parameters=(STRING,),
             rest=DYNAMIC,
-            body=lambda text, *values: string(format_text(text.text, values)),
+            body=lambda text, *values: string(format_text(_pattern(text), values)),
             nulls=True,
         ),
         "formatlist": Function(parameters=(STRING,), rest=DYNAMIC, body=_formatlist, nulls=True),

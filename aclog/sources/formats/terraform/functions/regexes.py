@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +33,7 @@ class _Pattern:
     groups: tuple[_Group, ...]
 
 
+@lru_cache(maxsize=1024)
 def _compile(pattern: str) -> _Pattern:
     """Return the pattern. Raises ValueFault: it is none that Terraform takes."""
     _search(pattern, "")
@@ -134,18 +136,20 @@ def replace_all(pattern: str, text: str, replacement: str) -> str:
         ValueFault: not a regular expression.
 
     """
-    names = _names(pattern)
-    rewritten = _REFERENCE.sub(lambda found: _rewritten(found, names), replacement.replace("\\", "\\\\"))
-    _search(pattern, "")
+    rewritten = _rewrite(pattern, replacement)
     try:
         return str(_compute().replace_substring_regex(_array(text), pattern, rewritten)[0].as_py())
     except (ValueError, OSError) as error:
         raise ValueFault(f"not a replacement: {error}".splitlines()[0]) from error
 
 
-def _names(pattern: str) -> list[str | None]:
+@lru_cache(maxsize=1024)
+def _rewrite(pattern: str, replacement: str) -> str:
+    """Return the replacement in the words of RE2."""
+    _search(pattern, "")
     tokens = [token for token in _TOKEN.finditer(pattern) if token[0][0] == "("]
-    return [token[1] for token in tokens if token[1] or pattern[token.start() : token.start() + 2] != "(?"]
+    names = [token[1] for token in tokens if token[1] or pattern[token.start() : token.start() + 2] != "(?"]
+    return _REFERENCE.sub(lambda found: _rewritten(found, names), replacement.replace("\\", "\\\\"))
 
 
 def _rewritten(found: re.Match[str], names: list[str | None]) -> str:

@@ -165,16 +165,17 @@ class ExpressionReader:
     def _key(self, node: Node) -> Expression:
         """Return the key of an object's element: a bare name stands for itself."""
         key = self.read(node)
+        if node.children[0].type == "(":
+            return key
         if isinstance(key, Traversal):
             if key.steps:
                 raise self.file.error(node, "an object's key that is a reference must be in parentheses")
-            return key if node.children[0].type == "(" else Literal(key.line, string(key.root))
-        if isinstance(key, Literal) and node.children[0].type == "literal_value":
-            return Literal(key.line, string(self.file.text(node))) if self._is_word(node) else key
-        return key
+            return Literal(key.line, string(key.root))
+        return Literal(key.line, string(self.file.text(node))) if self._is_word(node) else key
 
     def _is_word(self, node: Node) -> bool:
-        return node.children[0].children[0].type in ("bool_lit", "null_lit")
+        first = node.children[0]
+        return first.type == "literal_value" and first.children[0].type in ("bool_lit", "null_lit")
 
     def _for(self, node: Node) -> Expression:
         inner = node.children[0]

@@ -39,7 +39,8 @@ def convert(value: Value, wanted: Type) -> Value:
         ValueFault: it cannot be converted.
 
     """
-    if value.type == wanted or wanted.kind is Kind.DYNAMIC:
+    given = value.type
+    if given is wanted or wanted.kind is Kind.DYNAMIC or given == wanted:
         return value
     payload = value.payload
     if payload is None or isinstance(payload, Unknown):

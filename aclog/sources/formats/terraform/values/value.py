@@ -128,8 +128,9 @@ def unknown(what: Unknown, kind: Type = DYNAMIC) -> Value:
 
 def with_sensitivity(value: Value, *causes: Value) -> Value:
     """Return the value, marked as sensitive if one of the causes is."""
-    if not value.sensitive and any(cause.sensitive for cause in causes):
-        return evolve(value, sensitive=True)
+    for cause in causes:
+        if cause.sensitive and not value.sensitive:
+            return evolve(value, sensitive=True)
     return value
 
 

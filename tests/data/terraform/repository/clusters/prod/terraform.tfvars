@@ -1,0 +1,3 @@
+prefix   = "corp"
+strict   = true
+replicas = 3 # of each topic
