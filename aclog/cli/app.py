@@ -22,6 +22,7 @@ from aclog.cli.snapshot import command as snapshot
 from aclog.cli.spark import command as spark
 from aclog.cli.status import command as status
 from aclog.cli.sync import command as sync
+from aclog.cli.test import command as test
 from aclog.cli.tokens import command as tokens
 from aclog.terminal.output import say
 
@@ -85,6 +86,7 @@ _MODULES = (
     explain,
     diff,
     check,
+    test,
     who_can,
     what_can,
     when,

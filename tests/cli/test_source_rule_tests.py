@@ -1,6 +1,11 @@
 """Files of tests of rules: what they say, and what is refused, with file and line."""
 
+import json
+from importlib.resources import files
+
+import jsonschema
 import pytest
+import yaml
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.rule_tests.reading import read_test_file
@@ -51,39 +56,39 @@ def test_a_file_has_its_cases_in_order_each_with_its_line(tmp_path):
 TEST = "tests:\n- "
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("", "no test"),
-        ("tests: []", ":1: tests is empty"),
-        ("rulez: x\ntests: []", ":1: .*'rulez': did you mean rules"),
-        ("tests:\n" + "- {name: a, who_can: {READ topic:t: []}}\n" * 2, ":3: .*'a' .* line 2"),
-        (TEST + "{pricipal: User:a}", ":2: .*'pricipal': did you mean principal"),
-        (TEST + "name: x", ":2: a test expects nothing"),
-        (TEST + "can: {READ: [topic:t]}", ":2: a test has no principal"),
-        (TEST + "principal: alice\n  can: {READ: [topic:t]}", ":2: principal 'alice': expected TYPE:NAME"),
-        (TEST + "principal: User:a\n  can: {READS: [topic:t]}", ":3: operation 'READS'"),
-        (TEST + "principal: User:a\n  can: {READ: [t]}", ":3: 't' is no resource"),
-        (TEST + "principal: User:a\n  can: {READ: []}", ":3: can READ is an empty list"),
-        (TEST + "principal: User:a\n  can: {}", ":3: can is empty"),
-        (TEST + "principal: User:a\n  can:", ":3: can has no value"),
-        (TEST + "principal: User:a\n  host: 10.0.0.0/8\n  can: {READ: [topic:t]}", ":3: '10.0.0.0/8' is not an IPv4"),
-        (TEST + "principal: User:a\n  except: [User:b]\n  can: {READ: [topic:t]}", ":3: except: only with"),
-        (TEST + "principal: User:a\n  who_can: {READ topic:t: []}", ":2: principal: only together"),
-        (TEST + "who_can: {READ: []}", ":2: 'READ': expected OPERATION TYPE:NAME"),
-        (TEST + "principal: User:a\n  intents: {produces: [topic:t]}", ":3: .*'produces': did you mean produce"),
-        (TEST + "principal: User:a\n  intents: {produce: [group:t]}", ":3: intent produce: expected resources of type"),
-        (TEST + "principal: User:a\n  intents: {stream: [group:t]}", ":3: the intent stream"),
-        (TEST + "principal: User:a\n  intents: {transact: {topics: t}}", ":3: .*'topics': did you mean topic"),
-        (TEST + "principal: User:a\n  reason: {READ topic:t*: READ literal t}", ":3: reason .* one operation on one"),
-        (TEST + "principal: User:a\n  reason: {READ topic:t: READ t}", ":3: 'READ t' is no rule"),
-        ("tests: &a [*a]", "is in"),
-        ("tests:\n\t- x", ":2: not YAML"),
-        ("a: 1\n---\nb: 2", "2 documents"),
-        ("semantics: best\n" + TEST + "who_can: {READ topic:t: []}", ":1: semantics 'best'"),
-        ("super-users: root\n" + TEST + "who_can: {READ topic:t: []}", ":1: .*root"),
-    ],
-)  # fmt: skip
+REFUSED = [
+    ("", "no test"),
+    ("tests: []", ":1: tests is empty"),
+    ("rulez: x\ntests: []", ":1: .*'rulez': did you mean rules"),
+    ("tests:\n" + "- {name: a, who_can: {READ topic:t: []}}\n" * 2, ":3: .*'a' .* line 2"),
+    (TEST + "{pricipal: User:a}", ":2: .*'pricipal': did you mean principal"),
+    (TEST + "name: x", ":2: a test expects nothing"),
+    (TEST + "can: {READ: [topic:t]}", ":2: a test has no principal"),
+    (TEST + "principal: alice\n  can: {READ: [topic:t]}", ":2: principal 'alice': expected TYPE:NAME"),
+    (TEST + "principal: User:a\n  can: {READS: [topic:t]}", ":3: operation 'READS'"),
+    (TEST + "principal: User:a\n  can: {READ: [t]}", ":3: 't' is no resource"),
+    (TEST + "principal: User:a\n  can: {READ: []}", ":3: can READ is an empty list"),
+    (TEST + "principal: User:a\n  can: {}", ":3: can is empty"),
+    (TEST + "principal: User:a\n  can:", ":3: can has no value"),
+    (TEST + "principal: User:a\n  host: 10.0.0.0/8\n  can: {READ: [topic:t]}", ":3: '10.0.0.0/8' is not an IPv4"),
+    (TEST + "principal: User:a\n  except: [User:b]\n  can: {READ: [topic:t]}", ":3: except: only with"),
+    (TEST + "principal: User:a\n  who_can: {READ topic:t: []}", ":2: principal: only together"),
+    (TEST + "who_can: {READ: []}", ":2: 'READ': expected OPERATION TYPE:NAME"),
+    (TEST + "principal: User:a\n  intents: {produces: [topic:t]}", ":3: .*'produces': did you mean produce"),
+    (TEST + "principal: User:a\n  intents: {produce: [group:t]}", ":3: intent produce: expected resources of type"),
+    (TEST + "principal: User:a\n  intents: {stream: [group:t]}", ":3: the intent stream"),
+    (TEST + "principal: User:a\n  intents: {transact: {topics: t}}", ":3: .*'topics': did you mean topic"),
+    (TEST + "principal: User:a\n  reason: {READ topic:t*: READ literal t}", ":3: reason .* one operation on one"),
+    (TEST + "principal: User:a\n  reason: {READ topic:t: READ t}", ":3: 'READ t' is no rule"),
+    ("tests: &a [*a]", "is in"),
+    ("tests:\n\t- x", ":2: not YAML"),
+    ("a: 1\n---\nb: 2", "2 documents"),
+    ("semantics: best\n" + TEST + "who_can: {READ topic:t: []}", ":1: semantics 'best'"),
+    ("super-users: root\n" + TEST + "who_can: {READ topic:t: []}", ":1: .*root"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "error"), REFUSED)
 def test_what_is_not_understood_is_refused_with_its_line(tmp_path, text, error):
     path = tmp_path / "t.yaml"
     path.write_text(text)
@@ -127,3 +132,26 @@ def test_a_malformed_line_is_refused_with_its_number(tmp_path, line, error):
     path.write_text(line)
     with pytest.raises(ConfigError, match=error):
         read_test_file(str(path))
+
+
+SCHEMA = json.loads(files("aclog.sources.rule_tests").joinpath("schema.json").read_text(encoding="utf-8"))
+NOT_OF_SHAPE = (
+    ".* line 2", "is in", "not YAML", "documents", "root", "only with", "only together", "one operation on one",
+    "expected resources of type",
+)  # fmt: skip
+"""Of what a schema cannot say, such as that two names are the same."""
+
+
+def accepts(text):
+    """Whether the schema accepts a file."""
+    return jsonschema.Draft7Validator(SCHEMA).is_valid(yaml.safe_load(text))
+
+
+def test_the_schema_accepts_what_is_read(tmp_path):
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    jsonschema.Draft7Validator(SCHEMA).validate(yaml.safe_load(WHOLE))
+
+
+@pytest.mark.parametrize("text", [text for text, error in REFUSED if not any(each in error for each in NOT_OF_SHAPE)])
+def test_the_schema_refuses_what_is_refused(text):
+    assert not accepts(text)

@@ -101,6 +101,9 @@ def home(tmp_path_factory):
     (directory / "requests").write_text("\n".join(map(json.dumps, requests)))
     (directory / "bad").write_text(json.dumps(row | {"operation": NAME}))
     (directory / "client").write_text(f"security.protocol={json.dumps(NAME)}\n")
+    asked = {"principal": f"User:{NAME}", "cannot": {"ALL": [f"topic:{NAME}*"]}, "can": {"READ": [f"topic:{NAME}"]}}
+    (directory / "tests.yaml").write_text(json.dumps({"tests": [asked, {"who_can": {f"READ topic:{NAME}": []}}]}))
+    (directory / "bad.jsonl").write_text(json.dumps({NAME: NAME}))
     (directory / "ignore").write_text(f"[[ignore]]\n{json.dumps(NAME)} = 1\n")
     return directory
 
@@ -145,6 +148,11 @@ def commands(home, broker):
     yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "when", *log, *request[2:]
     yield "when", *log, *request[2:], "--principal", f"User:{NAME}", "--format", "jsonl"
+    tests = (home / "tests.yaml", *log)
+    yield from (("test", *tests, "--format", form, "--coverage", "--mutate") for form in ("text", "jsonl"))
+    yield "test", *tests, "--junit", home / "junit.xml", "--run", NAME
+    yield "test", home / "bad.jsonl", *log
+    yield "test", home / NAME, *log
     yield from (("lint", *acls, "--format", form) for form in ("text", "jsonl", "markdown", "sarif"))
     yield "lint", *log
     yield "lint", "--acls", home / NAME, "--config", home / NAME

@@ -114,15 +114,25 @@ class RulesAbout:
         )
 
 
+def is_about(rule: StandardAcl, query: Query, settings: Settings) -> bool:
+    """Return whether a rule matches a request of a query, or makes Kafka's authorizer throw on one."""
+    return _is_about_some(rule, query, settings) and any(
+        _covers_some(rule, resource, settings) for resource in query.resources
+    )
+
+
 def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
-    for rule in _of_resources(policy, query):
-        mask = rule_mask(rule.operation, rule.permission_type)
-        if _is_colonless(rule) or (
-            (mask | mask >> 16) & query.operations
-            and _is_for(rule.principal, query.principals)
-            and _is_from(rule.host, query.host, cidr=policy.settings.cidr)
-        ):
-            yield rule
+    return (rule for rule in _of_resources(policy, query) if _is_about_some(rule, query, policy.settings))
+
+
+def _is_about_some(rule: StandardAcl, query: Query, settings: Settings) -> bool:
+    """Return whether a rule is about a query, its resources aside."""
+    mask = rule_mask(rule.operation, rule.permission_type)
+    return _is_colonless(rule) or (
+        bool((mask | mask >> 16) & query.operations)
+        and _is_for(rule.principal, query.principals)
+        and _is_from(rule.host, query.host, cidr=settings.cidr)
+    )
 
 
 def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:

@@ -80,6 +80,7 @@ def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
     removed = _gone(giving)
     added = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.DENY))
     narrow = all(_is_within(rule, query.resources) for query in queries for rule in giving)
+    added = tuple(change for change in added if policy.acls.find(change.acl) is None)
     yield from (removed, added) if narrow else (added, removed)
 
 

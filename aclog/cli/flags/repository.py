@@ -91,14 +91,18 @@ class RepositoryFlags:
                 "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
             )
         settings = load_repository_settings(self.config)
-        given = {
+        changed = self.given()
+        return evolve(settings, authorizer=evolve(settings.authorizer, **changed)) if changed else settings
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings of the authorizer that flags give."""
+        flags = {
             "super_users": self.super_users,
             "allow_everyone": self.allow_everyone or (False if self.no_allow_everyone else None),
             "semantics": self.semantics,
             "cidr": self.cidr,
         }
-        changed: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        return evolve(settings, authorizer=evolve(settings.authorizer, **changed)) if changed else settings
+        return {key: value for key, value in flags.items() if value is not None}
 
 
 def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:

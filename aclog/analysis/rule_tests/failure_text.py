@@ -1,0 +1,117 @@
+"""A failing case as lines for people: where it is written, what is so instead, why, and what would mend it."""
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.region import Request
+from aclog.analysis.rows.row_report import decided_by_text, request_text
+from aclog.analysis.rule_tests.nearest_change import nearest_change
+from aclog.analysis.rule_tests.outcome import Failure, Outcome
+from aclog.authorizer.acl import ResourcePattern, StandardAcl
+from aclog.authorizer.acl_command import acl_command
+from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.explanation import Explanation, Role
+from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.origin import Origins, origin_text
+from aclog.authorizer.rule_change import RuleChange
+
+_SHOWN = 5
+"""Failures of one case, and rules of one explanation; the JSON lines have all failures."""
+
+
+@frozen(kw_only=True, eq=False)
+class TestedState:
+    """What cases were run on, and what is known of it."""
+
+    __test__ = False
+    """It is none for pytest."""
+
+    policy: Policy
+    """With ids (aclog.analysis.rule_tests.changed_policy.with_ids), so that changes are tried quickly."""
+    origins: Origins
+    place: ChangePlace
+    """Where its rules are changed."""
+
+
+def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
+    """Yield the lines of a failing case."""
+    case = outcome.case
+    yield f"FAILED {case.origin.file}:{case.origin.line}: {case.test}"
+    yield f"  expected: {case.text}"
+    for failure in outcome.failures[:_SHOWN]:
+        yield f"  found: {failure.found}"
+        yield from _why(failure, state)
+    if len(outcome.failures) > _SHOWN:
+        yield f"  and {len(outcome.failures) - _SHOWN:,} more: --format jsonl has all"
+    first = next((each.request for each in outcome.failures if each.request is not None), None)
+    if first is not None:
+        yield from (f"  {line}" for line in _explanation(first, state))
+    changes = nearest_change(case, state.policy)
+    if changes:
+        yield "  the nearest change:"
+        yield from (f"    {line}" for change in changes for line in change_lines(change, state.place))
+
+
+def change_lines(change: RuleChange, place: ChangePlace) -> Iterator[str]:
+    """Yield a change and the command that makes it."""
+    yield f"{'adding' if change.added else 'removing'} {acl_text(change.acl)}"
+    command = acl_command(change.acl, add=change.added, place=place)
+    if command is not None:
+        yield f"  {command}"
+
+
+def stated_text(rule: StandardAcl | str | None, origins: Origins) -> str:
+    """Return a rule with the places that state it."""
+    text = decided_by_text(rule)
+    places = origins.of(rule) if isinstance(rule, StandardAcl) else ()
+    return f"{text} ({', '.join(map(origin_text, places))})" if places else text
+
+
+def _why(failure: Failure, state: TestedState) -> Iterator[str]:
+    if failure.request is not None:
+        such_as = "" if failure.region is None else f"such as {request_text(failure.request)}, "
+        yield f"    {such_as}decided by {stated_text(failure.decided_by, state.origins)}"
+
+
+def _explanation(request: Request, state: TestedState) -> Iterator[str]:
+    """Yield the rules that cover what is asked for, the most important first, and what to know about them."""
+    found = _explained(request, state.policy)
+    if found is None:
+        return
+    total = sum(found.counts.values())
+    if not total:
+        yield "no ACL covers this resource"
+        return
+    parts = ", ".join(f"{found.counts[role]:,} {role.value}" for role in Role if found.counts.get(role))
+    yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
+    for examined in found.rules:
+        yield f"  {examined.role.value}: {stated_text(examined.rule.acl, state.origins)}"
+        yield from (f"    ({note})" for note in examined.notes)
+    for text in (*found.quirks, *found.near_misses):
+        yield f"  note: {text}"
+
+
+def _explained(request: Request, policy: Policy) -> Explanation | None:
+    if not request.resource_name:  # of any resource of a type
+        return None
+    context = RequestContext(principal=request.principal, host=request.host)
+    resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+    action = Action(operation=request.operation, resource_pattern=resource)
+    settings = policy.settings
+    image = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    options = ExplainOptions(allow_everyone=settings.allow_everyone, limit=_SHOWN)
+    try:
+        return explain(image, policy.authorizer.decide(context, action), context, action, options=options)
+    except InvalidRequestError:
+        return None
+
+
+def failing(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return those that do not hold."""
+    return [outcome for outcome in outcomes if not outcome.passed]

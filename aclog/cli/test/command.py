@@ -1,0 +1,38 @@
+"""`aclog test`: tests of rules."""
+
+import typer
+
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.repository import RepositoryFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.test.flags import RunFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def test(source: SourceFlags, flags: RunFlags, repository: RepositoryFlags) -> None:
+    """Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.
+
+    A test stands in YAML beside the rules, or in lines of requests with their
+    decisions. The rules are those that a file names, unless a flag names
+    others. Exit code 0 if all hold, 1 if one fails, 2 for bad input.
+
+    [bold]Examples[/]
+
+      aclog test tests/billing.yaml
+      aclog test tests/billing.yaml --acls kafka/ --coverage --min-coverage 80
+      aclog test golden.jsonl --log DIR --junit report.xml
+      aclog test --schema
+    """
+    if flags.schema:
+        from aclog.cli.test.schema import print_schema
+
+        print_schema()
+        return
+    from aclog.cli.test.run import run_tests
+    from aclog.cli.testing import SelectedTests
+
+    selection = SelectedTests(files=flags.files, source=source, repository=repository, globs=flags.run)
+    raise typer.Exit(run_tests(selection, flags))

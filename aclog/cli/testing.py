@@ -1,0 +1,139 @@
+"""Loads tests of rules for commands, with the rules that each file is about."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.rule_tests.case import Case
+from aclog.analysis.rule_tests.changed_policy import with_ids
+from aclog.analysis.rule_tests.failure_text import TestedState
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, source_flags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.stdin import check_one_stdin
+from aclog.cli.policies import policy_of
+from aclog.metalog.errors import ConfigError
+from aclog.sources.choice import ChosenSource
+from aclog.sources.named_source import NamedSource
+from aclog.sources.repository.settings import AuthorizerSettings, RepositorySettings
+from aclog.sources.rule_tests.reading import read_test_file
+from aclog.sources.rule_tests.rule_test_file import RuleTestFile
+from aclog.sources.text_lines import STDIN
+from aclog.terminal.notices import note
+
+
+@define(eq=False, kw_only=True)
+class RulesUnderTest:
+    """The rules of one source under one authorizer's settings, and the cases about them."""
+
+    chosen: ChosenSource
+    policy: Policy
+    cases: list[Case] = field(factory=list)
+    _state: TestedState | None = field(default=None, init=False)
+
+    @property
+    def state(self) -> TestedState:
+        """What reports know of the rules; made when it is first asked for."""
+        if self._state is None:
+            place = self.chosen.source.change_place
+            self._state = TestedState(policy=with_ids(self.policy), origins=self.chosen.origins, place=place)
+        return self._state
+
+
+@frozen(kw_only=True)
+class LoadedFile:
+    """A file of tests, those of its cases that are selected, and the rules that they are about."""
+
+    file: RuleTestFile
+    cases: tuple[Case, ...]
+    rules: RulesUnderTest
+
+
+@frozen(kw_only=True)
+class SelectedTests:
+    """Which tests, on which rules."""
+
+    files: Sequence[str]
+    source: SourceFlags
+    repository: RepositoryFlags
+    globs: Sequence[str] = ()
+    """Names of tests; all of them if there is none."""
+
+
+def read_tests(selection: SelectedTests, settings: RepositorySettings) -> list[tuple[RuleTestFile, tuple[Case, ...]]]:
+    """Return the files, each with the cases that are selected.
+
+    Raises:
+        ConfigError: no file is given, one is malformed, or no test has a name that is selected.
+        OSError: a file cannot be read.
+
+    """
+    paths = list(dict.fromkeys(selection.files or settings.test.files))
+    if not paths:
+        raise ConfigError("no test is given: expected FILE..., or files under [test] in aclog.toml")
+    check_one_stdin({**selection.source.files(), "FILE": STDIN if STDIN in paths else None})
+    found = []
+    for file in map(read_test_file, paths):
+        cases = tuple(case for case in file.cases if _is_selected(case, selection.globs))
+        if cases:
+            found.append((file, cases))
+    if not found:
+        raise ConfigError(f"--run {' '.join(selection.globs)}: no test has such a name")
+    return found
+
+
+def load_tests(selection: SelectedTests, settings: RepositorySettings) -> list[LoadedFile]:
+    """Return the files with the rules that they are about.
+
+    A source that flags name wins over a file's `rules`, and these over aclog.toml; so do the settings of the
+    authorizer. `settings`: those of aclog.toml, with what flags give instead.
+
+    Raises:
+        ConfigError: as read_tests; or a file that says nothing of its rules, and nothing else does.
+        MetadataError, OSError: the rules cannot be read.
+
+    """
+    known: dict[tuple[NamedSource | None, AuthorizerSettings], RulesUnderTest] = {}
+    loaded = []
+    for file, cases in read_tests(selection, settings):
+        named = None if selection.source.given() else file.source
+        chosen_settings = _settings(file, selection.repository, settings)
+        key = (named, chosen_settings.authorizer)
+        if key not in known:
+            known[key] = _rules(file, named, selection.source, chosen_settings)
+        known[key].cases.extend(cases)
+        loaded.append(LoadedFile(file=file, cases=cases, rules=known[key]))
+    return loaded
+
+
+def _is_selected(case: Case, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(case.test, glob) for glob in globs)
+
+
+def _rules(
+    file: RuleTestFile, named: NamedSource | None, source: SourceFlags, settings: RepositorySettings
+) -> RulesUnderTest:
+    if named is None:
+        given = source_flags(source, settings)
+        if not given.given():
+            raise ConfigError(
+                f"{file.path}: which rules does it test? expected `rules:` in it, acls under [source] in aclog.toml, "
+                "or a flag such as --acls PATH"
+            )
+        chosen = given.choose()
+    else:
+        chosen = named.open(note)
+    image = chosen.image()
+    return RulesUnderTest(chosen=chosen, policy=policy_of(image, authorizer_flags(settings)))
+
+
+def _settings(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:
+    """Return settings with those that a file states, unless a flag states them."""
+    given = flags.given()
+    stated = {
+        name: value
+        for name in ("super_users", "allow_everyone", "semantics", "cidr")
+        if (value := getattr(file.settings, name)) is not None and name not in given
+    }
+    return evolve(settings, authorizer=evolve(settings.authorizer, **stated)) if stated else settings
