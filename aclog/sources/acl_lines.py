@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from functools import cache
 from uuid import UUID
 
 from aclog.authorizer.acl import (
@@ -82,10 +83,16 @@ def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
 
     """
     name = text_field(value, key)
-    member = kind.__members__.get(name)
-    if member is None:
+    code = _codes(kind).get(name)
+    if code is None:
         raise ConfigError(f"{key} {name[:40]!r} is not one of {', '.join(kind.__members__)}")
-    return int(member)
+    return code
+
+
+@cache
+def _codes(kind: type[IntEnum]) -> dict[str, int]:
+    """Return the codes by name: a plain dict, as a million lines ask four times each."""
+    return {name: int(member) for name, member in kind.__members__.items()}
 
 
 def _id(value: dict[str, object]) -> UUID | None:

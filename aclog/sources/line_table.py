@@ -25,9 +25,10 @@ class LineTable:
 
     def filled_by(self, rules: Iterable[tuple[int, StandardAclWithId]]) -> Iterator[StandardAclWithId]:
         """Yield rules and take note of their lines."""
+        add_hash, add_line = self._hashes.append, self._lines.append  # a million times
         for line, rule in rules:
-            self._hashes.append(hash(rule.acl))
-            self._lines.append(line)
+            add_hash(hash(rule.acl))
+            add_line(line)
             yield rule
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
