@@ -216,6 +216,7 @@ projects:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
+        ("context: c", "contex: c", "1: the topology has no context"),
         ("projects:", "project:", "3: project, a part of the names of topics, is a list: expected text"),
         ("source: s", "source: 1.10", "2: source, .* is '1.10' without quotes, which is read as 1.1: put it in quotes"),
         ("      - principal: User:a", "      - principle: User:a", "6: this user has no principal"),

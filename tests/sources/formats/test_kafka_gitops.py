@@ -115,7 +115,7 @@ def test_parts_of_a_state_are_read_once_and_replace_what_it_says_itself(tmp_path
     write_files(
         tmp_path,
         {
-            "state.yaml": "settings: {files: {users: parts/users.yaml, services: parts/services.yaml}}\n"
+            "state.yaml": "settings: {files: {users: parts/users.yaml, services: /parts/services.yaml}}\n"
             "users: {a: {principal: User:old, roles: [reader]}}\n",
             "parts/users.yaml": "users: {a: {principal: User:new, roles: [writer]}}\n"
             "customUserAcls: {a: {x: {name: t, type: TOPIC, pattern: LITERAL, operation: READ}}}\n",

@@ -3,6 +3,7 @@
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.source_file import SourceFile
 
+_OF_PROJECT = ("topics", "consumers", "producers", "streams", "connectors")
 _SECTIONS = ("project", "platform", "special")
 """How the sections of a topology begin; `project` for `projects` is a slip, which is told then."""
 
@@ -16,11 +17,16 @@ def claims(file: SourceFile) -> bool:
 
 
 def is_topology(document: Node) -> bool:
-    """Return whether a document is a topology: it has a context and sections."""
-    context = document.get("context")
-    if context is None or isinstance(context.value, dict | tuple):
-        return False
-    return any(key.startswith(_SECTIONS) for key in document.mapping())
+    """Return whether a document is a topology: a context and sections, or projects, whose context is missing then."""
+    if isinstance(document.value, dict) and "context" in document.value:
+        return any(key.startswith(_SECTIONS) for key in document.value)
+    projects = document.get("projects")
+    found = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
+    return any(project.get("name") is not None and _has_clients(project) for project in found)
+
+
+def _has_clients(project: Node) -> bool:
+    return any(project.get(key) is not None for key in _OF_PROJECT)
 
 
 def is_roles(document: Node) -> bool:

@@ -63,11 +63,13 @@ def _part_paths(file: SourceFile, document: Node) -> dict[str, tuple[str, Node]]
     if files is None:
         return {}
     files.check_keys(_PARTS, "settings.files")
-    return {
-        part: (posixpath.normpath(posixpath.join(posixpath.dirname(file.path), node.text(f"files.{part}"))), node)
-        for part in _PARTS
-        if (node := files.get(part)) is not None
-    }
+    return {part: (_beside(file, node), node) for part in _PARTS if (node := files.get(part)) is not None}
+
+
+def _beside(file: SourceFile, node: Node) -> str:
+    """Return a path that is meant from the directory of a file; to the tool, a slash before it changes nothing."""
+    path = node.text("the file of a section").lstrip("/")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path))
 
 
 def _state(file: SourceFile, document: Node, context: ReadContext) -> State:
