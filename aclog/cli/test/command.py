@@ -2,17 +2,26 @@
 
 import typer
 
+from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.test.flags import RunFlags
+from aclog.cli.test.guard_flags import GuardFlags, RecordFlags
 
 app = typer.Typer()
 
 
 @app.command()
 @with_flags
-def test(source: SourceFlags, flags: RunFlags, repository: RepositoryFlags) -> None:
+def test(
+    source: SourceFlags,
+    flags: RunFlags,
+    repository: RepositoryFlags,
+    recording: RecordFlags,
+    guard: GuardFlags,
+    follower: FollowerFlags,
+) -> None:
     """Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.
 
     A test stands in YAML beside the rules, or in lines of requests with their
@@ -24,6 +33,8 @@ def test(source: SourceFlags, flags: RunFlags, repository: RepositoryFlags) -> N
       aclog test tests/billing.yaml
       aclog test tests/billing.yaml --acls kafka/ --coverage --min-coverage 80
       aclog test golden.jsonl --log DIR --junit report.xml
+      aclog test --record recorded.yaml --log DIR
+      aclog test guard.yaml --follow --bootstrap-controller HOST:9093
       aclog test --schema
     """
     if flags.schema:
@@ -31,8 +42,21 @@ def test(source: SourceFlags, flags: RunFlags, repository: RepositoryFlags) -> N
 
         print_schema()
         return
+    if recording.given():
+        from aclog.cli.test.record import record_tests
+
+        recording.check(flags, guard)
+        record_tests(recording, source, repository)
+        return
     from aclog.cli.test.run import run_tests
     from aclog.cli.testing import SelectedTests
 
     selection = SelectedTests(files=flags.files, source=source, repository=repository, globs=flags.run)
+    if guard.follow:
+        from aclog.cli.test.follow import follow_tests
+
+        guard.check(flags)
+        raise typer.Exit(follow_tests(selection, flags, guard, follower))
+    guard.refuse()
+    follower.refuse("--follow")
     raise typer.Exit(run_tests(selection, flags))

@@ -10,11 +10,15 @@ from prometheus_client import Counter
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.authorizer.settings import Settings
+from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.step_changes import step_changes
+from aclog.cli.test.flags import ResultFormat, RunFlags
+from aclog.cli.test.guard_flags import GuardFlags
 from aclog.cli.test.turn_text import turn_lines, turn_object
 from aclog.cli.test.verdicts import Color, Turn, Verdicts
+from aclog.cli.testing import SelectedTests, load_tests
 from aclog.cli.webhook import Webhook
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
@@ -28,6 +32,30 @@ from aclog.terminal.output import emit, say
 
 STOPPED, TURNED_RED = 0, 1
 """Exit codes."""
+
+
+def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, follower: FollowerFlags) -> int:
+    """Run the selected tests on each change of the log that they are about; return the exit code.
+
+    Raises:
+        ConfigError: as load_tests and follow_cases, or the tests are about several sources.
+        MetadataError, OSError: a file or a source cannot be read, or the log is damaged or lost.
+
+    """
+    http, patience = follower.address(), follower.patience()
+    loaded = load_tests(selection, selection.repository.load())
+    rules = loaded[0].rules
+    if any(each.rules is not rules for each in loaded):
+        raise ConfigError("--follow: the files name several sources, or settings: expected one: name it by a flag")
+    options = GuardOptions(
+        settings=rules.policy.settings,
+        jsonl=flags.format is ResultFormat.JSONL,
+        http=http,
+        give_up_after=patience,
+        webhook=guard.webhook,
+        exit_on_red=guard.exit_on_red,
+    )
+    return follow_cases(rules.chosen, rules.cases, options)
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,135 @@
+"""A pytest plugin: `pytest --aclog rules.yaml` runs tests of Kafka rules (`aclog test`), each case as an item.
+
+pytest loads it wherever aclog is installed, so that nothing of aclog is imported before such a file is collected.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from aclog.analysis.rule_tests.case import Case
+    from aclog.analysis.rule_tests.outcome import Outcome
+    from aclog.cli.testing import RulesUnderTest
+
+_FILES = pytest.StashKey[frozenset[Path]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags and the setting."""
+    group = parser.getgroup("aclog", "tests of Kafka rules (aclog)")
+    group.addoption(
+        "--aclog",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Also run the tests of rules in this file, as `aclog test FILE` does; can be repeated.",
+    )
+    group.addoption(
+        "--aclog-acls",
+        metavar="PATH",
+        help="The rules that these tests are about, instead of those that each file names.",
+    )
+    parser.addini("aclog", "Files of tests of Kafka rules (aclog).", type="paths", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the files to what is collected."""
+    given = [config.invocation_params.dir / path for path in config.getoption("--aclog")]
+    files = [path.resolve() for path in dict.fromkeys([*config.getini("aclog"), *given])]
+    config.stash[_FILES] = frozenset(files)
+    config.args += [str(path) for path in files if str(path) not in config.args]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "RuleTestFileNode | None":
+    """Collect the files that were named, and no others."""
+    if file_path.resolve() not in parent.config.stash[_FILES]:
+        return None
+    return RuleTestFileNode.from_parent(parent, path=file_path)
+
+
+class RuleTestFileNode(pytest.File):
+    """A file of tests of rules."""
+
+    def collect(self) -> Iterator["RuleTestItem"]:
+        """Yield an item for each case."""
+        from aclog.metalog.errors import MetadataError
+        from aclog.sources.rule_tests.reading import read_test_file
+
+        try:
+            cases = read_test_file(str(self.path)).cases
+        except (MetadataError, OSError) as error:
+            raise self.CollectError(str(error)) from error
+        seen: dict[str, int] = {}
+        for case in cases:
+            name = f"{case.test}:{case.origin.line}: {case.text}"
+            seen[name] = seen.get(name, 0) + 1
+            more = f" ({seen[name]})" if seen[name] > 1 else ""
+            yield RuleTestItem.from_parent(self, name=f"{name}{more}", case=case)
+
+    @cached_property
+    def rules(self) -> "RulesUnderTest":
+        """The rules that the file is about, read once. Raises MetadataError, OSError: they cannot be."""
+        from aclog.cli.flags.repository import RepositoryFlags
+        from aclog.cli.flags.source import SourceFlags
+        from aclog.cli.testing import SelectedTests, load_tests
+
+        source = SourceFlags(acls=self.config.getoption("--aclog-acls"))
+        repository = RepositoryFlags()
+        selection = SelectedTests(files=[str(self.path)], source=source, repository=repository)
+        (loaded,) = load_tests(selection, repository.load())
+        return loaded.rules
+
+
+class RuleTestItem(pytest.Item):
+    """One case."""
+
+    def __init__(self, *, case: "Case", **more: Any) -> None:
+        """Take the case."""
+        super().__init__(**more)
+        self.case = case
+
+    @property
+    def file(self) -> RuleTestFileNode:
+        """The file that the case is of."""
+        assert isinstance(self.parent, RuleTestFileNode)  # noqa: S101  # as `collect` made it
+        return self.parent
+
+    def setup(self) -> None:
+        """Read the rules; what cannot be read is an error, not a failure."""
+        _ = self.file.rules
+
+    def runtest(self) -> None:
+        """Run the case."""
+        outcome = self.case.run(self.file.rules.policy)
+        if not outcome.passed:
+            raise RuleTestFailedError(outcome)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the screen of `aclog test` for a failing case, and one line for what cannot be read."""
+        from aclog.analysis.rule_tests.failure_text import failure_lines
+        from aclog.metalog.errors import MetadataError
+        from aclog.metalog.printable import printable
+
+        if isinstance(excinfo.value, RuleTestFailedError):
+            lines = failure_lines(excinfo.value.outcome, self.file.rules.state)
+            return "\n".join(map(printable, lines))
+        if isinstance(excinfo.value, MetadataError | OSError):
+            return printable(str(excinfo.value))
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return where the case is written."""
+        return self.path, self.case.origin.line - 1, self.name
+
+
+class RuleTestFailedError(Exception):
+    """A case does not hold."""
+
+    def __init__(self, outcome: "Outcome") -> None:
+        """Take what became of it."""
+        super().__init__(outcome.case.text)
+        self.outcome = outcome
