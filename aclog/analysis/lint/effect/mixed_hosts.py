@@ -1,23 +1,27 @@
 """Which DENY rules are needed against ALLOWs from other hosts: those that deny_search.py leaves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.lint.effect.cells import Points
 from aclog.analysis.lint.effect.chains import Chains
 from aclog.analysis.lint.effect.deny_search import BITS, DenySearch, Spans, has
-from aclog.analysis.lint.effect.lanes import States, allowed, denied, denied_twice
+from aclog.analysis.lint.effect.lanes import allowed, denied, denied_twice
 from aclog.analysis.lint.effect.nesting import nested
 from aclog.analysis.lint.effect.ranges import Standing
 from aclog.metalog.vectors import Bools, Int64s
 
 MOST_POINTS = 20_000_000
-"""Points that are looked at before the search gives up: tens of seconds."""
+"""Points that are looked at before the search gives up: seconds."""
 _FIRST, _MORE = 64, 16
 """Candidates that are looked at first, and how many times more each time after that."""
+_OVERHEAD = 5_000
+"""What looking at any number of points costs besides, in points."""
+_LEVELS = 4
+"""Wider names that are looked at for many rules at once."""
 
 
 def settle_mixed(search: DenySearch, most: int = MOST_POINTS) -> Bools:
@@ -32,7 +36,7 @@ def settle_mixed(search: DenySearch, most: int = MOST_POINTS) -> Bools:
     left = np.flatnonzero(possible & ~search.needed)
     given_up = np.zeros(len(search.needed), np.bool_)
     if len(left):
-        given_up[_Candidates.of(search).settle(left.tolist(), most)] = True
+        given_up[_Candidates.of(search).settle(left, most)] = True
     return given_up
 
 
@@ -95,9 +99,13 @@ class _Candidates:
     """Points of cells that allow something, to be looked at for one DENY rule after the other."""
 
     _search: DenySearch
+    _allowing: Points
+    """Of cells that allow something."""
+    _resources: Int64s
+    """By point of these: the pattern of its cell, ascending."""
     _by_place: Points
     _by_principal: Points
-    """Sorted by place; by principal and place."""
+    """The same, sorted by place; by principal and place."""
     _principal_keys: Int64s
     _around: Int64s
     """By interval of a pattern: the one around it; -1 for none."""
@@ -107,7 +115,8 @@ class _Candidates:
     def of(cls, search: DenySearch) -> "_Candidates":
         """Return the candidates of a search."""
         cells, names = search.decider.cells, search.decider.cells.names
-        points = search.points.chosen((allowed(cells.states) > 0)[search.point_cells])
+        allowing = (allowed(cells.states) > 0)[search.point_cells]
+        points = search.points.chosen(allowing)
         by_place = points.chosen(np.argsort(points.places, kind="stable"))
         by_principal = by_place.chosen(np.argsort(by_place.principals, kind="stable"))
         around = np.full(len(names.starts), -1, np.int64)
@@ -115,45 +124,103 @@ class _Candidates:
             around[here] = above
         return cls(
             search=search,
+            allowing=points,
+            resources=cells.resources[search.point_cells[allowing]],
             by_place=by_place,
             by_principal=by_principal,
             principal_keys=by_principal.principals << 31 | by_principal.places,
             around=around,
         )
 
-    def settle(self, denies: list[int], most: int) -> list[int]:
+    def settle(self, denies: Int64s, most: int) -> Int64s:
         """Look for a point that shows that each rule is needed; return the rules that were not looked at to the end."""
-        for at, deny in enumerate(denies):
+        needed = self._search.needed
+        for each, points in self._samples(denies):
+            open_ = np.flatnonzero(~needed[each])
+            needed[each[open_][self._shows(each[open_], points.chosen(open_))]] = True
+        left = denies[~needed[denies]]
+        for at, deny in enumerate(left.tolist()):
             if self._looked_at > most:
-                return denies[at:]
-            self._search.needed[deny] = self._is_needed(deny)
-        return []
+                return left[at:]
+            needed[deny] = self._is_needed(deny)
+        return left[:0]
 
     def _is_needed(self, deny: int) -> bool:
         cells = self._search.decider.cells
         cell = int(self._search.cells[deny])
-        operations, principal = self._search.operations[deny], int(cells.principals[cell])
-        host = int(cells.host_numbers[cell])
-        candidates = list(chain(self._below(cell, principal), self._above(cell, principal)))
-        return any(
-            self._shows(operations, principal, part, candidate)
-            for part in cells.hosts.parts.get(host, (host,))
-            for candidate in _in_chunks(candidates)
-        )
+        principal = int(cells.principals[cell])
+        candidates = chain(self._below(cell, principal), self._above(cell, principal))
+        return any(self._shows(np.full(len(some), deny), some).any() for some in _in_chunks(candidates))
 
-    def _shows(self, operations: np.uint64, principal: int, host: int, points: Points) -> bool:
-        """Return whether the DENY alone denies something where it meets some ALLOWs."""
-        cells = self._search.decider.cells
-        hosts = np.full(len(points), host)
-        inside, outside = cells.hosts.around(hosts, points.hosts), cells.hosts.around(points.hosts, hosts)
-        met = Points(
-            places=points.places,
-            principals=points.principals if principal == cells.everyone else np.full(len(points), principal),
-            hosts=np.where(inside, points.hosts, hosts),
-        ).chosen(inside | outside)
-        self._looked_at += len(points)
-        states: States = self._search.decider.states(met)
-        return bool((allowed(states) & denied(states) & ~denied_twice(states) & operations).any())
+    def _shows(self, denies: Int64s, points: Points) -> Bools:
+        """Return which DENYs alone deny something where they meet the ALLOWs of these points, one each."""
+        search, cells = self._search, self._search.decider.cells
+        self._looked_at += len(points) + _OVERHEAD
+        of_deny = search.cells[denies]
+        principals, hosts = cells.principals[of_deny], cells.host_numbers[of_deny]
+        found = np.zeros(len(points), np.bool_)
+        for part in self._parts(hosts):
+            inside, outside = cells.hosts.around(part, points.hosts), cells.hosts.around(points.hosts, part)
+            met = np.flatnonzero(inside | outside)
+            at = Points(
+                places=points.places,
+                principals=np.where(principals == cells.everyone, points.principals, principals),
+                hosts=np.where(inside, points.hosts, part),
+            ).chosen(met)
+            states = search.decider.states(at)
+            alone = allowed(states) & denied(states) & ~denied_twice(states) & search.operations[denies[met]]
+            found[met] |= alone != 0
+        return found
+
+    def _parts(self, hosts: Int64s) -> Iterator[Int64s]:
+        """Yield the hosts, or those that a range consists of, one of each at a time."""
+        parts = self._search.decider.cells.hosts.parts
+        if not parts:
+            yield hosts
+            return
+        of_each = [parts.get(host, (host,)) for host in hosts.tolist()]
+        for at in range(max(map(len, of_each), default=0)):
+            yield np.array([each[min(at, len(each) - 1)] for each in of_each], np.int64)
+
+    def _samples(self, denies: Int64s) -> Iterator[tuple[Int64s, Points]]:
+        """Yield a few candidates for many rules at once: mostly the first one shows that a rule is needed."""
+        cells, intervals = self._search.decider.cells, self._search.decider.intervals
+        of_deny = self._search.cells[denies]
+        first = np.searchsorted(intervals.cells, of_deny)
+        for last in False, True:  # a rule on LITERAL `*` has several intervals
+            at = np.searchsorted(intervals.cells, of_deny, side="right") - 1 if last else first
+            starts, ends = intervals.starts[at], intervals.ends[at]
+            for_all = cells.principals[of_deny] == cells.everyone
+            yield from self._sampled(denies, for_all, self._by_place, self._by_place.places, starts, ends)
+            for one in cells.principals[of_deny], np.full(len(denies), cells.everyone):
+                low, high = one << 31 | starts, one << 31 | ends
+                yield from self._sampled(denies, ~for_all, self._by_principal, self._principal_keys, low, high)
+        yield from self._sampled_above(denies)
+
+    def _sampled(
+        self, denies: Int64s, which: Bools, points: Points, keys: Int64s, starts: Int64s, ends: Int64s
+    ) -> Iterator[tuple[Int64s, Points]]:
+        low, high = np.searchsorted(keys, starts), np.searchsorted(keys, ends)
+        some = np.flatnonzero(which & (low < high))
+        if len(some):
+            for at in low, (low + high) // 2, high - 1:
+                yield denies[some], points.chosen(at[some])
+
+    def _sampled_above(self, denies: Int64s) -> Iterator[tuple[Int64s, Points]]:
+        cells, names = self._search.decider.cells, self._search.decider.cells.names
+        resources = cells.resources[self._search.cells[denies]]
+        tops = names.tops[np.searchsorted(names.top_resource_of, resources)]
+        interval = np.searchsorted(names.starts, tops, side="right") - 1
+        # Points have single hosts and parts of ranges; their order is that of the cells, by resource.
+        points = self._allowing
+        for _ in range(_LEVELS):
+            low = np.searchsorted(self._resources, names.resource_of[interval])
+            high = np.searchsorted(self._resources, names.resource_of[interval], side="right")
+            some = np.flatnonzero((interval >= 0) & (names.ends[interval] > tops) & (low < high))
+            for at in low[some], high[some] - 1:
+                if len(some):
+                    yield denies[some], evolve(points.chosen(at), places=tops[some])
+            interval = np.where(interval >= 0, self._around[interval], -1)
 
     def _below(self, cell: int, principal: int) -> Iterator[Points]:
         intervals, cells = self._search.decider.intervals, self._search.decider.cells
@@ -174,24 +241,20 @@ class _Candidates:
             at = int(np.searchsorted(names.starts, top, side="right")) - 1
             while at >= 0:
                 if names.ends[at] > top and names.resource_of[at] != resource:
-                    yield self._cells_on(int(names.resource_of[at]), top, principal)
+                    yield self._on(int(names.resource_of[at]), top, principal)
                 at = int(self._around[at])
 
-    def _cells_on(self, resource: int, top: int, principal: int) -> Points:
+    def _on(self, resource: int, top: int, principal: int) -> Points:
+        """Return the points of the cells on a pattern that concern a principal, moved to a place of longer names."""
         cells = self._search.decider.cells
-        low, high = np.searchsorted(cells.resources, [resource, resource + 1])
-        numbers = np.arange(low, high)
-        numbers = numbers[allowed(cells.states[numbers]) > 0]
+        bounds = np.searchsorted(self._resources, [resource, resource + 1])
+        found = self._allowing.chosen(slice(*bounds))
         if principal != cells.everyone:
-            numbers = numbers[np.isin(cells.principals[numbers], (principal, cells.everyone))]
-        return Points(
-            places=np.full(len(numbers), top),
-            principals=cells.principals[numbers],
-            hosts=cells.host_numbers[numbers],
-        )
+            found = found.chosen(np.isin(found.principals, (principal, cells.everyone)))
+        return evolve(found, places=np.full(len(found), top))
 
 
-def _in_chunks(candidates: list[Points]) -> Iterator[Points]:
+def _in_chunks(candidates: Iterable[Points]) -> Iterator[Points]:
     """Yield the candidates, few at first: the first one mostly shows it."""
     for points in candidates:
         at, size = 0, _FIRST
