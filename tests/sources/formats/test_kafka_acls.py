@@ -15,7 +15,8 @@ from tests.support.kafka.jvm import ROOT
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 _RECORDED = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "expected"
-_OF_AUTHORIZER = ROOT / "tests" / "data" / "kafka-3.9.1" / "expected"
+_OF_OLD_TOOLS = ROOT / "tests" / "data" / "acls-listings"
+"""Recorded by tests.support.zookeeper.acls_listing."""
 
 _NEW = """\
 Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`:
@@ -131,6 +132,21 @@ def test_an_empty_listing_is_one_if_the_format_is_given(tmp_path: Path) -> None:
 def test_the_recorded_listing_of_a_real_kafka_is_its_state() -> None:
     listed = {rule.acl for rule in AclsSource(str(_RECORDED / "acls-cli.txt")).image().acls}
     assert listed == {rule.acl for rule in read_acls(str(_RECORDED / "acls.jsonl"))}
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "2.3.1", "3.9.1"])
+def test_recorded_listings_of_older_tools_are_what_was_added(version: str) -> None:
+    rules = {
+        "ALLOW READ TOPIC orders to User:alice",
+        "ALLOW DESCRIBE_CONFIGS TOPIC orders to User:alice",
+        "DENY ALL TOPIC orders to User:mallory from 10.0.0.1",
+        "ALLOW DESCRIBE GROUP g:1, x=y to User:CN=a,O=(b) c",
+        "ALLOW WRITE TRANSACTIONAL_ID tx- to User:*",
+        "ALLOW IDEMPOTENT_WRITE CLUSTER kafka-cluster to Group:ops",
+        "ALLOW ALL TOPIC * to User:a",
+    }
+    prefixed = set() if version == "1.1.1" else {"ALLOW READ TOPIC p.* to User:p"}
+    assert set(read_rules(_OF_OLD_TOOLS / f"{version}.txt").rules) == rules | prefixed
 
 
 def test_what_we_list_is_read_back_as_it_is(tmp_path: Path) -> None:
