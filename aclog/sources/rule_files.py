@@ -22,6 +22,9 @@ from aclog.sources.git.git_tree import GitTree
 from aclog.sources.line_table import LineTable
 from aclog.sources.text_lines import STDIN, blocks, display_name, numbered_lines
 
+_OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
+"""Of files that hold no JSON lines."""
+
 
 @frozen(kw_only=True)
 class ReadOptions:
@@ -85,7 +88,8 @@ def _file_rules(
         return _line_rules(name, chain(first, found), check)
     content = b"\n".join(line for lines in chain(first, found) for line in lines)
     tree: FileTree = _OneFile(name, content, beside)
-    if options.form is AclsFormat.AUTO and not is_claimed(SourceFile(tree, tree.paths()[0])):
+    file = SourceFile(tree, tree.paths()[0])
+    if options.form is AclsFormat.AUTO and not file.has_suffix(*_OTHER_SUFFIXES) and not is_claimed(file):
         return _line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
     return tree_rules(tree, options, check)
 

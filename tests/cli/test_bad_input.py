@@ -165,7 +165,7 @@ class TestFlags:
         ("arguments", "said"),
         [
             ("acls list --format odd", "Invalid value for '--format': 'odd' is not one of 'kafka', 'jsonl', 'table'"),
-            ("export --log x", "Missing option '--format'. Choose from: avro, jsonl"),
+            ("export --log x", "Missing option '--format'. Choose from: avro, jsonl, kafka-acls"),
         ],
     )
     def test_usage_errors_are_in_our_words(self, arguments, said):

@@ -112,7 +112,9 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
 
 def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
     what = "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
-    return f"{tree.name}: none of its {count:,} files is {what}: expected one of {', '.join(READERS)} (--acls-format)"
+    is_one = tree.paths() == [tree.name.rsplit("/", 1)[-1]]
+    said = f"not {what}" if is_one else f"none of its {count:,} files is {what}"
+    return f"{tree.name}: {said}: expected one of {', '.join(READERS)} (--acls-format)"
 
 
 def _notes(

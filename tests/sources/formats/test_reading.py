@@ -108,3 +108,10 @@ def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "d11" / "x.jsonl").write_text(_RULE % "a")
     with pytest.raises(ConfigError, match="more than 50 files"):
         DirectoryTree(str(tmp_path)).paths()
+
+
+def test_a_file_of_another_kind_is_not_judged_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "deployment.yaml"
+    path.write_text("apiVersion: apps/v1\nkind: Deployment\n")
+    with pytest.raises(ConfigError, match=r"deployment.yaml: not of a known format: expected one of"):
+        AclsSource(str(path)).image()
