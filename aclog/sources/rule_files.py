@@ -20,6 +20,7 @@ from aclog.sources.formats.source_file import SourceFile, unzipped
 from aclog.sources.git.git_place import parse_git_place
 from aclog.sources.git.git_tree import GitTree
 from aclog.sources.line_table import LineTable
+from aclog.sources.module_tree import with_modules
 from aclog.sources.text_lines import STDIN, blocks, display_name, numbered_lines
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
@@ -101,7 +102,9 @@ def _line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[Standa
 
 def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a tree. Raises as find_rules."""
-    context = ReadContext(tree=tree, topics=options.topics, modules=options.modules)
+    source = tree.beside if isinstance(tree, _OneFile) else tree
+    whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
+    context = ReadContext(tree=whole, topics=options.topics, modules=modules)
     found: ReadFiles = read_tree(context, options.form)
     rules = found.stated.rules()
     for rule in rules:

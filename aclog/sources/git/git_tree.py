@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Iterator
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -11,6 +12,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.git.git_command import ask_git
 from aclog.sources.git.git_files import Found, GitFiles
 from aclog.sources.git.git_place import GitPlace
+
+_MOST_FILES = 200_000
+"""Of one tree: symbolic links can make few directories look like endlessly many."""
 
 _POINTERS = {
     b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS, which has its content",
@@ -71,7 +75,10 @@ class GitTree:
         """
         if self.file is not None:
             return [self.file]
-        return sorted(self._below("", self._existing(self._root), ()))
+        found = list(islice(self._below("", self._existing(self._root), ()), _MOST_FILES + 1))
+        if len(found) > _MOST_FILES:
+            raise ConfigError(f"{self.name}: more than {_MOST_FILES:,} files")
+        return sorted(found)
 
     def read(self, path: str) -> bytes:
         """Return what a file holds. Raises ConfigError: it is none, or its content is not in the repository."""
@@ -90,7 +97,10 @@ class GitTree:
         return found is not None and not found.entry.is_directory
 
     def entries(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none if it is no directory. Raises as `paths`."""
+        """Return the names in a directory, sorted; none if it is no directory. Raises as `paths`.
+
+        A path that begins with `/` is from the top of the repository.
+        """
         found = self._files.find(self._full(path))
         return sorted(self._files.directory(found)) if found is not None and found.entry.is_directory else []
 

@@ -287,3 +287,13 @@ def test_the_process_ends_with_the_tree(repository: Repository) -> None:
         assert process is not None
     assert process.returncode is not None
     assert not Path(f"/proc/{process.pid}").exists()
+
+
+def test_links_that_multiply_directories_end(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aclog.sources.git.git_tree._MOST_FILES", 1000)
+    repository.commit({f"kafka/{level}/f": "f\n" for level in range(12)})
+    for level in range(11):
+        for name in "ab":
+            (repository.path / f"kafka/{level}/{name}").symlink_to(f"../{level + 1}")
+    repository.commit({})
+    assert refusal("main:kafka/0") == "main:kafka/0: more than 1,000 files"
