@@ -26,7 +26,8 @@ class Decides:
     test: str
     origin: FileOrigin
     request: Request
-    """Its name is "" if any resource of the type is asked for (authorizeByResourceType)."""
+    by_type: bool = False
+    """Whether it asks for any resource of the type (authorizeByResourceType), and its name does not count."""
     decision: str
     """ALLOWED, DENIED or ERROR."""
     rule: str | RuleText | None = None
@@ -41,7 +42,7 @@ class Decides:
     def queries(self, settings: Settings) -> tuple[Query, ...]:  # noqa: ARG002  # of Case
         """Return what is asked."""
         asked = self.request
-        pattern = PatternType.LITERAL if asked.resource_name else PatternType.PREFIXED
+        pattern = PatternType.PREFIXED if self.by_type else PatternType.LITERAL
         resource = ResourcePattern(resource_type=asked.resource_type, name=asked.resource_name, pattern_type=pattern)
         query = Query(
             resources=(resource,),
@@ -56,7 +57,7 @@ class Decides:
         asked = self.request
         context = RequestContext(principal=asked.principal, host=asked.host)
         try:
-            if not asked.resource_name:
+            if self.by_type:
                 answer = policy.authorizer.authorize_by_resource_type(context, asked.operation, asked.resource_type)
                 return self._judged(answer, None)
             resource = ResourcePattern(resource_type=asked.resource_type, name=asked.resource_name)

@@ -98,7 +98,7 @@ def _explanation(request: Request, state: TestedState) -> Iterator[str]:
 
 
 def _explained(request: Request, policy: Policy) -> Explanation | None:
-    if not request.resource_name:  # of any resource of a type
+    if not request.resource_name:  # of any resource of a type, or of none
         return None
     context = RequestContext(principal=request.principal, host=request.host)
     resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)

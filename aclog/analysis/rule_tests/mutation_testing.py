@@ -4,18 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.analysis.answers.questions import concerns
+from aclog.analysis.answers.rules_about import is_about
 from aclog.analysis.difference import differences
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Difference
+from aclog.analysis.rule_tests.can_only import CanOnly
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import changed_policy, with_ids
 from aclog.analysis.rule_tests.decides import Decides
 from aclog.analysis.rule_tests.mutant import Mutant, mutants
+from aclog.analysis.rule_tests.no_new_access import NoNewAccess
+from aclog.analysis.rule_tests.reason import Reason
 from aclog.analysis.rule_tests.same_as import SameAs
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl
+from aclog.analysis.rule_tests.touched_requests import touches
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
 
 
 @frozen(kw_only=True)
@@ -32,8 +37,8 @@ class MutationResult:
 def mutation_results(policy: Policy, cases: Iterable[Case]) -> Iterator[MutationResult | None]:
     """Yield what becomes of each mutant of each rule, rule by rule; None for one that changes no decision.
 
-    `cases` must all hold. Of each mutant only those are run again that a changed rule concerns, and only until one
-    fails; that a mutant changes no decision is proved.
+    `cases` must all hold. What a mutant decides otherwise is computed exactly, and only the cases that are about such a
+    request are run again, until one fails.
     """
     base = with_ids(policy)
     index = _CaseIndex.of(base, cases)
@@ -51,22 +56,20 @@ def _judged(base: Policy, index: "_CaseIndex", mutant: Mutant) -> MutationResult
     changes = [RuleChange(added=False, acl=mutant.rule)]
     if mutant.becomes is not None and base.acls.find(mutant.becomes) is None:
         changes.append(RuleChange(added=True, acl=mutant.becomes))
-    changed = changed_policy(base, changes)
-    rules = [change.acl for change in changes]
-    if any(not case.run(changed).passed for case in index.concerned(rules)):
-        return MutationResult(mutant=mutant, killed=True)
-    found = next(differences(base, changed, changed=rules), None)
-    if found is None:
+    changed, rules = changed_policy(base, changes), [change.acl for change in changes]
+    found = list(differences(base, changed, changed=rules))
+    if not found:
         return None
-    # Whatever is decided otherwise fails a comparison of all requests, which would cost far more than this.
-    return MutationResult(mutant=mutant, killed=index.compares_all, changed=None if index.compares_all else found)
+    if index.is_noticed(changed, found, rules):
+        return MutationResult(mutant=mutant, killed=True)
+    return MutationResult(mutant=mutant, killed=False, changed=found[0])
 
 
 @define(eq=False, kw_only=True)
 class _CaseIndex:
     """Cases by the principals that they are about."""
 
-    policy: Policy
+    settings: Settings
     compares_all: bool
     """Whether one holds only if every request is decided as it is."""
     _of_one: dict[str, list[tuple[Case, Sequence[Query]]]] = field(factory=dict)
@@ -75,33 +78,44 @@ class _CaseIndex:
     @staticmethod
     def of(policy: Policy, cases: Iterable[Case]) -> "_CaseIndex":
         every = list(cases)
-        index = _CaseIndex(policy=policy, compares_all=any(map(_compares_all, every)))
-        # The quickest first.
-        for case in sorted(every, key=lambda case: not isinstance(case, Decides)):
-            if not _compares_all(case):
-                index._add(case)
+        index = _CaseIndex(settings=policy.settings, compares_all=any(map(_compares_all, every)))
+        # Those first that need not be run.
+        for case in sorted(every, key=lambda case: not isinstance(case, CanOnly)):
+            if not isinstance(case, SameAs | NoNewAccess):
+                index._add(case, case.queries(policy.settings))
+        # These read another policy: only if nothing else fails.
+        for case in every:
+            if isinstance(case, SameAs | NoNewAccess) and not _compares_all(case):
+                index._of_many.append((case, case.queries(policy.settings)))
         return index
 
-    def _add(self, case: Case) -> None:
-        queries = case.queries(self.policy.settings)
+    def _add(self, case: Case, queries: Sequence[Query]) -> None:
         if any(query.principals.complement for query in queries):
             self._of_many.append((case, queries))
         else:
             for each in {name for query in queries for name in query.principals.named}:
                 self._of_one.setdefault(each, []).append((case, queries))
 
-    def concerned(self, rules: Sequence[StandardAcl]) -> Iterator[Case]:
-        """Yield the cases in whose outcome one of the rules can have a part."""
-        settings = self.policy.settings
-        for case, queries in self._near(rules):
-            if any(concerns(query, rule, settings) for rule in rules for query in queries):
-                yield case
+    def is_noticed(self, changed: Policy, found: Sequence[Difference], rules: Sequence[StandardAcl]) -> bool:
+        """Return whether a case fails on a policy that differs so, by these rules."""
+        if self.compares_all:
+            return True
+        near = (case for case, queries in self._near(found) if self._may_fail(case, queries, found, rules))
+        return any(isinstance(case, CanOnly) or not case.run(changed).passed for case in near)
 
-    def _near(self, rules: Sequence[StandardAcl]) -> Iterator[tuple[Case, Sequence[Query]]]:
-        named = dict.fromkeys(rule.principal for rule in rules)
-        everybody = self.policy.settings.allow_everyone or any(
-            each == WILDCARD_PRINCIPAL or ":" not in each for each in named
-        )
+    def _may_fail(
+        self, case: Case, queries: Sequence[Query], found: Sequence[Difference], rules: Sequence[StandardAcl]
+    ) -> bool:
+        if any(touches(each.region, query) for query in queries for each in found):
+            return True
+        # The rule that decides may be another one where the decision is not.
+        looks_at_rules = isinstance(case, Reason) or (isinstance(case, Decides) and (case.by_type or case.rule))
+        return bool(looks_at_rules) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
+
+    def _near(self, found: Sequence[Difference]) -> Iterator[tuple[Case, Sequence[Query]]]:
+        """Yield the cases about the principals for whom something differs."""
+        everybody = any(each.region.principals.complement for each in found)
+        named = dict.fromkeys(name for each in found for name in each.region.principals.named)
         for each in self._of_one if everybody else named:
             yield from self._of_one.get(each, ())
         yield from self._of_many

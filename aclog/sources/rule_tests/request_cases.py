@@ -61,6 +61,7 @@ def _case(value: dict[str, object], origin: FileOrigin) -> Decides:
             resource_type=enum_field(value, "resourceType", ResourceType),
             resource_name=_resource_name(value),
         ),
+        by_type=value.get("kind") is not None,
         decision=decision,
         rule=_rule(text_field(value, "rule")) if value.get("rule") is not None else None,
     )
@@ -74,10 +75,7 @@ def _resource_name(value: dict[str, object]) -> str:
         if "resourceName" in value or value.get("rule") is not None:
             raise ConfigError(f"with kind {_BY_TYPE} there is no resourceName, and no rule")
         return ""
-    name = text_field(value, "resourceName")
-    if not name:
-        raise ConfigError("resourceName is empty")
-    return name
+    return text_field(value, "resourceName")
 
 
 def _rule(text: str) -> str | RuleText:

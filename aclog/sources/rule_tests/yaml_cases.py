@@ -51,7 +51,7 @@ def _cases(tests: Node, directory: Path) -> Iterator[Case]:
     for item in items:
         test = CaseNodes.of(item, directory)
         known = names.setdefault(test.name, item)
-        if known is not item:
+        if known is not item and item.get("name") is not None:
             raise item.error(f"the name {test.name[:60]!r} is that of the test on line {known.line}")
         yield from test.cases()
 
