@@ -60,7 +60,7 @@ class RuleTestFileNode(pytest.File):
         from aclog.sources.rule_tests.reading import read_test_file
 
         try:
-            cases = read_test_file(str(self.path)).cases
+            cases = read_test_file(self.shown_path).cases
         except (MetadataError, OSError) as error:
             raise self.CollectError(str(error)) from error
         seen: dict[str, int] = {}
@@ -69,6 +69,12 @@ class RuleTestFileNode(pytest.File):
             seen[name] = seen.get(name, 0) + 1
             more = f" ({seen[name]})" if seen[name] > 1 else ""
             yield RuleTestItem.from_parent(self, name=f"{name}{more}", case=case)
+
+    @property
+    def shown_path(self) -> str:
+        """The path as `aclog test` would be given it."""
+        here = Path.cwd()
+        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
 
     @cached_property
     def rules(self) -> "RulesUnderTest":
@@ -79,7 +85,7 @@ class RuleTestFileNode(pytest.File):
 
         source = SourceFlags(acls=self.config.getoption("--aclog-acls"))
         repository = RepositoryFlags()
-        selection = SelectedTests(files=[str(self.path)], source=source, repository=repository)
+        selection = SelectedTests(files=[self.shown_path], source=source, repository=repository)
         (loaded,) = load_tests(selection, repository.load())
         return loaded.rules
 
@@ -123,7 +129,8 @@ class RuleTestItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return where the case is written."""
-        return self.path, self.case.origin.line - 1, self.name
+        line = self.case.origin.line
+        return self.path, line - 1, f"{self.case.test} ({self.file.shown_path}:{line})"
 
 
 class RuleTestFailedError(Exception):

@@ -1,0 +1,162 @@
+"""`aclog test --follow`: which tests of rules each committed change turns red or green."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.test_diff_follow import aclog_rule, becomes_ready
+from tests.support.cli.command import aclog
+from tests.support.kafka.server import free_port
+
+SECONDS = 60
+
+TESTS = """\
+tests:
+- name: pii
+  principal: User:*
+  cannot: {READ: [topic:pii.*]}
+- name: bob
+  principal: User:bob
+  cannot: {WRITE: [topic:t]}
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text(aclog_rule("t", "User:bob"))
+    aclog("import", rules, "--log", tmp_path / "log").ok()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    path = tmp_path / "guard.yaml"
+    path.write_text(TESTS)
+    return path
+
+
+def change(log: Path, verb: str, topic: str) -> None:
+    force = ["--force"] if verb == "remove" else []
+    what = ("--allow-principal", "User:bob", "--operation", "READ", "--topic", topic)
+    aclog("acls", verb, "--log", log, *what, *force).ok()
+
+
+@contextmanager
+def following(log: Path, tests: Path, *flags: str, ends: int | None = None) -> Iterator["subprocess.Popen[str]"]:
+    """The command as a process until SIGTERM, a clean end of it; or until it ends by itself with a code."""
+    command = [sys.executable, "-m", "aclog", "test", str(tests), "--follow", "--log", str(log), *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        try:
+            yield process
+            if ends is None:
+                process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=SECONDS)
+            assert (process.returncode, err) == (ends or 0, "")
+        finally:
+            process.kill()
+
+
+def line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+@pytest.mark.server
+def test_what_turns_is_told_with_the_change_that_did_it_and_posted(log: Path, tests: Path) -> None:
+    posted: list[str] = []
+    arrived = threading.Event()
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            if len(posted) == 2:
+                arrived.set()
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    port = free_port()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        hook = f"http://u:secret@127.0.0.1:{server.server_port}/hook"
+        with following(log, tests, "--webhook", hook, "--http", f"localhost:{port}") as process:
+            assert line(process) == f"following {log} from offset 2: all 2 tests are green; stop with Ctrl-C"
+            assert becomes_ready(port)
+            change(log, "add", "other")
+            change(log, "add", "pii.card")
+            red = line(process)
+            assert red.startswith("RED     ")
+            assert red.endswith(f" offset 3: pii: everybody cannot READ topic:pii.* ({tests}:4)")
+            assert line(process) == "  User:bob: READ on TOPIC pii.card is allowed, from any host"
+            assert line(process) == "  by: added ALLOW User:bob READ on TOPIC LITERAL 'pii.card' from *"
+            with urlopen(f"http://localhost:{port}/metrics") as answer:
+                metrics = answer.read().decode().splitlines()
+            assert {"aclog_rule_tests_red 1.0", "aclog_rule_tests_green 1.0", "aclog_rule_tests_unknown 0.0"} <= {
+                *metrics
+            }
+            assert 'aclog_rule_test_turns_total{to="red"} 1.0' in metrics
+            change(log, "remove", "pii.card")
+            assert line(process).startswith("GREEN   ")
+            assert line(process) == "  by: removed ALLOW User:bob READ on TOPIC LITERAL 'pii.card' from *"
+            assert arrived.wait(SECONDS)
+        server.shutdown()
+    turns = [json.loads(each) for each in posted]
+    assert [turn["event"] for turn in turns] == ["RED", "GREEN"]
+    assert (turns[0]["test"], turns[0]["line"], turns[0]["offset"], turns[0]["endOffset"]) == ("pii", 4, 3, 4)
+    assert turns[0]["failures"][0]["request"]["resourceName"] == "pii.card"
+    assert turns[0]["changes"][0]["rule"]["principal"] == "User:bob"
+
+
+@pytest.mark.server
+def test_it_ends_when_a_test_turns_red(log: Path, tests: Path) -> None:
+    with following(log, tests, "--exit-on-red", "--format", "jsonl", "--run", "pii", ends=1) as process:
+        change(log, "add", "pii.card")
+        turn = json.loads(line(process))
+        assert (turn["event"], turn["test"]) == ("RED", "pii")
+
+
+def test_it_ends_at_once_if_a_test_is_red(log: Path, tests: Path) -> None:
+    change(log, "add", "pii.card")
+    result = aclog("test", tests, "--follow", "--log", log, "--exit-on-red")
+    assert result.code == 1
+    assert "1 of 2 tests are red" in result.out
+    assert "RED " in result.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (("--coverage",), "--coverage: not together with --follow"),
+        (("--mutate",), "--mutate: not together with --follow"),
+        (("--webhook", "ftp://u:secret@h/"), "--webhook: expected a URL"),
+        (("--give-up-after", "-1"), "--give-up-after -1: expected seconds"),
+    ],
+)
+def test_flags_that_do_not_go_together(log: Path, tests: Path, flags: tuple[str, ...], complaint: str) -> None:
+    result = aclog("test", tests, "--follow", "--log", log, *flags)
+    assert result.code == 2
+    assert complaint in result.complaint
+    assert "secret" not in result.err
+
+
+def test_a_single_state_and_an_unreadable_comparison_are_trouble(log: Path, tests: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.jsonl"
+    result = aclog("test", tests, "--follow", "--acls", rules)
+    assert result.code == 2
+    assert "a single state has no changes" in result.complaint
+    tests.write_text("tests:\n- no_new_access: {than: {log: none}}\n")
+    result = aclog("test", tests, "--follow", "--log", log)
+    assert result.code == 2
+    assert "none" in result.complaint
