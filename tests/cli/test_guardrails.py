@@ -92,7 +92,7 @@ def test_what_turns_is_told_with_the_change_that_did_it_and_posted(log: Path, te
         threading.Thread(target=server.serve_forever, daemon=True).start()
         hook = f"http://u:secret@127.0.0.1:{server.server_port}/hook"
         with following(log, tests, "--webhook", hook, "--http", f"localhost:{port}") as process:
-            assert line(process) == f"following {log} from offset 2: all 2 tests are green; stop with Ctrl-C"
+            assert line(process) == f"following {log} from offset 2: 2 green, 0 red; stop with Ctrl-C"
             assert becomes_ready(port)
             change(log, "add", "other")
             change(log, "add", "pii.card")
@@ -131,7 +131,7 @@ def test_it_ends_at_once_if_a_test_is_red(log: Path, tests: Path) -> None:
     change(log, "add", "pii.card")
     result = aclog("test", tests, "--follow", "--log", log, "--exit-on-red")
     assert result.code == 1
-    assert "1 of 2 tests are red" in result.out
+    assert ": 1 green, 1 red;" in result.out
     assert "RED " in result.out
 
 

@@ -138,9 +138,9 @@ class _Guard:
         """Run all cases on the state to begin with."""
         turns = list(self.verdicts.first(self._policy(image)))
         if not self.options.jsonl:
-            name, count = printable(self.chosen.source.name), len(self.verdicts.cases)
-            red = f"{len(turns):,} of {count:,} tests are red" if turns else f"all {count:,} tests are green"
-            say(f"following {name} from offset {image.end_offset}: {red}; stop with Ctrl-C", flush=True)
+            green, name = len(self.verdicts.cases) - len(turns), printable(self.chosen.source.name)
+            now = f"{green:,} green, {len(turns):,} red"
+            say(f"following {name} from offset {image.end_offset}: {now}; stop with Ctrl-C", flush=True)
         self._tell(turns, image, image)
         self.status.succeeded()
 
