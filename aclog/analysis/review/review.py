@@ -16,11 +16,14 @@ from aclog.analysis.review.replacement import Replacement
 from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.analysis.rows.row_text import summary_text
+from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.origin import origin_text
 
 _NOTHING = "no effective change"
 _PLACES = 5
 """Changed lines behind a row that are shown."""
+_TOPICS = 3
+"""Existing topics that are named."""
 
 
 @define(eq=False, kw_only=True)
@@ -114,18 +117,37 @@ class Review:
             rows = [report for report in self.rows if report.row.directions[0] is direction]
             if rows:
                 broken = self._broken_text() if direction is Direction.LOST else ""
-                yield f"{_row_text(rows[0])}{_more(len(rows) - 1)}{broken}"
+                yield f"{_row_text(rows[0])}{self._topics_text(rows[0])}{_more(len(rows) - 1)}{broken}"
 
     def _broken_text(self) -> str:
-        first = next((each for each in self.flipped if each.direction is Direction.LOST), None)
-        return "" if first is None else f"; breaks {first.text()}"
+        broken = [each for each in self.flipped if each.direction is Direction.LOST]
+        if not broken:
+            return ""
+        more = f", and {len(broken) - 1:,} more kinds of access" if broken[1:] else ""
+        return f"; breaks {broken[0].text()}{more}"
+
+    def _topics_text(self, report: ReportRow) -> str:
+        """Return which of the topics that exist a row is about, such as `: 12 topics exist: a, b, c, ...`."""
+        known = self.comparison.topics
+        parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
+        found = [] if known is None else sorted(set[str]().union(*map(known.among, parts)))
+        shown = ", ".join(found[:_TOPICS]) + (", ..." if len(found) > _TOPICS else "")
+        return f": {report.counts()}: {shown}" if found else ""
+
+    def _row_item(self, report: ReportRow) -> Item:
+        head, *details = row_lines(report)
+        counts, topics = report.counts(), self._topics_text(report)
+        lines = [topics.removeprefix(": ") if topics and line.strip() == counts else line.strip() for line in details]
+        places = ", ".join(map(origin_text, report.places[:_PLACES]))
+        more = f" and {len(report.places) - _PLACES:,} more" if len(report.places) > _PLACES else ""
+        return Item(text=head, details=(*lines, f"changed: {places}{more}") if places else tuple(lines))
 
     def _sections(self) -> Iterator[Section]:
         refuted = [Item(text=f"REFUTED: {each.text}", details=each.details) for each in self.proofs if not each.holds]
         proved = [Item(text=f"PROVED: {each.text}") for each in self.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
         yield Section(title="Tests that fail", items=self.tests.failures)
-        yield Section(title="Effective change", items=tuple(map(_row_item, self.rows)), command="aclog diff")
+        yield Section(title="Effective change", items=tuple(map(self._row_item, self.rows)), command="aclog diff")
         yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in self.renames))
         for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
             items = tuple(Item(text=each.text()) for each in self.flipped if each.direction is direction)
@@ -142,14 +164,6 @@ def _row_text(report: ReportRow) -> str:
     row = report.row
     head, *_ = row_lines(report)
     return head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
-
-
-def _row_item(report: ReportRow) -> Item:
-    head, *details = row_lines(report)
-    places = ", ".join(map(origin_text, report.places[:_PLACES]))
-    more = f" and {len(report.places) - _PLACES:,} more" if len(report.places) > _PLACES else ""
-    changed = [f"changed: {places}{more}"] if places else []
-    return Item(text=head, details=(*(line.strip() for line in details), *changed))
 
 
 def _counted(count: int, one: str, many: str) -> Iterator[str]:

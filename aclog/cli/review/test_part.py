@@ -30,7 +30,7 @@ def run_tests(paths: Sequence[str], policy: Policy, origins: Origins) -> TestsOu
 def _item(outcome: Outcome, origins: Origins) -> Item:
     case = outcome.case
     first, *others = outcome.failures
-    more = f" (and {len(others):,} more)" if others else ""
+    more = f", and {len(others):,} more reasons" if others else ""
     return Item(
         text=f"{case.test}: {case.text}: {first.found}{more}",
         details=(
