@@ -71,7 +71,7 @@ def is_parquet(path: str) -> bool:
 def _from_lines(path: str) -> Iterator[tuple[Request | None, int]]:
     for _, line in numbered(path):
         try:
-            yield access_of(line), 1
+            yield audited_access(line) if is_audit_line(line) else access_of_object(parse_object(line)), 1
         except ConfigError:
             yield None, 1
 
@@ -89,19 +89,21 @@ def _audited(text: str) -> Request | None:
     return None if found.reason is not None else access_of_row(row)
 
 
-def access_of(line: bytes) -> Request | None:
-    """Return the access in a line; None if it asks for no name (byResourceType), or is an audit line about no access.
+def audited_access(line: bytes) -> Request | None:
+    """Return the access that an audit line tells; None if it is about none."""
+    try:
+        return _audited(line.decode()[TIME_SIZE:])
+    except UnicodeDecodeError:
+        return None
+
+
+def access_of_object(value: dict[str, object]) -> Request | None:
+    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType).
 
     Raises:
-        ConfigError: the line is no access.
+        ConfigError: the object is no access.
 
     """
-    if is_audit_line(line):
-        try:
-            return _audited(line.decode()[TIME_SIZE:])
-        except UnicodeDecodeError:
-            return None
-    value = parse_object(line)
     if value.get("kind") is not None:
         return None
     return _request(
@@ -139,7 +141,10 @@ def access_of_row(row: tuple[object, ...]) -> Request | None:
         return None
 
 
+_canonical = lru_cache(1 << 16)(host_address)
+
+
 def _request(principal: str, host: str, operation: int, kind: int, name: str) -> Request:
     return Request(
-        principal=principal, host=host_address(host), operation=operation, resource_type=kind, resource_name=name
+        principal=principal, host=_canonical(host), operation=operation, resource_type=kind, resource_name=name
     )

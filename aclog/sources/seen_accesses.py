@@ -9,7 +9,15 @@ from attrs import frozen
 
 from aclog.analysis.regions.region import Request
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import COLUMNS, EXPECTED, access_of, access_of_row, is_audit_line, is_parquet
+from aclog.sources.accesses import (
+    COLUMNS,
+    EXPECTED,
+    access_of_object,
+    access_of_row,
+    audited_access,
+    is_audit_line,
+    is_parquet,
+)
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
@@ -50,16 +58,17 @@ def read_seen_accesses(path: str) -> SeenAccesses:
 def _from_lines(path: str) -> Iterator[tuple[str | None, Request | None]]:
     for _, line in numbered(path):
         if is_audit_line(line):
-            request = access_of(line)
+            request = audited_access(line)
             yield None if request is None else request.principal, request
             continue
         try:
-            principal = text_field(parse_object(line), _PRINCIPAL)
+            value = parse_object(line)
+            principal = text_field(value, _PRINCIPAL)
         except ConfigError:
             yield None, None
             continue
         try:
-            yield principal, access_of(line)
+            yield principal, access_of_object(value)
         except ConfigError:  # a principal alone, or one whose request is not told whole
             yield principal, None
 
