@@ -1,21 +1,22 @@
 """Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 from attrs import evolve, frozen
 
 from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
 from aclog.analysis.lint.context import SEPARATORS, LintContext
 from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.grown_reach import GROWN_REACH, TopicTimes, grown_reach, is_judged
+from aclog.analysis.lint.grown_reach import GROWN_REACH, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.authorizer.acl import AclBindingFilter, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import Origins
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
@@ -99,9 +100,11 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
 
     """
     found = list(lint(policy, inputs.context, select=inputs.select))
-    past = _past(chosen, image, found, inputs)
-    if past is not None and GROWN_REACH in inputs.select:
-        found += _grown(past, inputs.context)
+    judged_by_id = _judged(policy, chosen, inputs.select)
+    past = _past(chosen, image, found, judged_by_id)
+    if past is not None:
+        added = past.added(judged_by_id.values())
+        found += grown_reach(added, TopicTimes(past.topics.spans), separators=inputs.context.separators)
     origins: Origins = chosen.origins if past is None else past
     judged = inputs.judged(history=past is not None)
     suppressions = inputs.suppressions
@@ -121,27 +124,22 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
     return f"not judged: {'; '.join(parts)}"
 
 
-def _past(chosen: ChosenSource, image: Image, found: Sequence[Finding], inputs: LintInputs) -> LogPast | None:
+def _past(
+    chosen: ChosenSource, image: Image, found: Sequence[Finding], judged: Mapping[UUID, StandardAcl]
+) -> LogPast | None:
+    """Return what the log of a source tells of the rules that are found or judged; None if it has no log."""
     if chosen.source.log is None:
         return None
-    asked = dict.fromkeys(acl for each in found for acl in each.rules)
-    if GROWN_REACH in inputs.select:
-        asked |= dict.fromkeys(_prefixed(image))
-    return past_of(chosen.source, image, asked)
+    named = dict.fromkeys(acl for each in found for acl in each.rules)
+    ids = {id_: acl for acl in named if (id_ := image.acls.find(acl)) is not None}
+    return past_of(chosen.source, image.end_offset, {**judged, **ids})
 
 
-def _prefixed(image: Image) -> Iterator[StandardAcl]:
-    wanted = AclBindingFilter(
-        resource_type=ResourceType.TOPIC,
-        pattern_type=PatternType.PREFIXED,
-        permission_type=AclPermissionType.ALLOW,
-    )
-    return (rule.acl for rule in image.acls.matching(wanted) if is_judged(rule.acl))
-
-
-def _grown(past: LogPast, context: LintContext) -> Iterator[Finding]:
-    rules = ((acl, added) for acl, added in past.added() if is_judged(acl))
-    return grown_reach(rules, TopicTimes(past.topics.spans), separators=context.separators)
+def _judged(policy: Policy, chosen: ChosenSource, select: frozenset[str]) -> dict[UUID, StandardAcl]:
+    """Return the rules whose reach may have grown, by id."""
+    if chosen.source.log is None or GROWN_REACH not in select:
+        return {}
+    return {rule.id: rule.acl for rule in judged_rules(policy) if rule.id is not None}
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:

@@ -1,12 +1,12 @@
 """The records of a log in the order in which they became visible, without those of aborted transactions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from attrs import define, field
 
-from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import decode_values
+from aclog.metalog.batches import BatchHeader, iter_batches, read_values
+from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.log import LogReader
 from aclog.metalog.records import MetadataRecord
@@ -28,15 +28,20 @@ class VisibleRecord(NamedTuple):
     record: MetadataRecord
 
 
-def visible_records(start: Provenance, reader: LogReader) -> Iterator[VisibleRecord]:
+def visible_records(
+    start: Provenance, reader: LogReader, wanted: Callable[[bytes], bool] | None = None
+) -> Iterator[VisibleRecord]:
     """Yield every record from a state on, up to the high-water mark.
+
+    `wanted` is asked with the value of each; others are neither decoded nor yielded. Markers of transactions must be
+    wanted.
 
     Raises:
         LogError: the log cannot be read.
         DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
-    found = _Records(replayed_to=start)
+    found = _Records(replayed_to=start, wanted=wanted)
     try:
         while found.replayed_to.end_offset < reader.high_watermark():
             yield from found.replay(reader.read(found.replayed_to.end_offset, _READ_BYTES))
@@ -49,6 +54,7 @@ class _Records:
     """A replay in progress: the batches since the last visible state."""
 
     replayed_to: Provenance
+    wanted: Callable[[bytes], bool] | None
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
 
@@ -59,10 +65,18 @@ class _Records:
             if not header.is_control:
                 # A transaction may span batches: a record has the time of its own batch, but the last makes it visible.
                 self._times.append((header.end_offset, header.max_timestamp))
-                for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
+                for offset, record in self._decoded(chunk, position, header):
                     self._transactions.add(offset, record)
             if not self._transactions.is_open:
                 yield from self._visible()
+
+    def _decoded(self, chunk: bytes, position: int, header: BatchHeader) -> Iterator[tuple[int, MetadataRecord]]:
+        for offset, (start, value) in enumerate(read_values(chunk, position, header), header.base_offset):
+            if self.wanted is None or self.wanted(value):
+                try:
+                    yield offset, decode_record(value)
+                except DecodeError as e:
+                    raise e.at(offset=offset, base=start) from None
 
     def _visible(self) -> Iterator[VisibleRecord]:
         times = iter(self._times)

@@ -4,13 +4,23 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from attrs import evolve, field, frozen
 
 from aclog.analysis.lint.catalogue import BY_ID
 from aclog.analysis.lint.context import SEPARATORS
 from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import who
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+)
 from aclog.authorizer.rule_change import RuleChange
 
 GROWN_REACH = "26"
@@ -22,13 +32,11 @@ Spans = Mapping[str, Sequence[tuple[int, int | None]]]
 """For each name of a topic the intervals of end offsets in which it existed; without an end if it does now."""
 
 
-def is_judged(acl: StandardAcl) -> bool:
-    """Return whether the lint is about such a rule: an ALLOW on a prefix of topics. `*` never meant less than all."""
-    return (
-        acl.permission_type == AclPermissionType.ALLOW
-        and acl.resource_type == ResourceType.TOPIC
-        and acl.pattern_type == PatternType.PREFIXED
-    )
+def judged_rules(policy: Policy) -> Iterator[StandardAclWithId]:
+    """Yield the rules that the lint is about: each ALLOW on a prefix of topics. `*` never meant less than all."""
+    table = RuleTable.of(policy)
+    rows = table.allows & (table.type_of == ResourceType.TOPIC) & ~table.literal_resource[table.resource_of]
+    return (table.base.rule(row) for row in np.flatnonzero(rows).tolist())
 
 
 @frozen
@@ -63,14 +71,14 @@ def grown_reach(
 ) -> Iterator[Finding]:
     """Yield a finding for each rule that covers topics of other owners than at first, or notably more topics.
 
-    A rule comes with the end offset of the state that it was first part of. At first is then, or, if the pattern
-    covered no topic then, when it covered the first one. The owner of a topic is its name up to the first separator.
+    A rule (of judged_rules) comes with the end offset of the state that it was first part of. At first is then, or, if
+    the pattern covered no topic then, when it covered the first one. The owner of a topic is its name up to the first
+    separator.
     """
     for acl, added in rules:
-        if is_judged(acl):
-            found = _judge(acl, added, topics, separators)
-            if found is not None:
-                yield found
+        found = _judge(acl, added, topics, separators)
+        if found is not None:
+            yield found
 
 
 def _judge(acl: StandardAcl, added: int, topics: TopicTimes, separators: str) -> Finding | None:

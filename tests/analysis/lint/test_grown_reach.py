@@ -1,9 +1,9 @@
 """Lint 26: what a prefix covered at first and covers now, told from when rules and topics came into being."""
 
-import pytest
-
-from aclog.analysis.lint.grown_reach import MANY_MORE, TopicTimes, grown_reach
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType
+from aclog.analysis.lint.grown_reach import MANY_MORE, TopicTimes, grown_reach, judged_rules
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
 from tests.support.builders.acls import acl
 
 PREFIXED = PatternType.PREFIXED
@@ -73,17 +73,16 @@ def test_a_topic_without_a_separator_is_kept_by_its_name():
     assert names(found) == [(True, "pay", PatternType.LITERAL), (False, "pay", PREFIXED)]
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
+def test_only_what_allows_a_prefix_of_topics_is_judged():
+    wanted = prefix("pay")
+    others = [
         prefix("pay", permission_type=AclPermissionType.DENY),
         prefix("pay", resource_type=ResourceType.GROUP),
         acl("pay", "User:a"),
         acl("*", "User:a"),
-    ],
-)
-def test_rules_that_it_is_not_about(rule):
-    assert judged(rule, 10, {"pay": [(5, None)], "payroll": [(20, None)]}) == []
+    ]
+    rules = AclsImage.from_acls(StandardAclWithId(id=None, acl=each) for each in (*others, wanted))
+    assert [rule.acl for rule in judged_rules(Policy(rules))] == [wanted]
 
 
 def test_the_last_name_of_all_is_seen():
