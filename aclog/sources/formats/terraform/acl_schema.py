@@ -1,15 +1,18 @@
 """The resources that make rules: Mongey's `kafka_acl`, and Confluent's `confluent_kafka_acl`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.creation_checks import refusal
+from aclog.metalog.errors import ConfigError
 
 _Member = TypeVar("_Member")
+MakeError: TypeAlias = Callable[[str, str], ConfigError]
+"""Makes an error about an attribute: its name, and what is wrong."""
 
 _META = frozenset(
     {"count", "for_each", "provider", "depends_on", "lifecycle", "connection", "provisioner", "id", "timeouts"}
@@ -49,35 +52,34 @@ class AclSchema:
             self.permission_type,
         )
 
-    def rule(self, texts: Mapping[str, str], error: Callable[[str, str], Exception]) -> StandardAcl:
-        """Return the rule that the attributes state; `error` makes an error about one of them.
+    def rule(self, texts: Mapping[str, str], hidden: Collection[str], error: MakeError) -> StandardAcl:
+        """Return the rule that the attributes state, of which those that are hidden are not shown in an error.
 
         Raises:
             ConfigError: a word that the provider does not know, or a rule that no Kafka accepts.
 
         """
+
+        def word(name: str, words: Mapping[str, _Member]) -> _Member:
+            found = words.get(texts[name])
+            if found is None:
+                shown = "" if name in hidden else f" {texts[name][:40]!r}"
+                raise error(name, f"{name}{shown} is not one of {', '.join(words)}")
+            return found
+
         acl = StandardAcl(
-            resource_type=_word(texts, self.resource_type, self.resource_types, error),
+            resource_type=word(self.resource_type, self.resource_types),
             resource_name=texts[self.resource_name],
-            pattern_type=_word(texts, self.pattern_type, self.pattern_types, error),
+            pattern_type=word(self.pattern_type, self.pattern_types),
             principal=texts[self.principal],
             host=texts[self.host],
-            operation=_word(texts, self.operation, self.operations, error),
-            permission_type=_word(texts, self.permission_type, self.permission_types, error),
+            operation=word(self.operation, self.operations),
+            permission_type=word(self.permission_type, self.permission_types),
         )
         refused = refusal(acl)
         if refused is not None:
             raise error("", f"no Kafka accepts this rule: {refused}")
         return acl
-
-
-def _word(
-    texts: Mapping[str, str], name: str, words: Mapping[str, _Member], error: Callable[[str, str], Exception]
-) -> _Member:
-    found = words.get(texts[name])
-    if found is None:
-        raise error(name, f"{name} {texts[name][:40]!r} is not one of {', '.join(words)}")
-    return found
 
 
 _TYPES = (

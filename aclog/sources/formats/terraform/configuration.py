@@ -18,9 +18,9 @@ from aclog.sources.formats.terraform.loading import Modules
 from aclog.sources.formats.terraform.module import Module
 from aclog.sources.formats.terraform.root_module import root_module
 from aclog.sources.formats.terraform.values.conversion import convert
-from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
 from aclog.sources.formats.terraform.values.types import STRING
-from aclog.sources.formats.terraform.values.value import Value
+from aclog.sources.formats.terraform.values.value import Value, string
 
 
 def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
@@ -71,11 +71,14 @@ def _acl(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Va
         name = inner.labels[0] if inner.type == "dynamic" and inner.labels else inner.type
         if name not in schema.others:
             raise ConfigError(f"{inner.file}:{inner.line}: {block.labels[0]} has no block {name}")
-    texts = {name: _text(module, block, name, schema.defaults.get(name), local) for name in schema.names}
-    return schema.rule(texts, lambda name, what: _error(block, name, what))
+    values = {name: _value(module, block, name, schema.defaults.get(name), local) for name in schema.names}
+    texts = {name: value.text for name, value in values.items()}
+    hidden = [name for name, value in values.items() if value.sensitive]
+    return schema.rule(texts, hidden, lambda name, what: _error(block, name, what))
 
 
-def _text(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> str:
+def _value(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> Value:
+    """Return the string that an attribute is."""
     attribute = block.body.attributes.get(name)
     value = None
     if attribute is not None:
@@ -83,14 +86,16 @@ def _text(module: Module, block: Block, name: str, default: str | None, local: M
             value = evaluate(attribute.value, module.scope(attribute.file, local))
         except EvaluationError as error:
             raise ConfigError(str(error)) from error
+        except TooLargeError as error:
+            raise _error(block, name, f"{name}: {error}") from error
     if value is None or value.is_null:
         if default is None:
             raise _error(block, name, f"{name} is missing" if value is None else f"{name} is null")
-        return default
+        return string(default)
     if value.unknown is not None:
         raise _error(block, name, f"{name} depends on {value.unknown}; a plan knows it: `terraform show -json`")
     try:
-        return convert(value, STRING).text
+        return convert(value, STRING)
     except ValueFault as fault:
         raise _error(block, name, f"{name}: {fault}") from fault
 

@@ -105,7 +105,7 @@ def _template_loop(expression: TemplateLoop, scope: Scope) -> Value:
     if collection.unknown is not None:
         return Value(STRING, collection.unknown, collection.sensitive)
     texts, missing = list[str](), None
-    for local in _iterations(expression.names, collection):
+    for local in _iterations(expression.names, collection, scope):
         value = evaluate(expression.body, scope.with_local(local))
         if value.unknown is not None:
             missing = missing or value.unknown
@@ -215,9 +215,10 @@ def _collection(expression: Expression, scope: Scope) -> Value:
     return value
 
 
-def _iterations(names: tuple[str | None, str], collection: Value) -> Iterator[Mapping[str, Value]]:
+def _iterations(names: tuple[str | None, str], collection: Value, scope: Scope) -> Iterator[Mapping[str, Value]]:
     key_name, item_name = names
     for key, item in elements(collection):
+        scope.budget.spend()
         held = with_sensitivity(item, collection)
         yield {item_name: held} if key_name is None else {key_name: key, item_name: held}
 
@@ -228,7 +229,7 @@ def _for(expression: For, scope: Scope) -> Value:
         return Value(DYNAMIC, collection.unknown, collection.sensitive)
     items: list[tuple[str, Value]] = []
     missing: Unknown | None = None
-    for local in _iterations(expression.names, collection):
+    for local in _iterations(expression.names, collection, scope):
         inner = scope.with_local(local)
         included = _included(expression, inner)
         if isinstance(included, Unknown):

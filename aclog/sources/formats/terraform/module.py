@@ -17,6 +17,7 @@ from aclog.sources.formats.terraform.module_source import Address, ModuleSource,
 from aclog.sources.formats.terraform.progress import Progress
 from aclog.sources.formats.terraform.scope import NoNames, Scope
 from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.sets import quoted
 from aclog.sources.formats.terraform.values.types import DYNAMIC, STRING, Kind, Type
 from aclog.sources.formats.terraform.values.value import (
     NULL,
@@ -53,7 +54,7 @@ class Module:
 
     def scope(self, file: str, local: Mapping[str, Value] | None = None) -> Scope:
         """Return the scope of an expression in one of its files."""
-        return Scope(file, self, self.functions, local or {})
+        return Scope(file, self, self.functions, local or {}, self.progress.budget)
 
     # what references mean
 
@@ -244,7 +245,8 @@ class Module:
         )
 
     def _called(self, block: Block, key: Key) -> "Module":
-        path = (*self.path, block.labels[0] if key is None else f"{block.labels[0]}[{key}]")
+        shown = "" if key is None else f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
+        path = (*self.path, block.labels[0] + shown)
         if len(path) > _DEEPEST:
             raise ConfigError(f"{block.file}:{block.line}: modules call each other more than {_DEEPEST} deep")
         plain = tuple(part.partition("[")[0] for part in path)

@@ -8,6 +8,8 @@ from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.terraform.errors import EvaluationError
+from aclog.sources.formats.terraform.scope import Budget
+from aclog.sources.formats.terraform.values.errors import TooLargeError
 
 _Result = TypeVar("_Result")
 
@@ -16,6 +18,7 @@ _Result = TypeVar("_Result")
 class Progress:
     """The names whose values are being found, and those that are known; owned by the evaluation of one root module."""
 
+    budget: Budget = field(factory=Budget, init=False)
     _open: dict[Hashable, str] = field(factory=dict, init=False)
     _done: dict[Hashable, object] = field(factory=dict, init=False)
 
@@ -33,6 +36,8 @@ class Progress:
                 found = find()
             except EvaluationError as error:
                 raise ConfigError(str(error)) from error
+            except TooLargeError as error:
+                raise ConfigError(f"{where}: {error}") from error
         self._done[key] = found
         return found
 

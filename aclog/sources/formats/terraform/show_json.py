@@ -125,7 +125,7 @@ def _rule(file: SourceFile, resource: LocatedObject, values: object, address: st
         return file.error(values.line_of(name) if name in values else resource.line, f"{address}: {what}")
 
     origin = FileOrigin(file=file.name, line=resource.line, address=address)
-    return LocatedRule(acl=schema.rule(texts, error), origin=origin)
+    return LocatedRule(acl=schema.rule(texts, (), error), origin=origin)
 
 
 def _text(file: SourceFile, values: LocatedObject, schema: AclSchema, name: str, address: str, unknown: object) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.values.access import equal
 from aclog.sources.formats.terraform.values.conversion import convert
-from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
 from aclog.sources.formats.terraform.values.sets import set_value
 from aclog.sources.formats.terraform.values.types import (
     BOOL,
@@ -261,8 +261,8 @@ def _setproduct(*values: Value) -> Value:
         kind = _element_type(value) if value.type.kind in SEQUENCES else DYNAMIC
         columns.append([convert(item, kind) for item in _sequence(value)])
         size *= len(columns[-1])
-    if size > _LONGEST:
-        raise ValueFault(f"more than {_LONGEST:,} elements")
+        if size > _LONGEST:
+            raise TooLargeError(f"setproduct() makes more than {_LONGEST:,} elements")
     rows = [tuple_value(row) for row in product(*columns)]
     element = rows[0].type if rows else Type(Kind.TUPLE, elements=tuple(map(_element_type, values)))
     return set_value(rows, element) if any(value.type.kind is Kind.SET for value in values) else listed(rows, element)

@@ -9,13 +9,14 @@ from typing import Any
 from attrs import frozen
 
 from aclog.sources.formats.terraform.functions.function import Function
-from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
 from aclog.sources.formats.terraform.values.types import STRING, Kind, Type, list_of
 from aclog.sources.formats.terraform.values.value import Value, object_value, string, tuple_value
 
 _TOKEN = re.compile(
     r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?!\?)|\(\?P?<(\w+)>|\(|\)", re.DOTALL
 )
+_LARGEST = 64 << 20
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
 
 
@@ -136,6 +137,8 @@ def replace_all(pattern: str, text: str, replacement: str) -> str:
         ValueFault: not a regular expression.
 
     """
+    if (len(text) + 1) * len(replacement) > _LARGEST:
+        raise TooLargeError("replace() by a pattern: the string or the replacement is too long")
     rewritten = _rewrite(pattern, replacement)
     try:
         return str(_compute().replace_substring_regex(_array(text), pattern, rewritten)[0].as_py())

@@ -6,10 +6,11 @@ from types import MappingProxyType
 
 from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.functions.regexes import replace_all
-from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
 from aclog.sources.formats.terraform.values.types import NUMBER, STRING, list_of
 from aclog.sources.formats.terraform.values.value import Value, boolean, string
 
+_LONGEST = 1 << 20
 _LINE_END = re.compile(r"(?:\r\n?|\n)*\Z")
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """What Unicode calls white space; Python's strip() takes four control characters more."""
@@ -19,7 +20,10 @@ def _join(separator: Value, *lists: Value) -> Value:
     items = [item for each in lists for item in each.items]
     if any(item.is_null for item in items):
         raise ValueFault("an element is null: it cannot be joined")
-    return string(separator.text.join(item.text for item in items))
+    texts = [item.text for item in items]
+    if sum(map(len, texts)) + len(texts) * len(separator.text) > _LONGEST:
+        raise TooLargeError(f"join() makes a string of more than {_LONGEST:,} characters")
+    return string(separator.text.join(texts))
 
 
 def _split(separator: Value, text: Value) -> Value:
@@ -31,6 +35,8 @@ def _replace(text: Value, old: Value, new: Value) -> Value:
     pattern = old.text
     if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
         return string(replace_all(pattern[1:-1], text.text, new.text))
+    if text.text.count(pattern) * len(new.text) > _LONGEST:
+        raise TooLargeError(f"replace() makes a string of more than {_LONGEST:,} characters")
     return string(text.text.replace(pattern, new.text))
 
 
@@ -64,6 +70,8 @@ def _within_word(character: str) -> bool:
 def _indent(spaces: Value, text: Value) -> Value:
     if not isinstance(spaces.number, int) or not 0 <= spaces.number <= 10_000:
         raise ValueFault("the number of spaces must be whole, and not negative")
+    if text.text.count("\n") * spaces.number > _LONGEST:
+        raise TooLargeError(f"indent() makes a string of more than {_LONGEST:,} characters")
     return string(text.text.replace("\n", "\n" + " " * spaces.number))
 
 

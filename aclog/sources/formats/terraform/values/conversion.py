@@ -58,7 +58,7 @@ def convert_to_unified(values: Sequence[Value]) -> tuple[Type, list[Value]] | No
 
 def mismatch(given: Type, wanted: Type) -> ValueFault:
     """Return the fault that one type is given where another is wanted."""
-    return ValueFault(f"{wanted} is required, and this is {given}")
+    return ValueFault(f"a {wanted} is required, and this is a {given}")
 
 
 def _converted(value: Value, wanted: Type) -> Value:

@@ -4,12 +4,15 @@ import re
 from fractions import Fraction
 from typing import TypeAlias
 
+from aclog.sources.formats.terraform.values.errors import ValueFault
+
 Number: TypeAlias = int | Fraction
 """An int where the number is whole, else a Fraction whose denominator is a power of two."""
 
 _PRECISION = 512
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
-_LONGEST, _LARGEST_EXPONENT = 4_000, 10_000
+_LARGEST_BITS = 13_000
+_LONGEST, _LARGEST_EXPONENT = 4_000, 3_800
 """Of a decimal number that is read: beyond any use, and a bound on the time that one takes."""
 
 
@@ -21,6 +24,8 @@ def rounded(exact: Number) -> Number:
     elif exact.denominator == 1:
         return rounded(exact.numerator)
     numerator, denominator = (exact, 1) if isinstance(exact, int) else (exact.numerator, exact.denominator)
+    if max(numerator.bit_length(), denominator.bit_length()) > _LARGEST_BITS:
+        raise ValueFault("a number that is too large, or too small")
     shift = _PRECISION - (abs(numerator).bit_length() - denominator.bit_length())
     mantissa = _nearest(numerator, denominator, shift)
     while mantissa.bit_length() > _PRECISION:

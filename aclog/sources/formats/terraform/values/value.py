@@ -4,8 +4,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, field, frozen
 
+from aclog.sources.formats.terraform.values.errors import TooLargeError
 from aclog.sources.formats.terraform.values.numbers import Number
 from aclog.sources.formats.terraform.values.types import (
     BOOL,
@@ -55,6 +56,10 @@ class Value:
     payload: Payload
     sensitive: bool = False
     """Whether it came from a sensitive variable or output: no message may show it."""
+    size: int = field(
+        init=False, eq=False, repr=False, default=Factory(lambda self: _size(self.payload), takes_self=True)
+    )
+    """How many values there are in it, one that occurs twice counted twice."""
 
     @property
     def is_null(self) -> bool:
@@ -87,6 +92,30 @@ class Value:
     def entries(self) -> "Mapping[str, Value]":
         """The elements of a known map or object, in the order of their keys."""
         return cast("Mapping[str, Value]", self.payload)
+
+
+LARGEST = 2_000_000
+"""Of `size`: thousands of times what the rules of a large company take."""
+_LONGEST = 1 << 20
+"""Characters of a string."""
+
+
+def _size(payload: Payload) -> int:
+    """Return the size of a payload. Raises TooLargeError: it is beyond any use."""
+    if isinstance(payload, str):
+        size = 1 + (len(payload) >> 5)
+        if len(payload) > _LONGEST:
+            raise TooLargeError(f"a string of more than {_LONGEST:,} characters")
+        return size
+    if isinstance(payload, tuple):
+        size = 1 + sum([item.size for item in payload])
+    elif isinstance(payload, Mapping):
+        size = 1 + sum([item.size for item in payload.values()])
+    else:
+        return 1
+    if size > LARGEST:
+        raise TooLargeError(f"a value of more than {LARGEST:,} parts")
+    return size
 
 
 TRUE = Value(BOOL, payload=True)

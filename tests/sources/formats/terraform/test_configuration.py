@@ -1,0 +1,307 @@
+"""Terraform configurations: modules, values of variables, what is unknown, what is refused and where."""
+
+from pathlib import Path
+
+import pytest
+
+from aclog.sources.formats.terraform import scope
+from tests.support.sources.files_of_rules import read_rules, refused, write_files
+
+
+def acl(name: str = "a", *, principal: str = '"User:a"', resource: str = '"t"', more: str = "") -> str:
+    """Return a resource that makes a rule."""
+    return f"""resource "kafka_acl" "{name}" {{
+  {more}
+  resource_type       = "Topic"
+  resource_name       = {resource}
+  acl_principal       = {principal}
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+}}
+"""
+
+
+def rules(directory: Path, files: dict[str, str]) -> dict[str, list[int]]:
+    return read_rules(write_files(directory, files)).rules
+
+
+def message(directory: Path, files: dict[str, str]) -> str:
+    return refused(write_files(directory, files)).removeprefix(f"{directory}/")
+
+
+def test_both_providers_and_all_their_words(tmp_path: Path) -> None:
+    files = {
+        "main.tf": """resource "kafka_acl" "all" {
+  resource_name                = "kafka-cluster"
+  resource_type                = "Cluster"
+  resource_pattern_type_filter = "Literal"
+  acl_principal                = "User:CN=x,O=y"
+  acl_host                     = "10.0.0.1"
+  acl_operation                = "IdempotentWrite"
+  acl_permission_type          = "Deny"
+}
+resource "confluent_kafka_acl" "one" {
+  kafka_cluster { id = confluent_kafka_cluster.c.id }
+  resource_type = "TRANSACTIONAL_ID"
+  resource_name = "tx-"
+  pattern_type  = "PREFIXED"
+  principal     = "User:sa-1"
+  host          = "*"
+  operation     = "DESCRIBE"
+  permission    = "ALLOW"
+  credentials {
+    key    = confluent_api_key.k.id
+    secret = "s3cret"
+  }
+}
+resource "kafka_topic" "orders" {}
+data "aws_region" "here" {}
+"""
+    }
+    found = read_rules(write_files(tmp_path, files))
+    assert found.rules == {
+        "DENY IDEMPOTENT_WRITE CLUSTER kafka-cluster to User:CN=x,O=y from 10.0.0.1": [1],
+        "ALLOW DESCRIBE TRANSACTIONAL_ID tx-* to User:sa-1": [10],
+    }
+    assert found.ignored == {"kafka_topic": 1, "aws_region": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (acl().replace('"Read"', '"READ"'), "main.tf:7: acl_operation 'READ' is not one of All, Read,"),
+        (acl().replace('"Topic"', '"Any"'), "main.tf:3: resource_type 'Any' is not one of"),
+        (acl(more="color = 1"), "main.tf:2: kafka_acl has no attribute color"),
+        (acl(more="settings {\n}"), "main.tf:2: kafka_acl has no block settings"),
+        (acl(more='dynamic "settings" {\n}'), "main.tf:2: kafka_acl has no block settings"),
+        (acl(resource="null"), "main.tf:4: resource_name is null"),
+        (acl().replace('  acl_host            = "*"\n', ""), "main.tf:1: acl_host is missing"),
+        (acl(principal='"nobody"'), "main.tf:1: no Kafka accepts this rule"),
+        (acl(resource="[1]"), "main.tf:4: resource_name: a string is required"),
+        (acl(more="for_each = [1]"), "main.tf:2: for_each is a tuple: expected a map or a set of strings"),
+        (acl(more="count = -1"), "main.tf:2: count must be a whole number"),
+        (acl(more='for_each = toset(["a"])\n count = 1'), "main.tf:2: count and for_each exclude each other"),
+        (acl(resource="each.key"), "main.tf:4: each is known in a block with for_each only"),
+        (acl(resource="self.x"), "main.tf:4: self: not understood here"),
+        (acl(resource="provider::x::y(1)"), "main.tf:4: provider::x::y(): there is no such function"),
+        (acl(resource='"${path.cwd}"'), "main.tf:4: resource_name depends on path.cwd"),
+        (acl(resource="timestamp()"), "main.tf:4: resource_name depends on timestamp(), which differs"),
+        ("resource {\n}\n", "main.tf:1: a block resource has 2 labels"),
+        ("what {\n}\n", "main.tf:1: what is not a kind of block"),
+        ("a = 1\n", "main.tf:1: a: no attribute is expected"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, what: str) -> None:
+    assert message(tmp_path, {"main.tf": text}).startswith(what)
+
+
+def test_what_only_terraform_learns_is_refused_where_it_reaches_a_rule(tmp_path: Path) -> None:
+    base = """variable "v" {}
+resource "confluent_service_account" "app" {
+  display_name = "app"
+  owner        = data.x.y.z
+}
+data "x" "y" {}
+"""
+    fine = acl(resource="confluent_service_account.app.display_name")
+    assert rules(tmp_path, {"main.tf": base, "rules.tf": fine}) == {"ALLOW READ TOPIC app to User:a": [1]}
+    for principal, what in (
+        ('"User:${confluent_service_account.app.id}"', "confluent_service_account.app.id, which only Terraform learns"),
+        ("confluent_service_account.app.owner", "data.x.y, a data source"),
+        ("var.v", "var.v, which has no value"),
+        ('true ? var.v : "x"', "var.v, which has no value"),
+        ('join(",", [for k, v in confluent_service_account.app : k])', "confluent_service_account.app, of which"),
+    ):
+        told = message(tmp_path, {"rules.tf": acl(principal=principal)})
+        assert told.startswith("rules.tf:5: acl_principal depends on ")
+        assert what in told
+    told = message(tmp_path, {"rules.tf": acl(more="for_each = toset([var.v])")})
+    assert told.startswith("rules.tf:2: for_each depends on var.v, which has no value (at ")
+
+
+def test_a_sensitive_value_is_not_shown(tmp_path: Path) -> None:
+    start = 'variable "s" {\n  sensitive = true\n  default   = "hunter2"\n}\n'
+    for expression in ('regex("[", var.s)', "tonumber(var.s)", "var.s.x", "var.s[0]", "parseint(var.s, 10)", "-var.s"):
+        told = message(tmp_path, {"main.tf": start + acl(resource=expression)})
+        assert "main.tf:8" in told
+        assert "hunter2" not in told
+    told = message(tmp_path, {"main.tf": start + acl().replace('"Topic"', "var.s")})
+    assert told == "main.tf:7: resource_type is not one of Topic, Group, Cluster, TransactionalID, DelegationToken"
+
+
+def test_values_of_variables_come_from_files_in_terraforms_order(tmp_path: Path) -> None:
+    files = {"main.tf": 'variable "v" { default = "default" }\n' + acl(resource="var.v")}
+    expected = "default"
+    for name, text in (
+        ("", ""),
+        ("terraform.tfvars", 'v = "one"\n'),
+        ("terraform.tfvars.json", '{"v": "two"}'),
+        ("a.auto.tfvars", 'v = "three"\n'),
+        ("b.auto.tfvars.json", '{"v": "four"}'),
+        ("c.auto.tfvars", 'v = "five"\nother = 1\n'),
+        ("other.tfvars", 'v = "not read"\n'),
+    ):
+        if name:
+            files[name] = text
+            expected = text.split('"')[1] if name.endswith(".tfvars") else text.split('"')[3]
+        wanted = "five" if name == "other.tfvars" else expected
+        assert rules(tmp_path, files) == {f"ALLOW READ TOPIC {wanted} to User:a": [2]}
+
+
+def test_types_defaults_and_null(tmp_path: Path) -> None:
+    module = """variable "o" {
+  type = object({
+    a = optional(string, "x")
+    b = optional(list(object({ c = optional(number, 7) })), [{}])
+    d = optional(string)
+  })
+}
+variable "n" {
+  default  = "kept"
+  nullable = false
+}
+variable "m" { default = "lost" }
+output "text" {
+  value = "${var.o.a}.${var.o.b[0].c}.${var.o.d == null}.${var.n}.${var.m == null}"
+}
+"""
+    main = 'module "m" {\n  source = "./m"\n  o = {}\n  n = null\n  m = null\n}\n' + acl(resource="module.m.text")
+    found = rules(tmp_path, {"main.tf": main, "m/m.tf": module})
+    assert found == {"ALLOW READ TOPIC x.7.true.kept.true to User:a": [7]}
+    told = message(tmp_path, {"main.tf": main.replace("o = {}", "o = { b = 1 }"), "m/m.tf": module})
+    assert told.startswith("main.tf:3: var.o: a list of object is required, and this is a number")
+
+
+def test_modules_by_path_vendored_and_given(tmp_path: Path) -> None:
+    call = 'module "m" {\n  source = "git::https://example.com/acls.git"\n}\n'
+    told = message(tmp_path, {"live/main.tf": call})
+    assert told.startswith("live/main.tf:1: module m: 'git::https://example.com/acls.git' is not in this tree")
+    assert "--module" in told
+    manifest = (
+        '{"Modules":[{"Key":"","Source":"","Dir":"."},{"Key":"m","Source":"x","Dir":".terraform/modules/m/sub"}]}'
+    )
+    files = {"live/.terraform/modules/modules.json": manifest, "live/.terraform/modules/m/sub/a.tf": acl()}
+    assert rules(tmp_path, files) == {"ALLOW READ TOPIC t to User:a": [1]}
+
+
+def test_a_root_module_is_one_that_no_other_calls(tmp_path: Path) -> None:
+    files = {
+        "a/main.tf": 'module "m" {\n  source = "../m"\n  count = 2\n  n = count.index\n}\n',
+        "b/main.tf": acl(resource='"b"'),
+        "m/main.tf": 'variable "n" {}\n' + acl(resource='"m${var.n}"'),
+    }
+    found = rules(tmp_path, files)
+    assert found == {
+        "ALLOW READ TOPIC m0 to User:a": [2],
+        "ALLOW READ TOPIC m1 to User:a": [2],
+        "ALLOW READ TOPIC b to User:a": [1],
+    }
+
+
+def test_one_file_stands_for_its_own_blocks(tmp_path: Path) -> None:
+    files = {
+        "one.tf": acl(resource="local.name"),
+        "two.tf": 'locals {\n  name = "n"\n}\n' + acl("b", resource='"other"'),
+    }
+    write_files(tmp_path, files)
+    assert read_rules(tmp_path / "one.tf").rules == {"ALLOW READ TOPIC n to User:a": [1]}
+
+
+def test_json_syntax_and_overrides(tmp_path: Path) -> None:
+    files = {
+        "main.tf.json": """{
+  "//": "made by a machine",
+  "locals": {"names": ["x", "y"], "plain": "$${no}"},
+  "resource": {
+    "kafka_acl": {
+      "a": {
+        "for_each": "${toset(local.names)}",
+        "resource_type": "Topic", "resource_name": "n-${each.key}", "acl_principal": "User:a",
+        "acl_host": "*", "acl_operation": "Read", "acl_permission_type": "Allow"
+      }
+    }
+  }
+}
+""",
+        "x_override.tf": 'resource "kafka_acl" "a" {\n  acl_operation = "Write"\n}\n',
+        "override.tf": 'resource "kafka_acl" "a" {\n  acl_operation = "Create"\n  acl_host = "1.1.1.1"\n}\n',
+    }
+    assert rules(tmp_path, files) == {
+        "ALLOW WRITE TOPIC n-x to User:a from 1.1.1.1": [6],
+        "ALLOW WRITE TOPIC n-y to User:a from 1.1.1.1": [6],
+    }
+    assert message(tmp_path, {"y_override.tf": acl("gone")}).startswith(
+        "y_override.tf:1: overrides resource kafka_acl gone"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\xef\xbb\xbf# BOM\r\n" + acl().replace("\n", "\r\n").encode(), None),
+        (b'locals {\n  a = "\xff"\n}\n', "main.tf:2: byte 16 is not UTF-8"),
+        (b"locals {\n  a = 1\0\n}\n", "main.tf:2: a zero byte"),
+        (b"\x7fELF\x01\x02" + bytes(range(1, 32)), "main.tf:1: not HCL"),
+        (b"a = " + b"[" * 5_000 + b"]" * 5_000, "main.tf:1: nested more than 200 deep"),
+        (b"a = " + b"(" * 300 + b"1" + b")" * 300, "main.tf:1: nested more than 200 deep"),
+        (b"a {\n" * 300 + b"}\n" * 300, "main.tf:51: blocks nested more than 50 deep"),
+        (b'a = "${' * 300, "main.tf:1: not HCL"),
+        (b"x = <<E\nnever closed\n", "main.tf:3: not HCL"),
+    ],
+)
+def test_hostile_bytes(tmp_path: Path, content: bytes, what: str | None) -> None:
+    (tmp_path / "main.tf").write_bytes(content)
+    if what is None:
+        assert read_rules(tmp_path).rules == {"ALLOW READ TOPIC t to User:a": [2]}
+    else:
+        assert what in refused(tmp_path)
+
+
+def test_values_that_double_without_end(tmp_path: Path) -> None:
+    chains = {
+        "text": ('"aaaaaaaaaaaaaaaa"', '"${local.%s}${local.%s}"'),
+        "list": ("[1]", "concat(local.%s, local.%s)"),
+        "tree": ("[1]", "{ x = local.%s, y = local.%s }"),
+        "number": ("10", "local.%s * local.%s"),
+    }
+    for name, (start, double) in chains.items():
+        steps = "".join(f"  l{n + 1} = {double % ((f'l{n}',) * 2)}\n" for n in range(60))
+        told = message(
+            tmp_path, {"main.tf": f"locals {{\n  l0 = {start}\n{steps}}}\n" + acl(resource="jsonencode(local.l60)")}
+        )
+        assert told.startswith("main.tf:"), name
+        assert "more than" in told or "too large" in told, name
+
+
+def test_loops_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]]"
+    monkeypatch.setattr(scope, "MOST_ROUNDS", 10_000)
+    told = message(tmp_path, {"main.tf": acl(resource=f"jsonencode({loops})")})
+    assert told == "main.tf:4: resource_name: loops of more than 10,000 rounds in a root module"
+
+
+def test_long_chains_of_references(tmp_path: Path) -> None:
+    steps = "".join(f"  l{n + 1} = local.l{n}\n" for n in range(500))
+    files = {"main.tf": f'locals {{\n  l0 = "end"\n{steps}}}\n' + acl(resource="local.l500")}
+    assert rules(tmp_path, files) == {"ALLOW READ TOPIC end to User:a": [504]}
+
+
+def test_cycles(tmp_path: Path) -> None:
+    told = message(tmp_path, {"main.tf": "locals {\n  a = local.b\n  b = [local.a]\n}\n" + acl(resource="local.a")})
+    assert told == "main.tf:3: a cycle: local.a -> local.b -> local.a"
+    calls = {"main.tf": 'module "m" {\n  source = "./m"\n}\n', "m/main.tf": 'module "m" {\n  source = "../m"\n}\n'}
+    assert "modules call each other more than 50 deep" in message(tmp_path, calls)
+
+
+def test_functions_on_files_stay_within_the_tree(tmp_path: Path) -> None:
+    files = {
+        "live/main.tf": acl(resource='templatefile("${path.module}/../t/name.tpl", { n = ["x", "y"] })'),
+        "t/name.tpl": "%{ for x in n ~}\n${x}-\n%{~ endfor ~}\n!",
+        "live/set.tf": acl("b", resource='join(",", fileset("${path.root}/../t", "*.{tpl,txt}"))'),
+    }
+    assert list(rules(tmp_path, files)) == ["ALLOW READ TOPIC x-y-! to User:a", "ALLOW READ TOPIC name.tpl to User:a"]
+    assert "only paths within the repository" in message(
+        tmp_path, {"live/set.tf": acl("b", resource='file("/etc/hostname")')}
+    )
+    assert "there is no file" in message(tmp_path, {"live/set.tf": acl("b", resource='file("gone.txt")')})
