@@ -1,6 +1,5 @@
 """Reads the rules of GitOps files: each file by the format that claims it."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -20,6 +19,7 @@ from aclog.sources.formats import (
 )
 from aclog.sources.formats.file_tree import FileTree
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.left_out import leave_out
 from aclog.sources.formats.located_rule import LocatedRule, StatedRules
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
@@ -77,11 +77,11 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     if form is not AclsFormat.AUTO and paths == [tree.name.rsplit("/", 1)[-1]]:
         claimed = {_known(form): files}
     else:
-        claimed = _claimed(files, form)
+        claimed = _claimed(files, form, context)
     if not claimed:
         raise ConfigError(_nothing_claimed(tree, form, len(files)))
     stated = StatedRules.of_rules(_rules(claimed, context))
-    return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed, len(files))))
+    return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed)))
 
 
 def is_claimed(file: SourceFile) -> bool:
@@ -95,12 +95,14 @@ def _known(form: AclsFormat) -> AclsFormat:
     return form
 
 
-def _claimed(files: Iterable[SourceFile], form: AclsFormat) -> dict[AclsFormat, list[SourceFile]]:
+def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext) -> dict[AclsFormat, list[SourceFile]]:
     asked = READERS if form is AclsFormat.AUTO else {form: READERS[_known(form)]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     for file in files:
         found = next((each for each, reader in asked.items() if reader.claims(file)), None)
-        if found is not None:
+        if found is None:
+            leave_out(file, context)
+        else:
             claimed.setdefault(found, []).append(file)
     return claimed
 
@@ -118,12 +120,11 @@ def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
 
 
 def _notes(
-    context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]], count: int
+    context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]]
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items())
     yield f"{context.tree.name}: {len(stated):,} rules in {sum(used.values()):,} files ({listed})"
-    left = context.ignored + Counter({"other file": count - sum(used.values())})
-    if left.total():
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(left.items()) if number)
+    if context.ignored:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"

@@ -123,6 +123,12 @@ def test_a_page_with_a_listing_in_it_is_no_listing(tmp_path: Path) -> None:
     assert (list(found.rules), found.ignored) == (list(_NEW_RULES), {"other file": 1})
 
 
+def test_a_listing_in_utf_16_is_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "acls.txt").write_text(_NEW, encoding="utf-16")
+    (tmp_path / "more.txt").write_text(_NEW)
+    assert refused(tmp_path) == f"{tmp_path}/acls.txt:1: text in UTF-16: save it as UTF-8"
+
+
 def test_an_empty_listing_is_one_if_the_format_is_given(tmp_path: Path) -> None:
     for text in ("", "\n", "[2026-11-20 10:00:00,123] INFO nothing (x)\n"):
         write_files(tmp_path, {"acls.txt": text})

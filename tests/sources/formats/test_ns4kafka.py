@@ -94,7 +94,7 @@ def test_kubernetes_own_namespaces_and_other_kinds_are_left_out(tmp_path: Path) 
         "topic.yaml": "apiVersion: v1\nkind: Topic\n",
     }
     found = read_rules(write_files(tmp_path, files))
-    assert (found.rules, found.ignored) == ({}, {"Namespace": 1, "Topic": 1, "other file": 2})
+    assert (found.rules, found.ignored) == ({}, {"Namespace": 2, "Topic": 2})
 
 
 _ENTRY = _entry("TOPIC", "READ", "team")

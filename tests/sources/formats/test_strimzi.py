@@ -215,7 +215,20 @@ def test_kafka_users_of_others_are_none(tmp_path: Path) -> None:
         "topic.yaml": "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\n",
     }
     found = read_rules(write_files(tmp_path, files))
-    assert (len(found.rules), found.ignored) == (1, {"other file": 2})
+    assert (len(found.rules), found.ignored) == (1, {"KafkaUser": 1, "KafkaTopic": 1})
+
+
+def test_what_a_kafka_says_of_access_is_counted_wherever_it_stands(tmp_path: Path) -> None:
+    spec = "{kafka: {authorization: {type: opa, superUsers: [CN=x]}}}"
+    kafka = f"apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nspec: {spec}\n"
+    files = {"user.yaml": _USER, "kafka.yaml": kafka, "chart.yaml": "kind: Kafka\nspec: {{ .Values }}{"}
+    found = read_rules(write_files(tmp_path, files))
+    assert found.ignored == {
+        "Kafka": 1,
+        "authorization of a Kafka by opa": 1,
+        "super user of a Kafka": 1,
+        "other file": 1,
+    }
 
 
 _TYPES = {ResourceType.TOPIC: "topic", ResourceType.GROUP: "group", ResourceType.TRANSACTIONAL_ID: "transactionalId"}

@@ -1,6 +1,5 @@
 """Reads files of rules as `--acls PATH` does, into what tests compare."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,9 +38,7 @@ def read_rules(path: Path, form: AclsFormat = AclsFormat.AUTO, topics: Sequence[
     """Read a file or a directory. Raises as read_tree."""
     context = ReadContext(tree=DirectoryTree(str(path)), topics=None if topics is None else lambda: topics)
     found = read_tree(context, form)
-    others = re.search(r"other file (\d+)", " ".join(found.notes))
-    ignored = dict(context.ignored) | ({} if others is None else {"other file": int(others[1])})
-    return RulesRead(rules=_lines(found.stated), ignored=ignored)
+    return RulesRead(rules=_lines(found.stated), ignored=dict(context.ignored))
 
 
 def _lines(stated: StatedRules) -> dict[str, list[int]]:

@@ -7,10 +7,16 @@ _OF_PROJECT = ("topics", "consumers", "producers", "streams", "connectors")
 _SECTIONS = ("project", "platform", "special")
 """How the sections of a topology begin; `project` for `projects` is a slip, which is told then."""
 
+_MARKS = (b"context", b"projects", b"roles", b"plans")
+"""One of them is a key of every file of JulieOps."""
+
 
 def claims(file: SourceFile) -> bool:
     """Return whether a YAML or JSON file looks like one of them. Raises ConfigError: not YAML."""
-    if not file.has_suffix(".yaml", ".yml", ".json") or not file.documents:
+    # A look at the bytes first: what is no YAML, such as a template, stops nobody if it cannot be a topology.
+    if not file.has_suffix(".yaml", ".yml", ".json") or not any(mark in file.content for mark in _MARKS):
+        return False
+    if not file.documents:
         return False
     document = file.documents[0]
     return is_topology(document) or is_roles(document) or is_plans(document)

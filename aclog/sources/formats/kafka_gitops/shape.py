@@ -17,7 +17,10 @@ _SETTINGS = ("ccloud", "topics", "services", "files")
 
 def claims(file: SourceFile) -> bool:
     """Return whether a YAML or JSON file looks like a state, or a part of one. Raises ConfigError: not YAML."""
-    if not file.has_suffix(".yaml", ".yml", ".json") or not file.documents:
+    # A look at the bytes first: what is no YAML, such as a template, stops nobody if it cannot be a state.
+    if not file.has_suffix(".yaml", ".yml", ".json") or not any(key.encode() in file.content for key in SECTIONS):
+        return False
+    if not file.documents:
         return False
     state = file.documents[0]
     if any(state.get(key) is not None for key in ("customServiceAcls", "customUserAcls")):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from aclog.sources.formats.left_out import leave_out_resource
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.ns4kafka.entry import Entry, parse_entry
 from aclog.sources.formats.ns4kafka.entry_rules import rules_of_entry
@@ -46,7 +47,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 raise resource.node.error(
                     f"a {resource.kind} beside ns4kafka's resources: put it into a file of its own"
                 )
-            context.ignore(resource.kind or "document without a kind")
+            leave_out_resource(resource, context)
         elif resource.kind == "Namespace":
             namespaces.add(parse_namespace(resource))
         elif resource.kind == "KafkaStream":

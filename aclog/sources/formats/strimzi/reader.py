@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from aclog.sources.formats.left_out import leave_out_resource
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.resources import Resource, resources
@@ -44,7 +45,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
             elif resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: put it into a file of its own")
             else:
-                _ignore(resource, context)
+                leave_out_resource(resource, context)
 
 
 def _is_user(resource: Resource) -> bool:
@@ -66,17 +67,3 @@ def _check_first(resource: Resource, seen: dict[tuple[str, str], str]) -> None:
             f"KafkaUser {resource.name[:60]} is in {seen[identity]} already: one would replace the other in a cluster"
         )
     seen[identity] = f"{resource.node.file}:{resource.node.line}"
-
-
-def _ignore(resource: Resource, context: ReadContext) -> None:
-    context.ignore(resource.kind or "document without a kind")
-    kafka = resource.node.get("spec")
-    kafka = None if kafka is None or resource.kind != "Kafka" else kafka.get("kafka")
-    authorization = None if kafka is None else kafka.get("authorization")
-    if authorization is None:
-        return
-    kind = authorization.get("type")
-    if kind is not None and kind.raw != "simple":
-        context.ignore(f"authorization of a Kafka by {kind.raw}")
-    for _ in authorization.members("superUsers"):
-        context.ignore("super user of a Kafka")
