@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aclog.cli.flags.completion import complete_paths, complete_refs
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 
@@ -161,3 +162,19 @@ def test_a_checkpoint_is_for_another_flag() -> None:
 def test_both_states_and_what_is_counted_read_one_file_of_topics(repository: Repository) -> None:
     result = aclog("diff", "--ref", "main:kafka", "--to-acls", "kafka", "--topics", "-", stdin=b"audit\norders\n")
     assert result.lines.count("  1 topic exists") == 2
+
+
+def test_the_shell_completes_paths_and_commits(repository: Repository) -> None:
+    repository.git("branch", "feature/x")
+    assert complete_paths("kaf") == ["kafka/"]
+    assert complete_paths("kafka/") == ["kafka/README.md", "kafka/a.jsonl", "kafka/team/"]
+    assert complete_paths("none/") == []
+    assert complete_refs("") == ["HEAD:", "feature/x:", "main:", "v1:"]
+    assert complete_refs("ma") == ["main:"]
+
+
+def test_a_place_that_is_no_repository_has_no_commits_to_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complete_refs("") == []

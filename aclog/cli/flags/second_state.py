@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from attrs import evolve, frozen
 
+from aclog.cli.flags.completion import complete_paths, complete_refs
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
@@ -33,13 +34,21 @@ class SecondStateFlags:
     to_acls: Annotated[
         str | None,
         typer.Option(
-            "--to-acls", metavar="PATH", help="The ACLs of this file or directory, as --acls.", rich_help_panel=PANEL
+            "--to-acls",
+            metavar="PATH",
+            autocompletion=complete_paths,
+            help="The ACLs of this file or directory, as --acls.",
+            rich_help_panel=PANEL,
         ),
     ] = None
     to_ref: Annotated[
         str | None,
         typer.Option(
-            "--to-ref", metavar="GITREF:PATH", help="The same as of a commit, as --ref.", rich_help_panel=PANEL
+            "--to-ref",
+            metavar="GITREF:PATH",
+            autocompletion=complete_refs,
+            help="The same as of a commit, as --ref.",
+            rich_help_panel=PANEL,
         ),
     ] = None
     to_acls_format: Annotated[

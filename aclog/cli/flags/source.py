@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from attrs import field, frozen
 
+from aclog.cli.flags.completion import complete_paths, complete_refs
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -36,6 +37,7 @@ AclsPath: TypeAlias = Annotated[
     typer.Option(
         "--acls",
         metavar="PATH",
+        autocompletion=complete_paths,
         help="A file or a directory of ACLs: JSON lines, the output of [cyan]acls list --format jsonl[/] (the id is "
         "optional), or files of GitOps tools; [cyan]-[/] is stdin, gzip is detected.",
         rich_help_panel=PANEL,
@@ -46,6 +48,7 @@ GitRef: TypeAlias = Annotated[
     typer.Option(
         "--ref",
         metavar="GITREF:PATH",
+        autocompletion=complete_refs,
         help="The same as of a commit, without a checkout: [cyan]origin/main:kafka[/]; [cyan]:kafka[/] is the index.",
         rich_help_panel=PANEL,
     ),
