@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import define, field
-
 from aclog.analysis.difference import differences
+from aclog.analysis.lint.neutral_fix import neutral_fix
 from aclog.analysis.lint_report.lint_report import plural
 from aclog.analysis.lint_report.located_finding import LocatedFinding, rule_object
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclPermissionType
-from aclog.authorizer.rule_change import RuleChange, changed_acls, net_changes
+from aclog.authorizer.rule_change import RuleChange, changed_acls
 from aclog.cli.transfer.output import open_output
 from aclog.metalog.errors import ConfigError
 from aclog.sources.change_lines import Action
@@ -26,65 +25,17 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
         OSError: it cannot be written.
 
     """
-    mended = Mended(policy=policy)
-    mended.mend([each for each in findings if each.finding.neutral and each.finding.fix])
-    changes = sorted(net_changes(mended.changes), key=_safe_order)
+    changes = sorted(neutral_fix(policy, (each.finding for each in findings)), key=_safe_order)
     # Once more, as one change, and without telling the proof where to look.
     if next(differences(policy, _changed(policy, changes)), None) is not None:
         raise ConfigError(f"{path}: not written: the mends together would change a decision; mend one lint at a time")
+    gone = {change.acl for change in changes}
+    mended = sum(each.finding.neutral and gone.issuperset(each.finding.rules) for each in findings)
     state = _write(path, "".join(f"{_line(change)}\n" for change in changes))
-    left = len(findings) - mended.findings
+    left = len(findings) - mended
     rest = f"; {plural(left, 'finding')} left: mending changes a decision, or only a person can" if left else ""
-    what = f"{plural(len(changes), 'change')} for {plural(mended.findings, 'finding')}, proved to change no decision"
+    what = f"{plural(len(changes), 'change')} for {plural(mended, 'finding')}, proved to change no decision"
     note(f"{path}: {state}: {what}{rest}")
-
-
-@define(eq=False, kw_only=True)
-class Mended:
-    """A policy while findings are mended in it, as long as no decision changes."""
-
-    policy: Policy
-    changes: dict[RuleChange, None] = field(factory=dict)
-    """In order."""
-    findings: int = 0
-
-    def mend(self, found: Sequence[LocatedFinding]) -> None:
-        """Mend what can be mended without changing a decision, until no more can: one mend may allow another."""
-        left: Sequence[LocatedFinding] = ()
-        while len(left) != len(found):
-            left, found = found, self._try(found)
-
-    def _try(self, found: Sequence[LocatedFinding]) -> list[LocatedFinding]:
-        """Mend all of these, or if that changes a decision, what can be of each half; return what could not be.
-
-        Two rules may stand in for each other: then only one of them can go.
-        """
-        if not found:
-            return []
-        changes = [change for each in found for change in self._open(each.finding.fix)]
-        after = self._neutral(changes)
-        if after is not None:
-            self.policy = after
-            self.changes |= dict.fromkeys(changes)
-            self.findings += len(found)
-            return []
-        if len(found) == 1:
-            return list(found)
-        half = len(found) // 2
-        return [*self._try(found[:half]), *self._try(found[half:])]
-
-    def _open(self, fix: Sequence[RuleChange]) -> list[RuleChange]:
-        """Return the changes of a fix that another one has not made already."""
-        return [change for change in fix if change not in self.changes]
-
-    def _neutral(self, changes: Sequence[RuleChange]) -> Policy | None:
-        """Return the policy after some changes if it decides every request the same."""
-        try:
-            after = _changed(self.policy, changes)
-        except ConfigError:  # two fixes remove, or add, the same rule
-            return None
-        found = differences(self.policy, after, changed=[change.acl for change in changes])
-        return after if next(found, None) is None else None
 
 
 def _changed(policy: Policy, changes: Sequence[RuleChange]) -> Policy:
