@@ -10,6 +10,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers.writing import WRITERS, write_rules
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.cli.command import aclog
+from tests.support.sources.files_of_rules import write_files
 from tests.support.sources.random_estates import random_estate
 from tests.support.sources.round_trip import json_line, round_trip
 
@@ -148,3 +149,18 @@ def test_a_file_of_rules_has_no_history() -> None:
     log = DATA / "kafka-4.3.1-small/__cluster_metadata-0"
     found = aclog("export", "--log", log, "--format", "strimzi", "--history")
     assert found.complaint == "--history --format strimzi: a file of ACLs has no history: use avro or jsonl"
+
+
+def test_rules_move_from_one_tool_to_another(tmp_path: Path) -> None:
+    old = write_files(
+        tmp_path / "old",
+        {
+            "state.yaml": "settings: {files: {users: parts/users.yaml}}\n"
+            "services: {shop: {type: application, principal: User:shop, consumes: [orders]}}\n",
+            "parts/users.yaml": "users: {dora: {principal: User:dora, roles: [operator]}}\n",
+        },
+    )
+    new = tmp_path / "acls.tf"
+    aclog("export", "--acls", old / "state.yaml", "--format", "terraform", "--out", new).ok()
+    assert aclog("check", "equal", "--acls", old, "--to-acls", new).ok().code == 0
+    assert new.read_text().count("resource ") == 7
