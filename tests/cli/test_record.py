@@ -133,6 +133,16 @@ def test_accesses_are_recorded_as_they_are_decided_and_folded(acls: Path, tmp_pa
     aclog("test", out).ok()
 
 
+def test_names_that_forge_lines_or_turn_them_around_are_escaped(tmp_path: Path) -> None:
+    acls, out = tmp_path / "acls.jsonl", tmp_path / "recorded.yaml"
+    row = {"resourceType": "TOPIC", "resourceName": "a\u202eb\n- name: x", "patternType": "LITERAL"}
+    row |= {"principal": "User:\x1b[31m", "host": "*", "operation": "READ", "permissionType": "ALLOW"}
+    acls.write_text(json.dumps(row))
+    aclog("test", "--record", out, "--acls", acls).ok()
+    assert out.read_text().replace("\n", "").isprintable()
+    aclog("test", out).ok()
+
+
 def settings_flags(settings: Settings) -> list[str]:
     flags = ["--super-users", ";".join(sorted(settings.super_users))] if settings.super_users else []
     flags += ["--allow-everyone-if-no-acl-found"] if settings.allow_everyone else []

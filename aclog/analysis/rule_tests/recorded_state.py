@@ -7,6 +7,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.rule_tests.cannot import Cannot
 from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.listed_access import ListedAccess
 from aclog.analysis.rule_tests.recorded_objects import TestObject, by_operation, item_of, test_object
 from aclog.analysis.rule_tests.recording import recorded
 from aclog.analysis.rule_tests.tested_resource import resource_text
@@ -45,7 +46,8 @@ def tests_of_state(policy: Policy) -> Iterator[TestObject]:
     yield from _holders(policy, denies)
     for each in recorded(policy):
         subject = each.subject
-        expected: TestObject = {"can_only": by_operation((item.operations, item_of(item)) for item in each.listed)}
+        listed = sorted(each.listed, key=_place)
+        expected: TestObject = {"can_only": by_operation((item.operations, item_of(item)) for item in listed)}
         cannot = denied_to(policy, denied.get(subject.principal, ()))
         if cannot:
             expected["cannot"] = cannot
@@ -88,6 +90,11 @@ def resource_of_rule(rule: StandardAcl) -> ResourcePattern | None:
 def operations_of_rule(rule: StandardAcl) -> int:
     """Return the operations that a rule names, without those that they imply, as a mask."""
     return REQUESTED if rule.operation == AclOperation.ALL else 1 << rule.operation & REQUESTED
+
+
+def _place(listed: ListedAccess) -> tuple[int, str, bool]:
+    resource = listed.resource
+    return resource.resource_type, resource.name, resource.pattern_type != PatternType.LITERAL
 
 
 def _holders(policy: Policy, denies: Sequence[StandardAcl]) -> Iterator[TestObject]:

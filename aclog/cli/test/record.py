@@ -23,6 +23,7 @@ from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import settings_of
 from aclog.cli.test.guard_flags import RecordFlags
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import ChangeKind
 from aclog.sources.accesses import read_accesses
@@ -88,7 +89,7 @@ class Recording:
         content = f"{self._head(image)}{_yaml({**self._file_keys(), 'tests': tests})}"
         _check(content, policy)
         _write_new(self.path, content)
-        say(f"{self.path}: {len(tests):,} tests recorded")
+        say(printable(f"{self.path}: {len(tests):,} tests recorded"))
 
     def _tests(self, policy: Policy, image: Image) -> Iterator[TestObject]:
         if self.accesses is not None:
@@ -113,7 +114,7 @@ class Recording:
     def _head(self, image: Image) -> str:
         place = f", end offset {image.end_offset}" if self.chosen.source.log is not None else ""
         what = "accesses, as they are decided" if self.accesses is not None else "what is decided"
-        name = self.chosen.source.name.encode("unicode_escape").decode()
+        name = printable(self.chosen.source.name)
         return f"# Recorded by aclog {version('aclog')} from {name}{place}: {what}.\n"
 
     def _file_keys(self) -> dict[str, object]:
@@ -163,10 +164,21 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _yaml(value: dict[str, object]) -> str:
-    dumped = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
-    )
-    return str(dumped)
+    def dumped(*, allow_unicode: bool) -> str:
+        return str(
+            yaml.dump(
+                value,
+                Dumper=_Dumper,
+                sort_keys=False,
+                allow_unicode=allow_unicode,
+                default_flow_style=None,
+                width=_WIDTH,
+            )
+        )
+
+    text = dumped(allow_unicode=True)
+    # Marks that turn the direction of a line would let it read as something else than it says.
+    return text if text.replace("\n", "").isprintable() else dumped(allow_unicode=False)
 
 
 def _check(content: str, policy: Policy) -> None:
