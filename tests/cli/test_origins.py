@@ -1,6 +1,7 @@
 """Where a rule stands: every command that names one shows it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.cli.test_files_of_rules import rule
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 
+ROOT = Path(__file__).parents[2]
 DENY = {"permissionType": "DENY"}
 ASK = ("--principal", "User:a", "--operation", "READ", "--topic", "orders")
 
@@ -174,3 +176,21 @@ def test_warnings_and_refusals_have_them(repository: Repository, tmp_path: Path)
     kept = aclog("snapshot", "create", "--acls", "odd", "--keep-odd-rules", "--out", tmp_path / "o").ok().err
     assert "(odd/a.jsonl:3)" in kept
     assert "operation=READ, permissionType=ALLOW] (odd/a.jsonl:2)" in aclog("acls", "list", "--acls", "odd").ok().err
+
+
+def test_names_of_files_that_are_no_text_are_shown(repository: Repository) -> None:
+    Path("odd").mkdir()
+    Path(b"odd/\xff\x1b[31m.jsonl".decode(errors="surrogateescape")).write_text(rule("x"))
+    sides = ("--acls", "kafka/a.jsonl", "--to-acls", "odd")
+    assert "(odd/\\udcff\\x1b[31m.jsonl:1)" in aclog("diff", *sides).out
+    assert [("odd/%FF%1B%5B31m.jsonl", 1)] in places(*sides).values()
+    assert "PLACE" in aclog("acls", "list", "--acls", "odd", "--format", "table").ok().out
+
+
+def test_a_hook_reads_what_is_committed(repository: Repository) -> None:
+    hook = repository.path / ".git/hooks/pre-commit"
+    command = f"{sys.executable} -m aclog who-can --ref :kafka --operation READ --topic audit"
+    hook.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} {command} > told\n")
+    hook.chmod(0o755)
+    repository.git("commit", "-qam", "all")  # with an index of its own
+    assert "  by ALLOW User:a READ on TOPIC LITERAL 'audit' from * (:kafka/a.jsonl:2)" in Path("told").read_text()

@@ -95,7 +95,7 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
     if number < len(files):
         origin = files[number]
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(uri_of(origin.file), safe="/:")},
+            "artifactLocation": {"uri": quote(uri_of(origin.file), safe="/:", errors="surrogateescape")},
             "region": {"startLine": origin.line},
         }
     return location

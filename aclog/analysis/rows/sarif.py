@@ -55,7 +55,8 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
 
 
 def _physical(path: str, line: int) -> JsonObject:
-    return {"physicalLocation": {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": line}}}
+    uri = quote(path, errors="surrogateescape")  # the name of a file need not be text
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}}
 
 
 def _without_ref(path: str, refs: Collection[str]) -> str:

@@ -54,7 +54,7 @@ def _locations(item: Item) -> list[JsonObject]:
     if item.origin is None:
         return []
     place = {
-        "artifactLocation": {"uri": quote(repository_path(item.origin.file), safe="/:")},
+        "artifactLocation": {"uri": quote(repository_path(item.origin.file), safe="/:", errors="surrogateescape")},
         "region": {"startLine": item.origin.line},
     }
     return [{"physicalLocation": place}]
