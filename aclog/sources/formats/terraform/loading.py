@@ -99,11 +99,11 @@ class Modules:
         return found
 
     def _given(self, directory: str) -> str:
-        """Return a directory that was given from the working directory as one from the tree's root."""
+        """Return a directory, absolute or from the top of what the tree is part of, as one from the tree's root."""
         if directory.startswith("/"):
             return posixpath.normpath(directory)
         root = self.context.tree.display(".").rpartition(":")[2]
-        return posixpath.relpath(directory, root or ".") if not root.startswith("/") else posixpath.normpath(directory)
+        return posixpath.normpath(directory) if root.startswith("/") else posixpath.relpath(directory, root or ".")
 
     def _manifest(self, root: str) -> Mapping[str, str]:
         """Return the directories of the modules that `terraform init` fetched, by their path of calls."""
