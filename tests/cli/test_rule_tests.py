@@ -5,7 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from aclog.authorizer.acl import AclOperation, ResourceType
 from tests.support.cli.command import aclog
+from tests.support.models.golden import ROOT, load
 
 RULES = (
     ("TOPIC", "bill.", "PREFIXED", "User:billing", "*", "READ", "ALLOW"),
@@ -134,6 +136,29 @@ def test_requests_with_decisions_are_cases(home):
     assert found.lines[-1] == "5 cases of 5 tests: 4 passed, 1 failed"
     text = (home / "t.jsonl").read_bytes()
     assert aclog("test", "-", "--acls", "rules.jsonl", "--run", "in", stdin=text).code == 0
+
+
+@pytest.mark.parametrize("number", ["004", "021", "034", "052", "056"])
+def test_what_kafka_answered_holds_as_lines_of_requests(home, number):
+    estate = load(number)
+    rows = [
+        {
+            "principal": request.principal,
+            "host": request.host,
+            "operation": AclOperation(request.operation).name,
+            "resourceType": ResourceType(request.resource_type).name,
+            "decision": {"A": "ALLOWED", "D": "DENIED", "E": "ERROR"}[answer.letter],
+        }
+        | ({"kind": "byResourceType"} if request.resource_name is None else {"resourceName": request.resource_name})
+        | ({"rule": answer.rule} if answer.letter in "AD" and request.resource_name is not None else {})
+        for request, answer in zip(estate.requests, estate.answers, strict=True)
+        if answer.letter in "AD" or "Could not parse principal" in answer.rule
+    ]
+    (home / "golden.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    settings = ["--super-users", estate.super_users] if estate.super_users else []
+    settings += ["--allow-everyone-if-no-acl-found"] if estate.allow_everyone == "true" else []
+    found = aclog("test", "golden.jsonl", "--acls", ROOT / number / "acls.jsonl.gz", *settings)
+    assert found.lines[-1] == f"{len(rows):,} cases of {len(rows):,} tests: {len(rows):,} passed", found
 
 
 def test_coverage_lists_rules_that_no_test_exercises(home):

@@ -29,6 +29,13 @@ tests:
 - principal: [User:a, User:b]
   host: ["2001:db8::1", 10.0.0.1]
   intents: {stream: {application: app, inputs: in, outputs: [out.*], exactly-once: true}}
+- name: all of it
+  principal: User:c
+  can_only:
+    READ: [topic:a, {topic: b.*, except: [b.x*, b.y], from: [10.0.0.0/8, "2001:db8::/32"], not_from: 10.0.0.1}]
+    ALL: cluster
+- no_new_access: {than: {ref: "main:kafka", format: jsonl, topics: t}, except: [topic:sandbox.*]}
+- same_as: {source: {log: prod, as-of: 30d ago}, accesses: 30d.parquet}
 """
 
 
@@ -50,7 +57,7 @@ def test_a_file_has_its_cases_in_order_each_with_its_line(tmp_path):
         (16, "line 14", r"everybody but User:audit cannot READ topic:\*"),
         (19, "line 17", "User:a can stream group:app, topic:in, topic:out.* from 2001:db8:0:0:0:0:0:1"),
     ]
-    assert len(found.cases) == 13
+    assert len(found.cases) == 16
 
 
 TEST = "tests:\n- "
@@ -80,6 +87,12 @@ REFUSED = [
     (TEST + "principal: User:a\n  intents: {transact: {topics: t}}", ":3: .*'topics': did you mean topic"),
     (TEST + "principal: User:a\n  reason: {READ topic:t*: READ literal t}", ":3: reason .* one operation on one"),
     (TEST + "principal: User:a\n  reason: {READ topic:t: READ t}", ":3: 'READ t' is no rule"),
+    (TEST + "principal: User:a\n  can_only: {READ: [{topics: t}]}", ":3: .*'topics': did you mean topic"),
+    (TEST + "principal: User:a\n  can_only: {READ: [{topic: t, group: g}]}", ":3: expected one of"),
+    (TEST + "principal: User:a\n  can_only: {READ: [{topic: t, from: h.prod}]}", ":3: 'h.prod'"),
+    (TEST + "same_as: {accesses: a}", ":2: same_as has no source"),
+    (TEST + "same_as: {source: a, access: b}", ":2: .*'access': did you mean accesses"),
+    (TEST + "no_new_access: {than: {logs: b}}", ":2: .*'logs': did you mean log"),
     ("tests: &a [*a]", "is in"),
     ("tests:\n\t- x", ":2: not YAML"),
     ("a: 1\n---\nb: 2", "2 documents"),

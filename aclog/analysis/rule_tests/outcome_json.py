@@ -21,8 +21,8 @@ class Tested(Protocol):
         ...
 
 
-def outcome_object(outcome: Outcome, tested: Tested) -> JsonObject:
-    """Return a case, whether it holds, and if not, why not and what would mend it."""
+def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) -> JsonObject:
+    """Return a case, whether it holds, and if not, why not; with `nearest` also what would mend it."""
     case = outcome.case
     line: JsonObject = {
         "test": case.test,
@@ -34,6 +34,9 @@ def outcome_object(outcome: Outcome, tested: Tested) -> JsonObject:
     if outcome.passed:
         return line
     state = tested.state
+    line["failures"] = [_failure(each, state.origins) for each in outcome.failures]
+    if not nearest:
+        return line
     changes = [
         {
             "change": "add" if change.added else "remove",
@@ -42,7 +45,7 @@ def outcome_object(outcome: Outcome, tested: Tested) -> JsonObject:
         }
         for change in nearest_change(case, state.policy)
     ]
-    return {**line, "failures": [_failure(each, state.origins) for each in outcome.failures], "nearest": changes}
+    return {**line, "nearest": changes}
 
 
 def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:

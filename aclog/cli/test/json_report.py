@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aclog.analysis.rule_tests.coverage import Coverage
 from aclog.analysis.rule_tests.outcome_json import mutant_object, outcome_object, stated_object
-from aclog.cli.test.results import FileResult, Mutations
+from aclog.cli.test.results import MOST_EXPLAINED, FileResult, Mutations
 from aclog.cli.testing import RulesUnderTest
 from aclog.terminal.json_text import json_text
 from aclog.terminal.output import emit
@@ -15,8 +15,10 @@ class JsonReport:
 
     def file(self, result: FileResult) -> None:
         """Print the cases of a file."""
+        failed = 0
         for outcome in result.outcomes:
-            emit(json_text(outcome_object(outcome, result.rules)))
+            failed += not outcome.passed
+            emit(json_text(outcome_object(outcome, result.rules, nearest=failed <= MOST_EXPLAINED)))
 
     def coverage(self, rules: RulesUnderTest, found: Coverage, *, least: float | None, listed: bool) -> None:
         """Print how many rules of a source are exercised, and which are not."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET  # only written here
 
 from aclog.analysis.rule_tests.failure_text import failure_lines
-from aclog.cli.test.results import FileResult
+from aclog.cli.test.results import MOST_EXPLAINED, FileResult
 from aclog.metalog.printable import printable
 
 
@@ -13,6 +13,7 @@ def write_junit(path: Path, results: Sequence[FileResult]) -> None:
     """Write a suite for each file, with a test case for each case. Raises OSError."""
     root = ET.Element("testsuites", _counts(results))
     for result in results:
+        failed = 0
         suite = ET.SubElement(root, "testsuite", {"name": printable(result.path), **_counts([result])})
         for outcome in result.outcomes:
             case = outcome.case
@@ -29,7 +30,9 @@ def write_junit(path: Path, results: Sequence[FileResult]) -> None:
             if not outcome.passed:
                 message = printable(outcome.failures[0].found)
                 failure = ET.SubElement(element, "failure", {"message": message, "type": "failure"})
-                failure.text = "\n".join(map(printable, failure_lines(outcome, result.rules.state)))
+                failed += 1
+                if failed <= MOST_EXPLAINED:
+                    failure.text = "\n".join(map(printable, failure_lines(outcome, result.rules.state)))
     ET.indent(root)
     path.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 

@@ -6,6 +6,9 @@ from aclog.analysis.rule_tests.mutation_testing import MutationResult
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.cli.testing import RulesUnderTest
 
+MOST_EXPLAINED = 100
+"""Failing cases of a file that are explained: more of them have one cause, which takes no more explanations."""
+
 
 @frozen(kw_only=True)
 class FileResult:
