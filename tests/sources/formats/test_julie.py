@@ -183,9 +183,9 @@ def test_roles_of_ones_own_and_plans_are_files_beside_topologies(tmp_path: Path)
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ("PREFIXED", "MATCH", "roles.yaml:4: patternType is 'MATCH', which is none of an ACL"),
+        ("PREFIXED", "MATCH", "roles.yaml:4: patternType is 'MATCH': expected one of LITERAL, PREFIXED"),
         ("ALLOW}", "DENY}", "roles.yaml:5: permissionType is DENY, of which JulieOps makes an ALLOW"),
-        ("Topic", "Subject", "roles.yaml:4: resourceType is 'Subject', which is none of an ACL"),
+        ("Topic", "Subject", "roles.yaml:4: resourceType is 'Subject': expected one of TOPIC"),
         ("{{topic}}", "{{ topic | upper }}", "roles.yaml:4: .*of templates, only {{field}} is understood"),
         ("{{topic}}", "{{name}}", "roles.yaml:4: resourceName names 'name': expected one of topic"),
         ("name: app", "name: boss", "a.yaml:4: the project has the key 'app', which is no role: expected one of boss"),

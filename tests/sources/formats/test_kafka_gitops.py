@@ -154,9 +154,9 @@ _ACL = "customUserAcls: {a: {x: {name: t, type: TOPIC, pattern: LITERAL, operati
         ("users:\n  u: {principal: User:u}\nuser:\n", "3: the state has an unknown key 'user': did you mean users"),
         (
             _ACL.replace("LITERAL", "MATCH"),
-            "1: custom ACL x has the pattern 'MATCH': expected one of LITERAL, PREFIXED",
+            "1: the pattern of custom ACL x is 'MATCH': expected one of LITERAL, PREFIXED",
         ),
-        (_ACL.replace("READ", "read"), "has the operation 'read': expected one of ALL, READ"),
+        (_ACL.replace("READ", "read"), "the operation of custom ACL x is 'read': expected one of ALL, READ"),
         (_ACL.replace(", operation: READ", ""), "1: custom ACL x has no operation"),
         (_ACL.replace("READ", "READ, permission: "), "custom ACL x has no permission"),
         ("services: {s: {type: application}}\n" + _ACL.replace("UserAcls: {a", "ServiceAcls: {s"), "does not inherit"),

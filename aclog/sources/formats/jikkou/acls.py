@@ -1,24 +1,22 @@
 """The ACLs of an authorization or a role (V1KafkaPrincipalAcl)."""
 
 from collections.abc import Iterator
-from enum import IntEnum
-from typing import TypeVar
 
 from attrs import frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.sources.formats.enum_names import concrete
+from aclog.sources.formats.named_value import named_value
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.plain_text import plain_text
 from aclog.sources.formats.statement import Statement
 
 _ACL_KEYS = ("resource", "operations", "type", "host")
 _RESOURCE_KEYS = ("type", "pattern", "patternType")
-_TYPES = tuple(each for each in ResourceType if each >= ResourceType.TOPIC)
+_TYPES = concrete(ResourceType)
 _PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH)
-_OPERATIONS = tuple(each for each in AclOperation if each >= AclOperation.ALL)
+_OPERATIONS = concrete(AclOperation)
 _PERMISSIONS = (AclPermissionType.ALLOW, AclPermissionType.DENY)
-
-_Enum = TypeVar("_Enum", bound=IntEnum)
 
 
 @frozen(kw_only=True)
@@ -64,18 +62,12 @@ def acls_of(spec: Node, what: str) -> Iterator[PrincipalAcl]:
         host = acl.mapping().get("host")
         yield PrincipalAcl(
             where=acl,
-            resource_type=_named(resource.required("type", "resource"), "type", _TYPES),
+            resource_type=named_value(resource.required("type", "resource"), "type", _TYPES, any_case=True),
             pattern=resource.required("pattern", "resource"),
-            pattern_type=_named(resource.required("patternType", "resource"), "patternType", _PATTERNS),
-            operations=tuple(_named(each, "operation", _OPERATIONS) for each in operations),
-            permission_type=_named(acl.required("type", f"an ACL of {what}"), "type", _PERMISSIONS),
+            pattern_type=named_value(
+                resource.required("patternType", "resource"), "patternType", _PATTERNS, any_case=True
+            ),
+            operations=tuple(named_value(each, "operation", _OPERATIONS, any_case=True) for each in operations),
+            permission_type=named_value(acl.required("type", f"an ACL of {what}"), "type", _PERMISSIONS, any_case=True),
             host=WILDCARD if host is None else plain_text(host, "host"),
         )
-
-
-def _named(node: Node, what: str, values: tuple[_Enum, ...]) -> _Enum:
-    found = node.text(what)
-    for value in values:
-        if value.name == found.upper():
-            return value
-    raise node.error(f"{what} is {found[:60]!r}: expected one of {', '.join(each.name for each in values)}")

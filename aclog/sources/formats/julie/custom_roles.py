@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import IntEnum
-from typing import TypeVar
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, PatternType, ResourceType
+from aclog.sources.formats.enum_names import concrete
+from aclog.sources.formats.named_value import named_value
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.plain_text import plain_text
 from aclog.sources.formats.statement import Statement
@@ -15,11 +15,9 @@ _FIELDS = {"topic": "", "subject": "", "connector": "", "group": WILDCARD, "tran
 """What an ACL may name, and its value where the holder of the role has none."""
 _ACL = ("resourceType", "resourceName", "patternType", "host", "operation", "role", "permissionType")
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_TYPES = tuple(each for each in ResourceType if each >= ResourceType.TOPIC)
-_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
-_OPERATIONS = tuple(each for each in AclOperation if each >= AclOperation.ALL)
-
-_Enum = TypeVar("_Enum", bound=IntEnum)
+_TYPES = concrete(ResourceType)
+_PATTERNS = concrete(PatternType)
+_OPERATIONS = concrete(AclOperation)
 
 
 def read_roles(documents: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
@@ -63,10 +61,14 @@ def _statement(holder: Node, acl: Node, values: dict[str, str]) -> Statement:
     operation = acl.get("operation") or acl.required("role", "an ACL of the role")
     return Statement(
         where=holder,
-        resource_type=_named(acl.required("resourceType", "an ACL of the role"), "resourceType", _TYPES),
+        resource_type=named_value(
+            acl.required("resourceType", "an ACL of the role"), "resourceType", _TYPES, any_case=True
+        ),
         name=_filled(acl.required("resourceName", "an ACL of the role"), values),
-        pattern_type=_named(acl.required("patternType", "an ACL of the role"), "patternType", _PATTERNS),
-        operation=_named(operation, "operation", _OPERATIONS),
+        pattern_type=named_value(
+            acl.required("patternType", "an ACL of the role"), "patternType", _PATTERNS, any_case=True
+        ),
+        operation=named_value(operation, "operation", _OPERATIONS, any_case=True),
         host=plain_text(acl.required("host", "an ACL of the role"), "host"),
     )
 
@@ -80,12 +82,3 @@ def _filled(node: Node, values: dict[str, str]) -> str:
     if "{" in _VARIABLE.sub("", template):
         raise node.error(f"resourceName is {template[:60]!r}: of templates, only {{{{field}}}} is understood")
     return _VARIABLE.sub(lambda found: values[found[1]], template)
-
-
-def _named(node: Node, what: str, values: tuple[_Enum, ...]) -> _Enum:
-    text = node.text(what)
-    for value in values:
-        if value.name == text.upper():
-            return value
-    known = ", ".join(each.name for each in values)
-    raise node.error(f"{what} is {text[:60]!r}, which is none of an ACL: expected one of {known}")

@@ -1,27 +1,23 @@
 """Custom ACLs of kafka-gitops, which state every field (CustomAclDetails)."""
 
-from enum import IntEnum
-from typing import TypeVar
-
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.sources.formats.named_value import named_value
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.statement import Statement
 
-TYPES = (
+_TYPES = (
     ResourceType.TOPIC,
     ResourceType.GROUP,
     ResourceType.CLUSTER,
     ResourceType.TRANSACTIONAL_ID,
     ResourceType.DELEGATION_TOKEN,
 )
-PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
-OPERATIONS = tuple(each for each in AclOperation if AclOperation.ALL <= each <= AclOperation.IDEMPOTENT_WRITE)
-PERMISSIONS = (AclPermissionType.DENY, AclPermissionType.ALLOW)
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+_OPERATIONS = tuple(each for each in AclOperation if AclOperation.ALL <= each <= AclOperation.IDEMPOTENT_WRITE)
+_PERMISSIONS = (AclPermissionType.DENY, AclPermissionType.ALLOW)
 """What the Kafka client of the tool knows, 2.4; but not the pattern MATCH, on which Kafka fails."""
 
 _KEYS = ("name", "type", "pattern", "principal", "host", "operation", "permission")
-
-_Enum = TypeVar("_Enum", bound=IntEnum)
 
 
 def custom_acl(name: str, acl: Node) -> Statement:
@@ -36,10 +32,10 @@ def custom_acl(name: str, acl: Node) -> Statement:
     host = acl.mapping().get("host")
     return Statement(
         where=acl,
-        resource_type=_named(acl, "type", TYPES, what),
+        resource_type=named_value(acl.required("type", what), f"the type of {what}", _TYPES),
         name=acl.required("name", what).text("name"),
-        pattern_type=_named(acl, "pattern", PATTERNS, what),
-        operation=_named(acl, "operation", OPERATIONS, what),
+        pattern_type=named_value(acl.required("pattern", what), f"the pattern of {what}", _PATTERNS),
+        operation=named_value(acl.required("operation", what), f"the operation of {what}", _OPERATIONS),
         permission_type=_permission(acl, what),
         host=WILDCARD if host is None else host.text("host"),
     )
@@ -48,13 +44,4 @@ def custom_acl(name: str, acl: Node) -> Statement:
 def _permission(acl: Node, what: str) -> AclPermissionType:
     if "permission" not in acl.mapping():
         return AclPermissionType.ALLOW
-    return _named(acl, "permission", PERMISSIONS, what)
-
-
-def _named(acl: Node, key: str, values: tuple[_Enum, ...], what: str) -> _Enum:
-    node = acl.required(key, what)
-    text = node.text(key)
-    for value in values:
-        if value.name == text:
-            return value
-    raise node.error(f"{what} has the {key} {text[:60]!r}: expected one of {', '.join(each.name for each in values)}")
+    return named_value(acl.required("permission", what), f"the permission of {what}", _PERMISSIONS)
