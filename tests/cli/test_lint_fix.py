@@ -5,84 +5,90 @@ from random import Random
 
 import pytest
 
-from aclog.analysis.difference import differences
-from aclog.analysis.lint.catalogue import BY_ID
-from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint_report.located_finding import LocatedFinding
-from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import NO_ORIGINS
-from aclog.authorizer.rule_change import RuleChange, changed_acls
-from aclog.cli.lint.fix import write_fix
-from aclog.metalog.errors import ConfigError
-from tests.support.builders.acls import acl
+from tests.support.builders.acls import acl_row
+from tests.support.cli.command import aclog
+
+WIDE = acl_row("orders.", principal="User:a", operation="READ", patternType="PREFIXED")
+NARROW = acl_row("orders.in", principal="User:a", operation="READ")
+IMPLIED = acl_row("orders.", principal="User:a", operation="DESCRIBE", patternType="PREFIXED")
+NEEDED = acl_row("pay", principal="User:a", operation="READ")
 
 
-def policy_of(*rules):
-    return Policy(AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules))
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Return a function that writes JSON lines to a file of the working directory, and returns its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, *rows):
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return name
+
+    return write
 
 
-def removal(rule, lint="08"):
-    """A finding that would have the rule removed."""
-    finding = Finding(
-        lint=lint, severity=BY_ID[lint].severity, rules=(rule,), lost="", advice="", neutral=True,
-        fix=(RuleChange(added=False, acl=rule),),
-    )  # fmt: skip
-    return LocatedFinding.of(finding, NO_ORIGINS)
+def changes_in(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-WIDE = acl("orders.", "User:a", pattern_type=PatternType.PREFIXED)
-NARROW = acl("orders.in", "User:a")
+def removed(path):
+    return [change["rule"] for change in changes_in(path) if change["action"] == "REMOVE"]
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_no_decision_changes_whatever_is_asked(seed, tmp_path, capsys):
+def test_what_others_say_goes_and_the_rest_is_counted(write, tmp_path):
+    acls = write("acls.jsonl", WIDE, NARROW, IMPLIED, NEEDED)
+    result = aclog("lint", "--acls", acls, "--fix", "change.jsonl").ok()
+    said = "change.jsonl: written: 2 changes for 2 findings, proved to change no decision; 1 finding left"
+    assert said in result.err
+    assert sorted(map(str, removed(tmp_path / "change.jsonl"))) == sorted(map(str, (NARROW, IMPLIED)))
+    assert aclog("check", "equal", "--acls", acls, "--change", "change.jsonl").code == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("flags", [(), ("--allow-everyone-if-no-acl-found",), ("--super-users", "User:b")])
+def test_no_decision_changes_whatever_is_asked(write, seed, flags):
     random = Random(seed)
-    rules = {
-        acl(
+    rows = {}
+    for _ in range(25):
+        row = acl_row(
             random.choice(("a", "ab", "abc", "*")),
-            random.choice(("User:a", "User:b", "User:*")),
-            pattern_type=random.choice((PatternType.LITERAL, PatternType.PREFIXED)),
-            operation=random.choice((AclOperation.READ, AclOperation.DESCRIBE, AclOperation.ALL)),
-            permission_type=random.choice((AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)),
+            principal=random.choice(("User:a", "User:b", "User:*")),
+            host=random.choice(("*", "*", "10.0.0.1")),
+            operation=random.choice(("READ", "DESCRIBE", "ALL")),
+            patternType=random.choice(("LITERAL", "PREFIXED")),
+            permissionType=random.choice(("ALLOW", "ALLOW", "DENY")),
         )
-        for _ in range(14)
-    }
-    policy = policy_of(*rules)
-    path = tmp_path / "change.jsonl"
-    write_fix(path, policy, [removal(rule) for rule in rules])
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert {line["action"] for line in lines} <= {"REMOVE"}
-    assert f"{len(lines):,} change" in capsys.readouterr().err
-    removed = [RuleChange(added=False, acl=rule) for rule in rules if _object(rule) in [each["rule"] for each in lines]]
-    assert len(removed) == len(lines)
-    after = Policy(changed_acls(policy.acls, removed))
-    assert next(differences(policy, after), None) is None
-    # nothing more could go: each rule that stayed decides something, but for a DENY that may stand guard
-    for rule in rules - {change.acl for change in removed}:
-        if rule.permission_type == AclPermissionType.DENY:
-            continue
-        without = Policy(changed_acls(after.acls, [RuleChange(added=False, acl=rule)]))
-        assert next(differences(after, without), None) is not None, rule
+        rows[str(row)] = row
+    acls = write("acls.jsonl", *rows.values())
+    assert "proved to change no decision" in aclog("lint", "--acls", acls, *flags, "--fix", "change.jsonl").err
+    assert aclog("check", "equal", "--acls", acls, "--change", "change.jsonl", *flags).code == 0
 
 
-def _object(rule):
-    from aclog.analysis.lint_report.located_finding import rule_object
+def test_a_suppressed_finding_and_one_of_another_lint_stay(write, tmp_path):
+    acls = write("acls.jsonl", WIDE, NARROW, IMPLIED)
+    (tmp_path / "ignore.toml").write_text("[[ignore]]\nlint = '11'\nreason = 'r'\n")
+    aclog("lint", "--acls", acls, "--fix", "a.jsonl", "--ignore", "ignore.toml").ok()
+    assert [rule["resourceName"] for rule in removed(tmp_path / "a.jsonl")] == ["orders.in"]
+    aclog("lint", "--acls", acls, "--fix", "b.jsonl", "--select", "01").ok()
+    assert removed(tmp_path / "b.jsonl") == []
+    assert aclog("check", "equal", "--acls", acls, "--change", "b.jsonl").code == 0
 
-    return rule_object(rule)
+
+def test_it_is_for_logs_as_well(write, tmp_path):
+    aclog("import", write("acls.jsonl", WIDE, NARROW), "--log", tmp_path / "log").ok()
+    aclog("lint", "--log", tmp_path / "log", "--fix", "change.jsonl").ok()
+    assert len(removed(tmp_path / "change.jsonl")) == 1
+    assert aclog("check", "equal", "--log", tmp_path / "log", "--change", "change.jsonl").code == 0
 
 
-def test_a_file_is_never_replaced_by_another_change(tmp_path, capsys):
-    policy, path = policy_of(WIDE, NARROW), tmp_path / "change.jsonl"
-    write_fix(path, policy, [removal(NARROW)])
-    assert "written: 1 change for 1 finding, proved to change no decision\n" in capsys.readouterr().err
-    written = path.read_bytes()
-    write_fix(path, policy, [removal(NARROW)])
-    assert "already there" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="exists already, and is not this change"):
-        write_fix(path, policy, [])
-    assert path.read_bytes() == written
-    with pytest.raises(ConfigError, match="exists already"):
-        write_fix(tmp_path, policy, [])
-    assert [each.name for each in tmp_path.iterdir()] == ["change.jsonl"]
+def test_a_file_is_never_replaced_by_another_change(write, tmp_path):
+    flags = ("lint", "--acls", write("acls.jsonl", WIDE, NARROW), "--fix", "change.jsonl")
+    assert "change.jsonl: written: 1 change for 1 finding" in aclog(*flags).ok().err
+    assert "change.jsonl: already there: 1 change for 1 finding" in aclog(*flags).ok().err
+    before = (tmp_path / "change.jsonl").read_bytes()
+    other = aclog("lint", "--acls", write("others.jsonl", NEEDED), "--fix", "change.jsonl")
+    assert (other.code, other.out) == (2, "")
+    assert "change.jsonl: exists already, and is not this change" in other.complaint
+    assert (tmp_path / "change.jsonl").read_bytes() == before
+    assert "exists already" in aclog(*flags[:-1], tmp_path).complaint
+    assert "No such file" in aclog(*flags[:-1], tmp_path / "no/where").complaint
+    assert not list(tmp_path.glob("*.part"))

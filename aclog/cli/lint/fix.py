@@ -21,25 +21,22 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
     """Write what mends findings without changing any decision, as a change for `--change`; say what it does.
 
     Raises:
-        ConfigError: the file exists and says something else.
+        ConfigError: the file exists and says something else, or the change is not neutral after all.
         OSError: it cannot be written.
 
     """
     changes = sorted(neutral_fix(policy, (each.finding for each in findings)), key=_safe_order)
     # Once more, as one change, and without telling the proof where to look.
-    if next(differences(policy, _changed(policy, changes)), None) is not None:
-        raise ConfigError(f"{path}: not written: the mends together would change a decision; mend one lint at a time")
-    gone = {change.acl for change in changes}
-    mended = sum(each.finding.neutral and gone.issuperset(each.finding.rules) for each in findings)
+    after = Policy(changed_acls(policy.acls, changes), policy.settings)
+    if next(differences(policy, after), None) is not None:
+        raise ConfigError(f"{path}: not written: the mends together would change a decision; please report this")
     state = _write(path, "".join(f"{_line(change)}\n" for change in changes))
+    made = set(changes)
+    mended = sum(bool(each.finding.fix) and made.issuperset(each.finding.fix) for each in findings)
     left = len(findings) - mended
-    rest = f"; {plural(left, 'finding')} left: mending changes a decision, or only a person can" if left else ""
+    rest = f"; {plural(left, 'finding')} left, whose mend changes a decision or takes a person" if left else ""
     what = f"{plural(len(changes), 'change')} for {plural(mended, 'finding')}, proved to change no decision"
     note(f"{path}: {state}: {what}{rest}")
-
-
-def _changed(policy: Policy, changes: Sequence[RuleChange]) -> Policy:
-    return Policy(changed_acls(policy.acls, changes), policy.settings)
 
 
 def _safe_order(change: RuleChange) -> int:
