@@ -14,6 +14,8 @@ class Namespace:
 
     name: str
     principal: str
+    cluster: str
+    """Empty if it is left to the server."""
     transactions: bool
     """Whether its groups come with transactional ids for connectors."""
     origin: FileOrigin
@@ -25,9 +27,11 @@ def parse_namespace(resource: Resource) -> Namespace:
     if not user.text("kafkaUser").strip():
         raise user.error("kafkaUser is empty")
     transactions = resource.spec.get("transactionsEnabled")
+    cluster = resource.node.required("metadata").get("cluster")
     return Namespace(
         name=resource.name,
         principal=f"User:{user.raw}",
+        cluster="" if cluster is None else cluster.text("metadata.cluster"),
         transactions=transactions is not None and transactions.boolean("transactionsEnabled"),
         origin=resource.node.origin,
     )
@@ -38,15 +42,20 @@ class Namespaces:
     """All namespaces of the files, which must be those of one cluster."""
 
     _by_name: dict[str, Namespace] = field(factory=dict, init=False)
+    _of_a_cluster: Namespace | None = field(default=None, init=False)
+    """The first that names its cluster."""
 
     def add(self, namespace: Namespace) -> None:
-        """Add one. Raises ConfigError: there is one of its name."""
+        """Add one. Raises ConfigError: there is one of its name, or of another cluster."""
         first = self._by_name.setdefault(namespace.name, namespace)
         if first is not namespace:
-            raise ConfigError(
-                f"{origin_text(namespace.origin)}: Namespace {namespace.name[:60]} is in {origin_text(first.origin)} "
-                "already: read the files of one cluster at a time"
-            )
+            raise _second(namespace, f"is in {origin_text(first.origin)} already")
+        if self._of_a_cluster is None and namespace.cluster:
+            self._of_a_cluster = namespace
+        other = self._of_a_cluster
+        if other is not None and namespace.cluster not in ("", other.cluster):
+            where = f"that of {origin_text(other.origin)} of {other.cluster[:60]!r}"
+            raise _second(namespace, f"is of the cluster {namespace.cluster[:60]!r}, {where}")
 
     def get(self, name: str) -> Namespace | None:
         """Return the namespace of a name."""
@@ -69,3 +78,8 @@ class Namespaces:
                 f"it is granted to the namespace {entry.granted_to[:60]!r}, which is not in the files"
             )
         return found
+
+
+def _second(namespace: Namespace, what: str) -> ConfigError:
+    where = origin_text(namespace.origin)
+    return ConfigError(f"{where}: Namespace {namespace.name[:60]} {what}: read the files of one cluster at a time")
