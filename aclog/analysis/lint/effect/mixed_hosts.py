@@ -32,7 +32,7 @@ def settle_mixed(search: DenySearch, most: int = MOST_POINTS) -> Bools:
         for specific in True, False:
             some = spans.chosen((spans.hosts == search.decider.cells.hosts.anywhere) == specific)
             if len(some.denies):
-                possible[_Allows.of(search, bit, specific=specific).meeting(search, some)] = True
+                _Allows.of(search, bit, specific=specific).mark(search, some, possible)
     left = np.flatnonzero(possible & ~search.needed)
     given_up = np.zeros(len(search.needed), np.bool_)
     if len(left):
@@ -63,8 +63,10 @@ class _Allows:
             below_all=Standing.of(points.places * 0, points.places),
         )
 
-    def meeting(self, search: DenySearch, spans: Spans) -> Int64s:
-        """Return the DENY rules that may meet one of them."""
+    def mark(self, search: DenySearch, spans: Spans, possible: Bools) -> None:
+        """Mark the DENY rules that may meet one of them."""
+        if not self.which.any():
+            return
         everyone = search.decider.cells.everyone
         for_all = spans.principals == everyone
         found = np.where(
@@ -73,9 +75,10 @@ class _Allows:
             self.below.any(spans.principals, spans.starts, spans.ends)
             | self.below.any(np.full(len(spans.starts), everyone), spans.starts, spans.ends),
         )
-        left = np.setdiff1d(spans.denies, spans.denies[found])
-        above = left[self._above(search, left)] if len(left) and self.which.any() else left[:0]
-        return np.union1d(spans.denies[found], above)
+        possible[spans.denies[found]] = True
+        denies = spans.denies[~possible[spans.denies]]
+        if len(denies):
+            possible[denies[self._above(search, denies)]] = True
 
     def _above(self, search: DenySearch, denies: Int64s) -> Bools:
         """Return which DENY rules have one of them on a wider name."""
