@@ -4,9 +4,14 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
+from aclog.analysis.answers.rules_about import names_of
 from aclog.analysis.difference import denied
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.hosts import EVERYWHERE
+from aclog.analysis.regions.name_sets import common
 from aclog.analysis.regions.names import Literal, NamePart
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
 from aclog.analysis.regions.witness import has_legal_name
@@ -58,18 +63,36 @@ def access_query(subject: CaseSubject, operations: int, resource: ResourcePatter
 def lacking_access(policy: Policy, query: Query) -> Iterator[Region]:
     """Yield what is denied of a query, on names that count.
 
-    A name that no topic can have does not count, since no client can lack it; nor, where every name is asked for, a
-    longer one that begins with `*`, which no rule on `*` covers in Kafka.
+    A name that no topic can have does not count, since no client can lack it, unless nothing else is asked for: a
+    mistyped name must not pass. Nor does, where every name is asked for, a longer one that begins with `*`, which no
+    rule on `*` covers in Kafka.
     """
     every = {resource.resource_type for resource in query.resources if is_every_name(resource)}
+    illegal = tuple(part for resource in query.resources for part in names_of(resource) if _is_illegal(resource))
     for region in denied(policy, query):
         names = tuple(part for part in region.names if _counts(region, part, every=region.resource_type in every))
+        if region.resource_type == ResourceType.TOPIC and illegal:
+            names = tuple(dict.fromkeys((*names, *common(region.names, illegal))))
         if names:
             yield evolve(region, names=names)
 
 
+def _is_illegal(resource: ResourcePattern) -> bool:
+    """Return whether it is a topic, or a prefix of topics, that cannot exist."""
+    if resource.resource_type != ResourceType.TOPIC:
+        return False
+    return not any(_legal(part) for part in names_of(resource))
+
+
+def _legal(part: NamePart) -> bool:
+    region = Region(
+        resource_type=ResourceType.TOPIC, operations=REQUESTED, principals=EVERYONE, hosts=EVERYWHERE, names=(part,)
+    )
+    return has_legal_name(region)
+
+
 def _counts(region: Region, part: NamePart, *, every: bool) -> bool:
     if region.resource_type == ResourceType.TOPIC:
-        return has_legal_name(evolve(region, names=(part,)))
+        return _legal(part)
     begin = part.name if isinstance(part, Literal) else part.prefix
     return not every or not begin.startswith(WILDCARD) or part == Literal(name=WILDCARD)

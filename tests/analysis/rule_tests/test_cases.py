@@ -22,7 +22,7 @@ from aclog.authorizer.origin import FileOrigin
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
-from tests.support.analysis.policies import ADDRESSES, NAMES, random_pair
+from tests.support.analysis.policies import ADDRESSES, NAMES, image_of, random_pair
 
 CAMPAIGN = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
@@ -63,10 +63,26 @@ def asked_cells(policy: Policy, query: Query):
             yield kind, name, asked, model.allowed(principal, host, kind, name) & asked
 
 
-def counts(kind: int, name: str) -> bool:
-    """Whether `can` is about a name: the model's names end in a character that no topic may have, so it is as good."""
-    legal = name.replace("\uf8ff", "x")
-    return kind != ResourceType.TOPIC or is_legal_topic(legal)
+def counts(resource: ResourcePattern, name: str) -> bool:
+    """Whether `can` is about a name: that of a topic must be legal, unless no name that is asked for is."""
+    if resource.resource_type != ResourceType.TOPIC:
+        return True
+    longer = resource.pattern_type == PatternType.PREFIXED
+    return is_legal(name) or not is_legal(resource.name + "x" * longer)
+
+
+def is_legal(name: str) -> bool:
+    # The model's names end in a character that no topic may have: any other one is as good.
+    return is_legal_topic(name.replace("\uf8ff", "x"))
+
+
+def test_a_topic_that_cannot_exist_does_not_pass_for_want_of_names() -> None:
+    policy = Policy(image_of([]))
+    for name, pattern in (("bill in", PatternType.LITERAL), ("*", PatternType.LITERAL), ("é", PatternType.PREFIXED)):
+        resource = ResourcePattern(resource_type=ResourceType.TOPIC, name=name, pattern_type=pattern)
+        case = Can(subject=CaseSubject(principal="User:a"), operations=EVERY_OPERATION, resource=resource, **PLACE)
+        (failure,) = case.run(policy).failures
+        assert "no topic can have such a name" in failure.found
 
 
 @CAMPAIGN
@@ -78,7 +94,7 @@ def test_can_and_cannot_hold_exactly_if_they_hold_in_every_cell(random: Random) 
     (query,) = Can(**case).queries(policy.settings)
     cells = list(asked_cells(policy, query))
     can, cannot = Can(**case).run(policy), Cannot(**case).run(policy)
-    assert can.passed is all(asked == allowed for kind, name, asked, allowed in cells if counts(kind, name))
+    assert can.passed is all(asked == allowed for _, name, asked, allowed in cells if counts(resource, name))
     assert cannot.passed is not any(allowed for _, _, _, allowed in cells)
     for outcome, verdict in (can, False), (cannot, True):
         for failure in outcome.failures:
