@@ -124,6 +124,8 @@ def _object(expression: ObjectOf, scope: Scope) -> Constraint:
     inner: dict[str, Defaults] = {}
     for key, item in expression.items:
         name = evaluate(key, scope).text
+        if name in types:
+            raise scope.refusal(key.line, f"the attribute {name} stands twice in an object type")
         stated, default = item, None
         if isinstance(item, Call) and item.name == "optional" and 1 <= len(item.arguments) <= 2:
             optional.add(name)

@@ -45,6 +45,10 @@ def instances_of(block: Block, scope: Scope) -> Instances:
         ConfigError: count or for_each is not of the type that it must be.
 
     """
+    for inner in block.body.of_type("lifecycle"):
+        enabled = inner.body.attributes.get("enabled")
+        if enabled is not None:
+            raise ConfigError(f"{enabled.file}:{enabled.line}: lifecycle.enabled is not understood: use count")
     count, for_each = block.body.attributes.get("count"), block.body.attributes.get("for_each")
     if count is not None and for_each is not None:
         raise ConfigError(f"{for_each.file}:{for_each.line}: count and for_each exclude each other")

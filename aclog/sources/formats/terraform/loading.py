@@ -18,6 +18,7 @@ from aclog.sources.formats.terraform.module_source import (
     is_module_file,
     is_override,
     merge_files,
+    module_files,
 )
 
 _MANIFEST = ".terraform/modules/modules.json"
@@ -36,7 +37,7 @@ class Modules:
         directory = posixpath.normpath(directory)
         found = self._sources.get(directory)
         if found is None:
-            names = [name for name in self.context.tree.entries(directory) if is_module_file(name)]
+            names = module_files(self.context.tree.entries(directory))
             bodies = {name: self._body(posixpath.join(directory, name)) for name in names}
             found = merge_files(
                 directory,

@@ -37,12 +37,19 @@ _IGNORED = frozenset(
 def is_module_file(name: str) -> bool:
     """Return whether Terraform reads a file of this name as part of a module."""
     hidden = name.startswith((".", "#")) or name.endswith(("~", "#"))
-    return not hidden and name.endswith((".tf", ".tf.json"))
+    return not hidden and name.endswith((".tf", ".tf.json", ".tofu", ".tofu.json"))
+
+
+def module_files(names: Iterable[str]) -> list[str]:
+    """Return those of the files of a directory that are its module; `x.tofu` stands for `x.tf`, as OpenTofu has it."""
+    found = [name for name in names if is_module_file(name)]
+    replaced = {name.replace(".tofu", ".tf") for name in found if ".tofu" in name}
+    return [name for name in found if name not in replaced]
 
 
 def is_override(name: str) -> bool:
     """Return whether a file is merged into the others instead of being added to them."""
-    stem = name.removesuffix(".json").removesuffix(".tf")
+    stem = name.removesuffix(".json").removesuffix(".tf").removesuffix(".tofu")
     return stem == "override" or stem.endswith("_override")
 
 

@@ -31,7 +31,11 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """
     configuration = [file for file in files if is_module_file(file.base_name)]
     for file in files:
-        if not is_module_file(file.base_name):
+        if is_module_file(file.base_name):
+            continue
+        if configuration:
+            context.ignore("plan or state beside a configuration")
+        else:
             yield from read_json(file, context)
     if configuration:
         with _deep_recursion():

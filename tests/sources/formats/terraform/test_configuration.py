@@ -199,6 +199,13 @@ def test_a_root_module_is_one_that_no_other_calls(tmp_path: Path) -> None:
     }
 
 
+def test_files_of_opentofu(tmp_path: Path) -> None:
+    files = {"a.tf": acl(resource='"terraform"'), "a.tofu": acl(resource='"tofu"'), "b.tofu": acl("b", resource='"b"')}
+    assert list(rules(tmp_path, files)) == ["ALLOW READ TOPIC tofu to User:a", "ALLOW READ TOPIC b to User:a"]
+    told = message(tmp_path, {"b.tofu": acl("b", more="lifecycle {\n enabled = false\n}")})
+    assert told == "b.tofu:3: lifecycle.enabled is not understood: use count"
+
+
 def test_one_file_stands_for_its_own_blocks(tmp_path: Path) -> None:
     files = {
         "one.tf": acl(resource="local.name"),

@@ -95,6 +95,12 @@ def test_a_shown_state_and_a_state_file(tmp_path: Path) -> None:
     assert found.rules == {"ALLOW READ TOPIC t* to User:a": [1], "ALLOW READ GROUP g to User:sa-1": [14]}
 
 
+def test_a_state_beside_a_configuration_does_not_count(tmp_path: Path) -> None:
+    found = read_rules(write_files(tmp_path, {"plan.json": _plan(_resource("kafka_acl.x")), "main.tf": ""}))
+    assert found.rules == {}
+    assert found.ignored == {"plan or state beside a configuration": 1}
+
+
 def test_damaged_files(tmp_path: Path) -> None:
     acl = '{"version": 4, "resources": [{"mode": "managed", "type": "kafka_acl", "instances": [{"attributes": %s}]}]}'
     for text, what in (
