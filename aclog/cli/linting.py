@@ -184,5 +184,5 @@ def repository_path(file: str) -> str:
         return file
     if not os.path.lexists(file) and ":" in file:
         return file.partition(":")[2]  # GITREF:path, which begins at the root
-    found = Path.cwd() / os.path.normpath(file)
+    found = Path(os.path.normpath(Path.cwd() / file))
     return found.relative_to(root).as_posix() if found.is_relative_to(root) else file

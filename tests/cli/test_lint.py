@@ -362,6 +362,43 @@ def test_sarif_paths_begin_at_the_root_of_the_repository(write, tmp_path, monkey
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "kafka/acls.jsonl"
 
 
+def test_sarif_of_files_from_below_and_of_stdin(write, tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    content = (tmp_path / write("kafka/acls.jsonl", STAR)).read_bytes()
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+
+    def uris(*flags, stdin=b""):
+        log = json.loads(aclog("lint", *flags, "--select", "01", "--format", "sarif", stdin=stdin).out)
+        found = [place.get("physicalLocation") for each in log["runs"][0]["results"] for place in each["locations"]]
+        return [place and place["artifactLocation"]["uri"] for place in found]
+
+    assert uris("--acls", "../kafka") == uris("--acls", tmp_path / "kafka") == ["kafka/acls.jsonl"]
+    assert uris("--acls", "-", stdin=content) == [None]
+
+
+def test_terraform_addresses_tell_rules_of_one_line_apart(write):
+    write(
+        "acls.tf",
+        """resource "kafka_acl" "read" {
+  for_each                     = toset(["a", "b"])
+  resource_name                = "*"
+  resource_type                = "Topic"
+  resource_pattern_type_filter = "Prefixed"
+  acl_principal                = "User:${each.key}"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+}
+""",
+    )
+    lines = aclog("lint", "--acls", "acls.tf", "--select", "01").lines
+    assert [line for line in lines if line.startswith("    - ")] == [
+        '    - acls.tf:1 (kafka_acl.read["a"])',
+        '    - acls.tf:1 (kafka_acl.read["b"])',
+    ]
+
+
 def test_markdown_is_a_table(write):
     lines = aclog("lint", "--acls", write("acls.jsonl", STAR), "--select", "01", "--format", "markdown").lines
     assert lines[0].startswith("| severity | lint |")

@@ -26,7 +26,7 @@ class LocatedRule:
 
     def places_text(self) -> str:
         """Return such as `kafka/a.yaml:12, kafka/b.yaml:3`; empty if no place is known."""
-        return ", ".join(map(origin_text, self.origins))
+        return ", ".join(map(_place_text, self.origins))
 
 
 @frozen(kw_only=True)
@@ -48,6 +48,12 @@ class LocatedFinding:
     def lint(self) -> Lint:
         """The lint that found it."""
         return BY_ID[self.finding.lint]
+
+
+def _place_text(origin: Origin) -> str:
+    """Return a place; with the address in Terraform's state, since one line may state many rules (`for_each`)."""
+    address = origin.address if isinstance(origin, FileOrigin) else None
+    return origin_text(origin) if address is None else f"{origin_text(origin)} ({address})"
 
 
 def rule_object(acl: StandardAcl) -> JsonObject:

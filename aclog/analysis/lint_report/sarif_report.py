@@ -16,6 +16,8 @@ from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.explanation_text import acl_text
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+_STDIN = "stdin"
+"""The file of a rule that was read from there: no place to go to."""
 _FINGERPRINT = "aclogFinding/v1"
 _INDEX = {lint.id: number for number, lint in enumerate(LINTS)}
 
@@ -92,10 +94,9 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
         "logicalLocations": [{"fullyQualifiedName": acl_text(rule.acl), "name": f"{kind} {rule.acl.resource_name}"}]
     }
     files = list(rule.files())
-    if number < len(files):
-        origin = files[number]
+    if number < len(files) and files[number].file != _STDIN:
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(uri_of(origin.file), safe="/:", errors="surrogateescape")},
-            "region": {"startLine": origin.line},
+            "artifactLocation": {"uri": quote(uri_of(files[number].file), safe="/:", errors="surrogateescape")},
+            "region": {"startLine": files[number].line},
         }
     return location
