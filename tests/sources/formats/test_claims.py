@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import READERS
 from aclog.sources.formats.source_file import SourceFile
+from tests.support.sources.files_of_rules import read_rules
 from tests.support.sources.samples import OTHERS, SAMPLES
 
 
@@ -24,6 +26,16 @@ def test_there_is_a_sample_of_each_format() -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample.form} {sample.name}")
 def test_a_file_is_claimed_by_its_own_format_only(tmp_path: Path, sample) -> None:
     assert _claimed_by(tmp_path, sample.name, sample.text) == {sample.form}
+
+
+@pytest.mark.parametrize("form", [AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.NS4KAFKA])
+@pytest.mark.parametrize("text", ["", "kind: Topic\napiVersion: v1\n"])
+def test_a_file_without_anything_of_the_given_format_is_no_empty_state(
+    tmp_path: Path, form: AclsFormat, text: str
+) -> None:
+    (tmp_path / "given.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/given.yaml.*: .*expected|unknown key"):
+        read_rules(tmp_path / "given.yaml", form)
 
 
 @pytest.mark.parametrize(("name", "text"), OTHERS)

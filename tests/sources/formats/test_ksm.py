@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.sources.paths import AclsSource
+from tests.support.cli.command import aclog
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 _HEADER = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n"
@@ -174,6 +175,12 @@ def test_yaml_that_is_not_understood_is_named_with_its_line(tmp_path: Path, text
     (tmp_path / "acls.yaml").write_text(text)
     message = refused(tmp_path / "acls.yaml")
     assert message.startswith(f"{tmp_path / 'acls.yaml'}:{where}")
+
+
+def test_what_comes_from_stdin_is_csv_if_its_first_line_is_a_header_and_else_yaml() -> None:
+    for text in (_HEADER + _ROW, _USER):
+        listed = aclog("acls", "list", "--acls", "-", "--acls-format", "ksm", "--format", "jsonl", stdin=text.encode())
+        assert '"resourceName":"t"' in listed.ok().out
 
 
 def test_users_of_other_tools_are_left_to_them(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
 
     """
     for file in files:
-        yield from yaml_rules.rules(file) if _is_yaml(file) else csv_rules.rules(file)
+        nameless = "." not in file.base_name  # such as stdin
+        is_yaml = _is_yaml(file) or (nameless and not csv_rules.is_ksm(file))
+        yield from yaml_rules.rules(file) if is_yaml else csv_rules.rules(file)
 
 
 def _is_yaml(file: SourceFile) -> bool:

@@ -45,6 +45,9 @@ class Namespaces:
     _of_a_cluster: Namespace | None = field(default=None, init=False)
     """The first that names its cluster."""
 
+    def __len__(self) -> int:
+        return len(self._by_name)
+
     def add(self, namespace: Namespace) -> None:
         """Add one. Raises ConfigError: there is one of its name, or of another cluster."""
         first = self._by_name.setdefault(namespace.name, namespace)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.left_out import leave_out_resource
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.ns4kafka.entry import Entry, parse_entry
@@ -54,6 +55,8 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
             streams.append(resource)
         else:
             entries.append(parse_entry(resource))
+    if not (entries or streams or namespaces):  # files that were not claimed, but given with the format
+        raise ConfigError(f"{', '.join(file.name for file in files)}: expected a Namespace or an AccessControlEntry")
     yield from _rules(entries, streams, namespaces, context)
 
 

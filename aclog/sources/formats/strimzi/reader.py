@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.left_out import leave_out_resource
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.read_context import ReadContext
@@ -46,6 +47,8 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: put it into a file of its own")
             else:
                 leave_out_resource(resource, context)
+    if not seen:  # files that were not claimed, but given with the format
+        raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
 
 def _is_user(resource: Resource) -> bool:
