@@ -114,7 +114,7 @@ def absolute_moment(text: str, *, now_ms: int) -> str:
         return text
     age = timedelta(**{_UNITS[found[2]]: int(found[1])})
     try:
-        return moment_text(datetime.fromtimestamp(now_ms / 1000, UTC) - age)
+        return moment_text(datetime.fromtimestamp(now_ms // 1000, UTC) - age)
     except OverflowError as error:
         raise ConfigError(f"{text!r} is before the year 1") from error
 

@@ -12,8 +12,23 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from attrs import define
 
+from aclog.analysis.rule_tests.cannot import Cannot
+from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.tested_resource import parse_resource
+from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.settings import Settings
+from aclog.cli.follower_endpoint import FollowerStatus
+from aclog.cli.test.follow import Guard, GuardOptions
+from aclog.cli.test.verdicts import Verdicts
+from aclog.metalog.errors import LogError
+from aclog.snapshots.freshness import Freshness
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.sources.paths import LogSource
 from tests.cli.test_diff_follow import aclog_rule, becomes_ready
+from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 
@@ -133,6 +148,53 @@ def test_it_ends_at_once_if_a_test_is_red(log: Path, tests: Path) -> None:
     assert result.code == 1
     assert ": 1 green, 1 red;" in result.out
     assert "RED " in result.out
+
+
+def test_while_a_cluster_does_not_answer_nothing_is_green(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silent = SilentSource(LogSource(log, print))
+    chosen = ChosenSource(silent, None)  # type: ignore[arg-type]
+    options = GuardOptions(
+        settings=Settings(), jsonl=False, http=None, give_up_after=60.0, webhook=None, exit_on_red=False
+    )
+    subject, resource = CaseSubject(principal="User:bob"), parse_resource("topic:pii.*")
+    place = FileOrigin(file="guard.yaml", line=1)
+    case = Cannot(test="pii", origin=place, subject=subject, operations=EVERY_OPERATION, resource=resource)
+    status = FollowerStatus()
+    verdicts = Verdicts(cases=[case], settings=Settings())
+    guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=None)
+
+    def counts() -> list[float | None]:
+        return [status.registry.get_sample_value(f"aclog_rule_tests_{each}") for each in ("green", "red", "unknown")]
+
+    guard.begin(chosen.image())
+    assert counts() == [1, 0, 0]
+    silent.seconds = 30.0
+    guard.idle()
+    assert counts() == [0, 0, 1]
+    assert status.trouble == "connection refused"
+    assert "connection refused" in capsys.readouterr().err
+    silent.seconds = 0.0
+    guard.idle()
+    assert counts() == [1, 0, 0]
+    silent.seconds = 61.0
+    with pytest.raises(LogError, match="gave up"):
+        guard.idle()
+
+
+@define
+class SilentSource:
+    """A log whose cluster has not answered for some seconds."""
+
+    source: LogSource
+    seconds: float = 0.0
+    name: str = "c1:9093"
+
+    def image(self) -> Image:
+        return self.source.image()
+
+    def freshness(self) -> Freshness:
+        problem = "connection refused" if self.seconds else None
+        return Freshness(seconds=self.seconds, time=0, server="c1:9093", followed=True, problem=problem)
 
 
 @pytest.mark.parametrize(

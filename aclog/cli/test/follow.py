@@ -90,7 +90,7 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
     status = FollowerStatus()
     hook = None if options.webhook is None else Webhook.of(options.webhook, status.registry)
     verdicts = Verdicts(cases=cases, settings=options.settings)
-    guard = _Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
+    guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
     image = chosen.image()
     with serving(options.http, status), nullcontext() if hook is None else hook.running(), on_signals(guard.stop):
         try:
@@ -103,7 +103,7 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
 
 
 @define(eq=False, kw_only=True)
-class _Guard:
+class Guard:
     """Runs the cases, and tells what became of them."""
 
     chosen: ChosenSource

@@ -7,7 +7,7 @@ from attrs import define, field
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
 from aclog.authorizer.settings import Settings
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import read_accesses
 from aclog.sources.named_source import NamedSource
@@ -36,6 +36,8 @@ class SourcePolicy:
                 chosen.source.close()
             except OSError as error:
                 raise ConfigError(f"{self.source.place}: {error.strerror or error}: {error.filename}") from error
+            except MetadataError as error:
+                raise ConfigError(f"{self.source.place}: {error}") from error
         if self._last is None or self._last.settings != settings:
             acls = self._image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
             self._last = Policy(acls, settings)
