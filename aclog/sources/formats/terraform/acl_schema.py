@@ -60,7 +60,7 @@ class AclSchema:
 
         """
 
-        def word(name: str, words: Mapping[str, _Member]) -> _Member:
+        def _word(name: str, words: Mapping[str, _Member]) -> _Member:
             found = words.get(texts[name])
             if found is None:
                 shown = "" if name in hidden else f" {texts[name][:40]!r}"
@@ -68,13 +68,13 @@ class AclSchema:
             return found
 
         acl = StandardAcl(
-            resource_type=word(self.resource_type, self.resource_types),
+            resource_type=_word(self.resource_type, self.resource_types),
             resource_name=texts[self.resource_name],
-            pattern_type=word(self.pattern_type, self.pattern_types),
+            pattern_type=_word(self.pattern_type, self.pattern_types),
             principal=texts[self.principal],
             host=texts[self.host],
-            operation=word(self.operation, self.operations),
-            permission_type=word(self.permission_type, self.permission_types),
+            operation=_word(self.operation, self.operations),
+            permission_type=_word(self.permission_type, self.permission_types),
         )
         refused = refusal(acl)
         if refused is not None:

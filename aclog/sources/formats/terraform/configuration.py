@@ -93,7 +93,9 @@ def _value(module: Module, block: Block, name: str, default: str | None, local: 
             raise _error(block, name, f"{name} is missing" if value is None else f"{name} is null")
         return string(default)
     if value.unknown is not None:
-        raise _error(block, name, f"{name} depends on {value.unknown}; a plan knows it: `terraform show -json`")
+        here = str(_error(block, name, ""))
+        what = value.unknown.what if here.startswith(f"{value.unknown.where}:") else str(value.unknown)
+        raise _error(block, name, f"{name} depends on {what}: read a plan or a state instead (terraform show -json)")
     try:
         return convert(value, STRING)
     except ValueFault as fault:

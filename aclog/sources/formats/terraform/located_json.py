@@ -45,7 +45,7 @@ def parse_located(content: bytes, name: str) -> object:
         raise ConfigError(f"{name}:{line}: byte {error.start} is not UTF-8") from error
     closings = iter(_closings(text))
 
-    def make(members: list[tuple[str, object]]) -> LocatedObject:
+    def _make(members: list[tuple[str, object]]) -> LocatedObject:
         line, lines = next(closings)
         made = LocatedObject(members, line, lines)
         if len(made) < len(members):
@@ -56,11 +56,11 @@ def parse_located(content: bytes, name: str) -> object:
                 seen.add(key)
         return made
 
-    def refuse(word: str) -> None:
+    def _refuse(word: str) -> None:
         raise ConfigError(f"{name}: not JSON: {word}")
 
     try:
-        return json.loads(text, object_pairs_hook=make, parse_int=Digits, parse_float=Digits, parse_constant=refuse)
+        return json.loads(text, object_pairs_hook=_make, parse_int=Digits, parse_float=Digits, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{name}:{error.lineno}: not JSON: {error.msg}") from error
     except RecursionError as error:

@@ -62,11 +62,11 @@ def _values(file: SourceFile) -> dict[str, Attribute]:
 
 
 def _templatefile(files: ModuleFiles, functions: dict[str, Function]) -> Function:
-    def render(path: Value, names: Value) -> Value:
+    def _render(path: Value, names: Value) -> Value:
         if names.type.kind not in MAPPINGS:
             raise ValueFault("the second argument must be a map or an object")
         text, shown = files.text(path.text), files.tree.display(files.path(path.text))
         scope = Scope(shown, NoNames(), functions, names.entries)
         return evaluate(read_template(text, shown), scope)
 
-    return Function(parameters=(STRING, DYNAMIC), body=render, structural=True)
+    return Function(parameters=(STRING, DYNAMIC), body=_render, structural=True)

@@ -121,11 +121,11 @@ def _rule(file: SourceFile, resource: LocatedObject, values: object, address: st
         )
     texts = {name: _text(file, values, schema, name, address, unknown) for name in schema.names}
 
-    def error(name: str, what: str) -> ConfigError:
+    def _error(name: str, what: str) -> ConfigError:
         return file.error(values.line_of(name) if name in values else resource.line, f"{address}: {what}")
 
     origin = FileOrigin(file=file.name, line=resource.line, address=address)
-    return LocatedRule(acl=schema.rule(texts, (), error), origin=origin)
+    return LocatedRule(acl=schema.rule(texts, (), _error), origin=origin)
 
 
 def _text(file: SourceFile, values: LocatedObject, schema: AclSchema, name: str, address: str, unknown: object) -> str:

@@ -1,14 +1,12 @@
 """Functions on lists, sets, tuples, maps and objects."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.values.access import equal
 from aclog.sources.formats.terraform.values.conversion import convert
-from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
-from aclog.sources.formats.terraform.values.sets import set_value
+from aclog.sources.formats.terraform.values.errors import ValueFault
 from aclog.sources.formats.terraform.values.types import (
     BOOL,
     DYNAMIC,
@@ -42,7 +40,8 @@ def listed(items: Iterable[Value], element: Type) -> Value:
     return Value(list_of(element), tuple(items))
 
 
-def _sequence(value: Value) -> tuple[Value, ...]:
+def sequence_of(value: Value) -> tuple[Value, ...]:
+    """Return the elements of a list, set or tuple. Raises ValueFault: it is none."""
     if value.type.kind not in SEQUENCES:
         raise ValueFault(f"a list, set or tuple is required, and this is a {value.type}")
     return value.items
@@ -111,7 +110,7 @@ def _contains(collection: Value, wanted: Value) -> Value:
     if collection.is_null:
         raise ValueFault("the list is null")
     missing: Unknown | None = None
-    for item in _sequence(collection):
+    for item in sequence_of(collection):
         same = equal(wanted, item)
         if same is True:
             return boolean(True)
@@ -142,7 +141,7 @@ def _element(values: Value, index: Value) -> Value:
 
 
 def _flatten(values: Value) -> Value:
-    return tuple_value(_flat(_sequence(values)))
+    return tuple_value(_flat(sequence_of(values)))
 
 
 def _flat(items: Sequence[Value]) -> Iterable[Value]:
@@ -154,7 +153,7 @@ def _flat(items: Sequence[Value]) -> Iterable[Value]:
 
 
 def _index(values: Value, wanted: Value) -> Value:
-    for position, item in enumerate(_sequence(values)):
+    for position, item in enumerate(sequence_of(values)):
         if equal(item, wanted) is True:
             return number(position)
     raise ValueFault("there is no such element")
@@ -215,7 +214,7 @@ def _merge(*values: Value) -> Value:
 
 
 def _one(value: Value) -> Value:
-    items = _sequence(value)
+    items = sequence_of(value)
     if len(items) > 1:
         raise ValueFault("a list, set or tuple with none or one element is required")
     return items[0] if items else Value(value.type.element or DYNAMIC, None)
@@ -240,52 +239,8 @@ def _range(*limits: Value) -> Value:
 
 
 def _reverse(value: Value) -> Value:
-    items = _sequence(value)[::-1]
+    items = sequence_of(value)[::-1]
     return tuple_value(items) if value.type.kind is Kind.TUPLE else listed(items, value.type.item)
-
-
-def _element_type(value: Value) -> Type:
-    if value.type.kind is not Kind.TUPLE:
-        return value.type.item
-    kind = unify(value.type.elements) if value.type.elements else DYNAMIC
-    if kind is None:
-        raise ValueFault("all elements must be of one type")
-    return kind
-
-
-def _setproduct(*values: Value) -> Value:
-    if len(values) < 2:
-        raise ValueFault("at least two arguments are required")
-    columns, size = [], 1
-    for value in values:
-        kind = _element_type(value) if value.type.kind in SEQUENCES else DYNAMIC
-        columns.append([convert(item, kind) for item in _sequence(value)])
-        size *= len(columns[-1])
-        if size > _LONGEST:
-            raise TooLargeError(f"setproduct() makes more than {_LONGEST:,} elements")
-    rows = [tuple_value(row) for row in product(*columns)]
-    element = rows[0].type if rows else Type(Kind.TUPLE, elements=tuple(map(_element_type, values)))
-    return set_value(rows, element) if any(value.type.kind is Kind.SET for value in values) else listed(rows, element)
-
-
-def _set_operation(choose: Callable[[list[Value], list[Value]], list[Value]]) -> Callable[..., Value]:
-    def operate(*values: Value) -> Value:
-        if not values:
-            raise ValueFault("at least one argument is required")
-        kinds = [value.type.item for value in values if value.items or value.type.item.kind is not Kind.DYNAMIC]
-        element = unify(kinds) if kinds else DYNAMIC
-        if element is None:
-            raise ValueFault("the elements of the sets have no type in common")
-        result, *others = [list(convert(value, set_of(element)).items) for value in values]
-        for other in others:
-            result = choose(result, other)
-        return set_value(result, element)
-
-    return operate
-
-
-def _in(item: Value, items: list[Value]) -> bool:
-    return any(item.payload == each.payload if item.type.is_primitive else equal(item, each) is True for each in items)
 
 
 def _slice(value: Value, start: Value, end: Value) -> Value:
@@ -315,7 +270,7 @@ def _transpose(value: Value) -> Value:
 
 
 def _zipmap(keys: Value, values: Value) -> Value:
-    if len(keys.items) != len(_sequence(values)):
+    if len(keys.items) != len(sequence_of(values)):
         raise ValueFault(f"there are {len(keys.items)} keys and {len(values.items)} values")
     if any(key.is_null for key in keys.items):
         raise ValueFault("a key is null")
@@ -381,15 +336,6 @@ COLLECTION_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "one": Function(parameters=(DYNAMIC,), body=_one, structural=True),
         "range": Function(rest=NUMBER, body=_range),
         "reverse": Function(parameters=(DYNAMIC,), body=_reverse, structural=True),
-        "setintersection": Function(
-            rest=_ANY_SET, body=_set_operation(lambda one, other: [item for item in one if _in(item, other)])
-        ),
-        "setproduct": Function(rest=DYNAMIC, body=_setproduct, structural=True),
-        "setsubtract": Function(
-            parameters=(_ANY_SET, _ANY_SET),
-            body=_set_operation(lambda one, other: [item for item in one if not _in(item, other)]),
-        ),
-        "setunion": Function(rest=_ANY_SET, body=_set_operation(lambda one, other: one + other)),
         "slice": Function(parameters=(DYNAMIC, NUMBER, NUMBER), body=_slice, structural=True),
         "sort": Function(parameters=(_STRINGS,), body=_sort),
         "tolist": Function(parameters=(_ANYTHINGS,), body=_keep, nulls=True, unknowns=True),

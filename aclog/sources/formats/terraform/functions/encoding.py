@@ -55,11 +55,11 @@ def _csvdecode(text: Value) -> Value:
 
 
 def _digest(name: str, *, as_base64: bool = False) -> Callable[[Value], Value]:
-    def hash_of(text: Value) -> Value:
+    def _hash_of(text: Value) -> Value:
         digest = hashlib.new(name, text.text.encode(), usedforsecurity=False).digest()
         return string(base64.b64encode(digest).decode() if as_base64 else digest.hex())
 
-    return hash_of
+    return _hash_of
 
 
 def _uuidv5(namespace: Value, name: Value) -> Value:

@@ -94,33 +94,33 @@ def _pattern(glob: str) -> re.Pattern[str]:
 def file_functions(files: ModuleFiles) -> dict[str, Function]:
     """Return the functions that read files of a module's tree; templatefile() needs an evaluator, and is elsewhere."""
 
-    def digest(name: str, *, as_base64: bool = False) -> Function:
-        def hash_of(path: Value) -> Value:
+    def _digest(name: str, *, as_base64: bool = False) -> Function:
+        def _hash_of(path: Value) -> Value:
             found = hashlib.new(name, files.content(path.text), usedforsecurity=False).digest()
             return string(base64.b64encode(found).decode() if as_base64 else found.hex())
 
-        return Function(parameters=(STRING,), body=hash_of)
+        return Function(parameters=(STRING,), body=_hash_of)
 
-    def fileset(directory: Value, pattern: Value) -> Value:
+    def _fileset(directory: Value, pattern: Value) -> Value:
         return set_value(map(string, files.matching(directory.text, pattern.text)), STRING)
 
-    def exists(path: Value) -> Value:
+    def _exists(path: Value) -> Value:
         return boolean(files.tree.is_file(files.path(path.text)))
 
-    def in_base64(path: Value) -> Value:
+    def _in_base64(path: Value) -> Value:
         return string(base64.b64encode(files.content(path.text)).decode())
 
     return {
         "file": Function(parameters=(STRING,), body=lambda path: string(files.text(path.text))),
-        "filebase64": Function(parameters=(STRING,), body=in_base64),
-        "filebase64sha256": digest("sha256", as_base64=True),
-        "filebase64sha512": digest("sha512", as_base64=True),
-        "fileexists": Function(parameters=(STRING,), body=exists),
-        "filemd5": digest("md5"),
-        "fileset": Function(parameters=(STRING, STRING), body=fileset),
-        "filesha1": digest("sha1"),
-        "filesha256": digest("sha256"),
-        "filesha512": digest("sha512"),
+        "filebase64": Function(parameters=(STRING,), body=_in_base64),
+        "filebase64sha256": _digest("sha256", as_base64=True),
+        "filebase64sha512": _digest("sha512", as_base64=True),
+        "fileexists": Function(parameters=(STRING,), body=_exists),
+        "filemd5": _digest("md5"),
+        "fileset": Function(parameters=(STRING, STRING), body=_fileset),
+        "filesha1": _digest("sha1"),
+        "filesha256": _digest("sha256"),
+        "filesha512": _digest("sha512"),
     }
 
 

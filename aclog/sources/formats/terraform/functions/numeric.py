@@ -17,12 +17,12 @@ _DIGITS = re.compile(r"[+-]?[0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*\Z")
 
 
 def _extreme(choose: Callable[[list[Number]], Number]) -> Callable[..., Value]:
-    def find(*values: Value) -> Value:
+    def _find(*values: Value) -> Value:
         if not values:
             raise ValueFault("at least one argument is required")
         return number(choose([value.number for value in values]))
 
-    return find
+    return _find
 
 
 def _of_float(result: float) -> Value:
@@ -33,13 +33,13 @@ def _of_float(result: float) -> Value:
 
 
 def _float(calculate: Callable[[float, float], float]) -> Callable[[Value, Value], Value]:
-    def find(one: Value, other: Value) -> Value:
+    def _find(one: Value, other: Value) -> Value:
         try:
             return _of_float(calculate(float(one.number), float(other.number)))
         except (ValueError, OverflowError, ZeroDivisionError) as error:
             raise ValueFault(f"no result: {error}") from error
 
-    return find
+    return _find
 
 
 def _parseint(text: Value, base: Value) -> Value:

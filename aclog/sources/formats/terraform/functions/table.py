@@ -13,6 +13,7 @@ from aclog.sources.formats.terraform.functions.formatting import FORMAT_FUNCTION
 from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.functions.numeric import NUMERIC_FUNCTIONS
 from aclog.sources.formats.terraform.functions.regexes import REGEX_FUNCTIONS
+from aclog.sources.formats.terraform.functions.set_functions import SET_FUNCTIONS
 from aclog.sources.formats.terraform.functions.strings import STRING_FUNCTIONS
 from aclog.sources.formats.terraform.functions.yaml_text import YAML_FUNCTIONS
 from aclog.sources.formats.terraform.values.types import DYNAMIC, STRING
@@ -46,6 +47,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         **NUMERIC_FUNCTIONS,
         **PATH_FUNCTIONS,
         **REGEX_FUNCTIONS,
+        **SET_FUNCTIONS,
         **STRING_FUNCTIONS,
         **YAML_FUNCTIONS,
         **_SENSITIVITY,
