@@ -206,5 +206,15 @@ def test_one_planted_rule_among_many_refutes_that_nobody_can(home):
     assert "rules.jsonl:3001" in found.out
 
 
+def test_the_nearest_change_to_another_state_undoes_what_opened_it(home):
+    write_rules(home, RULES[:3], "old.jsonl")
+    added = ("TOPIC", "sandbox.", "PREFIXED", "User:audit", "*", "ALL", "ALLOW")
+    write_rules(home, [*RULES[:4], added])
+    (home / "t.yaml").write_text("tests: [{no_new_access: {than: old.jsonl, except: ['topic:sandbox.*']}}]")
+    found = aclog("test", "t.yaml", "--acls", "rules.jsonl", "--format", "jsonl")
+    (case, _) = map(json.loads, found.lines)
+    assert [(each["change"], each["rule"]["resourceName"]) for each in case["nearest"]] == [("remove", "pii.card")]
+
+
 def test_the_schema_is_printed():
     assert json.loads(aclog("test", "--schema").ok().out)["title"].startswith("Tests")

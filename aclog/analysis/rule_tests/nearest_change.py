@@ -18,6 +18,8 @@ from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import changed_policy
 from aclog.analysis.rule_tests.decides import Decides
 from aclog.analysis.rule_tests.intent_case import HasIntent
+from aclog.analysis.rule_tests.no_new_access import NoNewAccess
+from aclog.analysis.rule_tests.same_as import SameAs
 from aclog.analysis.rule_tests.who_can import WhoCan
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -28,7 +30,7 @@ from aclog.authorizer.acl import (
     ResourcePattern,
     StandardAcl,
 )
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_change import RuleChange, changes_between
 
 _Changes: TypeAlias = tuple[RuleChange, ...]
 
@@ -64,6 +66,9 @@ def _candidates(case: Case, policy: Policy) -> Iterator[_Changes]:
         yield from _revoking(policy, queries)
     elif isinstance(case, WhoCan):
         yield from _correcting(policy, case)
+    elif isinstance(case, SameAs | NoNewAccess):
+        other = case.other if isinstance(case, SameAs) else case.than
+        yield tuple(changes_between(policy.acls, other.policy(policy.settings).acls))
 
 
 def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
