@@ -69,5 +69,15 @@ def ask_git(*arguments: str) -> GitAnswer:
     if "not a git repository" in said:
         raise ConfigError(f"{Path.cwd()}: not in a git repository: --ref and --to-ref read the one around it")
     if "dubious ownership" in said or "cannot use bare repository" in said:
-        raise ConfigError(f"git does not read this repository: {said.splitlines()[0].removeprefix('fatal: ')}")
+        raise ConfigError(f"git refuses to read this repository: {_flat(said)}")
     return GitAnswer(output=None, said=said)
+
+
+def is_partial_clone() -> bool:
+    """Return whether git knows a remote that has what this clone lacks."""
+    return ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output is not None
+
+
+def _flat(said: str) -> str:
+    """Return what git said as one line, with its advice."""
+    return " ".join(said.removeprefix("fatal: ").split())

@@ -23,6 +23,8 @@ def tree_id(place: GitPlace) -> str:
         raise ConfigError(f"{place.name}: this clone does not know what {place.ref} was: {reach}")
     if "is ambiguous" in found.said:
         raise ConfigError(f"{place.name}: {place.ref!r} is ambiguous: expected refs/heads/... or refs/tags/...")
+    if found.output is None and "Needed a single revision" not in found.said:
+        raise ConfigError(f"{place.name}: git rev-parse: {found.said.splitlines()[0].removeprefix('fatal: ')}")
     if found.output is None:
         raise ConfigError(f"{place.name}: no branch, tag or commit {place.ref!r} in this clone{_way_out(place)}")
     return found.output.decode().strip()

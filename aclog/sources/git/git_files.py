@@ -5,6 +5,7 @@ import posixpath
 from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.git.git_command import is_partial_clone
 from aclog.sources.git.git_commit import tree_id
 from aclog.sources.git.git_index import ROOT, read_index
 from aclog.sources.git.git_objects import GitObjects, MissingObjectError, TreeEntry, directory_entry
@@ -110,6 +111,8 @@ class GitFiles:
         return self._find(posixpath.join(found.path, rest), link.path, links - 1) if rest else found
 
     def _missing(self, path: str) -> ConfigError:
+        if not is_partial_clone():
+            return ConfigError(f"{self.shown(path)}: not in this clone, which is damaged: try git fsck")
         ref = self.place.ref or "HEAD"
         return ConfigError(
             f"{self.shown(path)}: not in this clone, which is a partial one; "

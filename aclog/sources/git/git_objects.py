@@ -7,7 +7,7 @@ from typing import IO, cast
 from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.git.git_command import ask_git, git_arguments, git_environment
+from aclog.sources.git.git_command import git_arguments, git_environment, is_partial_clone
 
 LARGEST = 1 << 30
 """In bytes, of a file: git keeps larger ones elsewhere (LFS), and so do people."""
@@ -106,7 +106,7 @@ class GitObjects:
 
 
 def _ended(id_: str) -> Exception:
-    if ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output:
+    if is_partial_clone():
         return (
             MissingObjectError()
         )  # git before 2.44 does not ask whether to fetch what a partial clone lacks, and ends

@@ -297,3 +297,25 @@ def test_links_that_multiply_directories_end(repository: Repository, monkeypatch
             (repository.path / f"kafka/{level}/{name}").symlink_to(f"../{level + 1}")
     repository.commit({})
     assert refusal("main:kafka/0") == "main:kafka/0: more than 1,000 files"
+
+
+def test_a_repository_of_somebody_else_says_what_git_says(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    said = refusal("main:kafka")
+    assert said.startswith("git refuses to read this repository: detected dubious ownership in repository at ")
+    assert said.endswith(f"git config --global --add safe.directory {repository.path}")
+
+
+def test_damage_is_no_partial_clone(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    id_ = repository.git("rev-parse", "main:kafka/a")
+    (repository.path / ".git/objects" / id_[:2] / id_[2:]).unlink()
+    assert refusal("main:kafka") == "main:kafka/a: not in this clone, which is damaged: try git fsck"
+    (repository.path / ".git/index").write_text("junk")
+    assert refusal(":kafka") == "no index (:PATH): .git/index: index file smaller than expected"
+    with (repository.path / ".git/config").open("a") as config:
+        config.write("[core\n")
+    assert refusal("main:kafka").startswith("main:kafka: git rev-parse: bad config line ")
