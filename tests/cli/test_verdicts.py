@@ -1,20 +1,35 @@
 """Which tests of rules turn as a log goes on; only those are run that a change can bear on."""
 
+from random import Random
+
+import pytest
 from attrs import define, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
+from aclog.analysis.rule_tests.can import Can
+from aclog.analysis.rule_tests.can_only import CanOnly
 from aclog.analysis.rule_tests.cannot import Cannot
+from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.rule_tests.recording import recorded
 from aclog.analysis.rule_tests.tested_resource import parse_resource
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.analysis.rule_tests.who_can import WhoCan
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
 from aclog.authorizer.origin import FileOrigin
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_change import RuleChange, changes_between
 from aclog.authorizer.settings import Settings
 from aclog.cli.test.verdicts import Color, Verdicts
 from aclog.metalog.errors import LogError
-from tests.support.analysis.policies import image_of
+from tests.support.analysis.policies import NAMES, image_of, random_pair
 
 ORIGIN = FileOrigin(file="tests.yaml", line=1)
 READ = 1 << AclOperation.READ
@@ -86,3 +101,25 @@ def test_what_cannot_be_judged_is_unknown_until_it_can() -> None:
     pii.broken = False
     (turn,) = verdicts.after(Policy(image_of([])), [change(rule("other"))])  # tried again at any change
     assert turn.color is Color.GREEN
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_not_run_again_would_not_have_turned(seed: int) -> None:
+    random = Random(f"verdicts {seed}")
+    for _ in range(6):
+        old, new = random_pair(random)
+        new = Policy(new.acls, old.settings)
+        cases: list[Case] = [
+            CanOnly(test="", origin=ORIGIN, subject=each.subject, listed=each.listed) for each in recorded(old)
+        ]
+        for name in random.sample(NAMES, 4):
+            resource = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+            for principal in ("User:a", "User:*", "User:somebody"):
+                subject = CaseSubject(principal=principal, host=random.choice([None, "10.0.0.1"]))
+                cases.append(Cannot(test="", origin=ORIGIN, subject=subject, operations=READ, resource=resource))
+                cases.append(Can(test="", origin=ORIGIN, subject=subject, operations=READ, resource=resource))
+            cases.append(WhoCan(test="", origin=ORIGIN, operations=READ, resource=resource, expected=("User:a",)))
+        verdicts = Verdicts(cases=cases, settings=old.settings)
+        list(verdicts.first(old))
+        list(verdicts.after(new, changes_between(old.acls, new.acls)))
+        assert [color is Color.GREEN for color in verdicts.colors] == [case.run(new).passed for case in cases]

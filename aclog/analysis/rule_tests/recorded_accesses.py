@@ -43,6 +43,7 @@ class _Principal:
 
     @staticmethod
     def of(policy: Policy, principal: str) -> "_Principal":
+        """Read what a principal is allowed."""
         made = _Principal(policy=policy, principal=principal)
         for region in allowed(policy, Query(principals=only(principal))):
             made._add(region)
