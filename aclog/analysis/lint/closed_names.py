@@ -49,6 +49,7 @@ class _Resource:
 
     @classmethod
     def of(cls, acls: AclsImage, kind: int, name: str) -> "_Resource":
+        """Return a resource with the rules that cover it."""
         principals: set[str] = set()
         covering = acls.candidates(kind, name)
         rules = []

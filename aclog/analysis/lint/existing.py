@@ -48,13 +48,13 @@ def prefix_without_separator(table: RuleTable, context: LintContext) -> Iterator
         found = covered[prefix] = owners.below(prefix)
         asked[number] = _is_cut(prefix, found)
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         found = covered[rule.resource_name]
         names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
         verdict = "may" if is_allow(rule) else "may not"
         return Told(f"{who(rule)} {verdict} {verb(rule)} topics of {names} by {rule.resource_name!r}")
 
-    yield from findings("21", table, asked[table.resource_of], tell)
+    yield from findings("21", table, asked[table.resource_of], _tell)
 
 
 def _is_cut(prefix: str, owners: Sequence[str]) -> bool:
@@ -77,6 +77,7 @@ class _Owners:
 
     @classmethod
     def of(cls, topics: ExistingNames, separators: str) -> "_Owners":
+        """Return the owners of topics."""
         names = list(topics)
         owners = [_first_part(name, separators) for name in names]
         following = list(range(1, len(names) + 1))

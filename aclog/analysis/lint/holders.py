@@ -20,9 +20,14 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 
+_STRANGER = "Somebody:else"
+"""A principal for whom there are no rules of its own."""
 _MANY = 10
 """So many literal names below one prefix look like a prefix."""
 _NEWEST_WITHOUT = (2, 8)
@@ -64,10 +69,23 @@ def idempotent_write(table: RuleTable, context: LintContext) -> Iterator[Finding
     rows = _rows(table, ResourceType.CLUSTER, AclOperation.IDEMPOTENT_WRITE)
     writes = _rows(table, ResourceType.TOPIC, AclOperation.WRITE, AclOperation.ALL)
     rows &= _holders(table, writes)[table.principal_of]
+    acls = AclsImage(AclIndex(table.base), documented=table.settings.documented, cidr=table.settings.cidr)
     for row in np.flatnonzero(rows).tolist():
         rule = table.rule(row)
+        if not _writes_somewhere(acls, rule):
+            continue
         lost = f"nothing: {rule.principal} may write to a topic, and so idempotently"
         yield finding("15", (rule,), Told(lost, (RuleChange(added=False, acl=rule),)))
+
+
+def _writes_somewhere(acls: AclsImage, rule: StandardAcl) -> bool:
+    """Return whether whoever a rule is for may WRITE to some topic: all that an idempotent producer needs."""
+    principal = _STRANGER if rule.principal == WILDCARD_PRINCIPAL else rule.principal
+    try:
+        # As the host of a request `*` is matched by rules for any host only.
+        return acls.by_resource_type(principal, rule.host, AclOperation.WRITE, ResourceType.TOPIC)
+    except InvalidRequestError:  # Kafka's authorizer throws
+        return False
 
 
 def many_literals(table: RuleTable, context: LintContext) -> Iterator[Finding]:

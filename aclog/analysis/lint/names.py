@@ -27,19 +27,19 @@ def prefixed_star(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules on PREFIXED `*` (01)."""
     star = texts_among(table.names, (WILDCARD,)) & ~table.literal_resource
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         kind = noun(rule.resource_type)
         lost = f"covers only {kind}s whose name begins with '*': {useless(rule)}"
         return Told(lost, replaced(rule, evolve(rule, pattern_type=PatternType.LITERAL)))
 
-    return findings("01", table, star[table.resource_of], tell)
+    return findings("01", table, star[table.resource_of], _tell)
 
 
 def glob_in_name(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules whose name is a glob or a regular expression for people, and a plain text for Kafka (02)."""
     glob = texts_matching(table.names, _GLOB) & ~texts_among(table.names, (WILDCARD,))
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         name, kind = rule.resource_name, noun(rule.resource_type)
         if rule.pattern_type == PatternType.LITERAL:
             lost = f"matches only the {kind} literally named {name!r}: {who(rule)}: {verb(rule)} on no other {kind}"
@@ -50,19 +50,19 @@ def glob_in_name(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         meant = evolve(rule, resource_name=name[:-1], pattern_type=PatternType.PREFIXED)
         return Told(lost, replaced(rule, meant))
 
-    return findings("02", table, glob[table.resource_of], tell)
+    return findings("02", table, glob[table.resource_of], _tell)
 
 
 def name_below_star(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules whose name leads Kafka 4.3.1 astray (23): PREFIXED ones do as well as LITERAL ones."""
     below = texts_matching(table.names, _BELOW_STAR) & (table.type_of_resource != ResourceType.CLUSTER)
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         name, kind = rule.resource_name, noun(rule.resource_type)
         other = repr(f"{name[0]}...")
         return Told(f"whoever asks for another {kind} named {other} holds up a broker's request thread, or fails")
 
-    return findings("23", table, below[table.resource_of], tell)
+    return findings("23", table, below[table.resource_of], _tell)
 
 
 def illegal_topic_name(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
@@ -72,11 +72,11 @@ def illegal_topic_name(table: RuleTable, _context: LintContext) -> Iterator[Find
     illegal |= literal & texts_among(table.names, (".", "..", ""))
     illegal &= ~(literal & texts_among(table.names, (WILDCARD,))) & (table.type_of_resource == ResourceType.TOPIC)
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         begins = "has the name" if rule.pattern_type == PatternType.LITERAL else "has a name that begins with"
         return Told(f"no topic {begins} {rule.resource_name[: LONGEST + 1]!r}: {useless(rule)}")
 
-    return findings("24", table, illegal[table.resource_of], tell)
+    return findings("24", table, illegal[table.resource_of], _tell)
 
 
 def _lengths(texts: Binary) -> Int64s:

@@ -29,13 +29,13 @@ def unsupported_operation(table: RuleTable, _context: LintContext) -> Iterator[F
         unsupported[kind] = True
         unsupported[kind, [AclOperation.ALL, *operations]] = False
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         supported = SUPPORTED_OPERATIONS[ResourceType(rule.resource_type)]
         names = ", ".join(operation.name for operation in supported)
         kind = noun(rule.resource_type)
         return Told(f"no client asks {verb(rule)} of a {kind} ({names}): {who(rule)} fares as without the rule")
 
-    return findings("12", table, unsupported[table.type_of, table.operation_of], tell)
+    return findings("12", table, unsupported[table.type_of, table.operation_of], _tell)
 
 
 def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
@@ -44,12 +44,12 @@ def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Find
     rows = table.allows & star[table.resource_of] & _of(table, AclOperation.WRITE, AclOperation.ALL)
     rows &= texts_among(table.principals, (WILDCARD_PRINCIPAL,))[table.principal_of]
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         kind = noun(rule.resource_type)
         where = "" if rule.host == WILDCARD else f" from {rule.host}"
         return Told(f"every client{where}, of whatever principal, may {verb(rule)} on every {kind}")
 
-    return findings("16", table, rows, tell)
+    return findings("16", table, rows, _tell)
 
 
 def cluster_rights(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -64,12 +64,12 @@ def cluster_rights(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     acts = _of(table, AclOperation.CLUSTER_ACTION) & ~brokers[table.principal_of]
     rows &= alters | acts
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         if rule.operation == AclOperation.CLUSTER_ACTION:
             return Told(f"{who(rule)} may fetch every topic as a replica, and change the state of replicas")
         return Told(f"{who(rule)} may add and remove ACLs, and so give itself every right")
 
-    return findings("17", table, rows, tell)
+    return findings("17", table, rows, _tell)
 
 
 def _of(table: RuleTable, *operations: AclOperation) -> Bools:

@@ -24,12 +24,12 @@ def principal_without_type(table: RuleTable, _context: LintContext) -> Iterator[
     """Yield the rules whose principal has no colon (05)."""
     rows = ~texts_matching(table.principals, ":")[table.principal_of]
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         kind = noun(rule.resource_type)
         lost = f"{verb(rule)} and all else on the {kind}s that it covers fails for everyone: Kafka's authorizer throws"
         return Told(lost, replaced(rule, evolve(rule, principal=f"User:{rule.principal}")))
 
-    return findings("05", table, rows, tell)
+    return findings("05", table, rows, _tell)
 
 
 def unknown_principal_type(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -37,11 +37,11 @@ def unknown_principal_type(table: RuleTable, context: LintContext) -> Iterator[F
     rows = ~_of_known_type(table, context)[table.principal_of]
     types = ", ".join(sorted(context.principal_types))
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         kind = rule.principal.partition(":")[0]
         return Told(f"clients are of type {types}, none of type {kind!r}: {useless(rule)}")
 
-    return findings("07", table, rows, tell)
+    return findings("07", table, rows, _tell)
 
 
 def near_miss_principal(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -62,14 +62,14 @@ def near_miss_principal(table: RuleTable, context: LintContext) -> Iterator[Find
         if asked[number]:
             found[principal] = meant
 
-    def tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Told:
         meant = found[rule.principal]
         if meant is None:
             return Told(f"no client is {rule.principal!r}, with a blank at an edge: {useless(rule)}")
         lost = f"no client is {rule.principal!r}, and {meant!r} is not meant by it: {useless(rule)}"
         return Told(lost, replaced(rule, evolve(rule, principal=meant)))
 
-    return findings("06", table, asked[table.principal_of], tell)
+    return findings("06", table, asked[table.principal_of], _tell)
 
 
 def _of_known_type(table: RuleTable, context: LintContext) -> Bools:
@@ -90,6 +90,7 @@ class _NearPrincipals:
 
     @classmethod
     def of(cls, seen: Collection[str]) -> "_NearPrincipals":
+        """Index principals that were seen."""
         by_folded: dict[str, list[str]] = defaultdict(list)
         for principal in sorted(seen):
             by_folded[_folded(principal)].append(principal)

@@ -59,6 +59,7 @@ class _Holdings:
 
     @classmethod
     def of(cls, table: RuleTable, rows: Bools) -> "_Holdings":
+        """Return the chosen rows by place; without those on patterns that cover no name."""
         found = NamePlaces.of(table)
         start_of, end_of = (np.full(len(table.names), -1, np.int64) for _ in range(2))
         start_of[found.resource_of[::-1]], end_of[found.resource_of[::-1]] = found.starts[::-1], found.ends[::-1]

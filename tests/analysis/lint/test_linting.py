@@ -10,7 +10,8 @@ from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
-from tests.support.analysis.policies import image_of
+from tests.support.analysis.policies import entry_of, image_of
+from tests.support.builders.acls import record_of, removal_of
 
 
 def rule(name="orders", operation="READ", *, kind="TOPIC", prefixed=False, deny=False, who="User:a", host="*"):
@@ -141,6 +142,11 @@ def test_idempotent_write_is_a_leftover_since_2_8():
     leftover = rule("kafka-cluster", "IDEMPOTENT_WRITE", kind="CLUSTER")
     assert found_by("15", leftover, rule(operation="WRITE")) == [{leftover}]
     assert found_by("15", leftover, rule(operation="READ")) == []
+    assert found_by("15", leftover, rule(operation="WRITE"), rule(operation="WRITE", deny=True)) == []
+    assert found_by("15", leftover, rule(operation="WRITE", host="10.0.0.1")) == []
+    assert found_by("15", evolve(leftover, host="10.0.0.1"), rule("*", "ALL")) == [{evolve(leftover, host="10.0.0.1")}]
+    everyone = evolve(leftover, principal="User:*")
+    assert found_by("15", everyone, rule(operation="WRITE", who="User:*")) == [{everyone}]
     assert found_by("15", leftover, rule(operation="WRITE"), context=LintContext(broker_version=(2, 7, 2))) == []
 
 
@@ -209,3 +215,36 @@ def test_many_literals_below_one_prefix():
     assert found_by("25", *many[1:]) == []
     (told,) = lint(Policy(image_of(many)), LintContext(topics=TOPICS), select={"25"})
     assert told.lost.endswith("a prefix covers 1 more that exist")
+
+
+def test_estates_without_anything_to_judge():
+    assert ids() == []
+    assert found_by("08", rule(who="nobody"), rule("x", kind="CLUSTER"), cidr=True, allow_everyone=True) == []
+    assert list(lint(Policy(image_of([])), LintContext(topics=TOPICS), select={"13", "18", "21"})) == []
+
+
+def test_progress_is_told_and_only_the_chosen_lints_run():
+    steps = []
+    policy = Policy(image_of([rule("*", prefixed=True)]))
+    found = list(lint(policy, select={"01", "24", "26"}, progress=lambda done, of: steps.append((done, of))))
+    assert [each.lint for each in found] == ["01", "24"]
+    assert steps == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_rules_of_an_overlay_count_like_others():
+    image = image_of([rule("a.", prefixed=True), rule("gone")])
+    gone = next(entry for entry in image if entry.acl.resource_name == "gone")
+    changed = image.apply([removal_of(gone), record_of(entry_of(rule("a.b")))])
+    assert [each.rules for each in lint(Policy(changed), select={"08"})] == [(rule("a.b"),)]
+
+
+def test_what_is_lost_names_the_rule_that_makes_another_needless():
+    prefix, deny = rule("a.", prefixed=True), rule("p.", "ALL", deny=True, prefixed=True, who="User:*")
+    one, overridden, dead = rule("a.b", "DESCRIBE"), rule("p.x"), rule("p.x", "WRITE", deny=True)
+    policy = Policy(image_of([prefix, deny, one, overridden, dead]))
+    told = {each.rules[0]: each.lost for each in lint(policy, select={"08", "09", "10"})}
+    assert told == {
+        one: "nothing: User:a may DESCRIBE topic 'a.b' by ALLOW READ topics 'a.'* to User:a",
+        overridden: "User:a may not READ topic 'p.x': DENY ALL topics 'p.'* to User:* wins",
+        dead: "nothing more is denied: DENY ALL topics 'p.'* to User:* denies it as well",
+    }
