@@ -178,3 +178,42 @@ def test_a_place_that_is_no_repository_has_no_commits_to_complete(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert complete_refs("") == []
+
+
+JIKKOU = """apiVersion: kafka.jikkou.io/v1
+kind: KafkaPrincipalAuthorization
+metadata: {name: "User:a"}
+spec:
+  acls:
+    - {resource: {type: topic, pattern: "in-.*", patternType: MATCH}, type: ALLOW, operations: [READ]}
+"""
+
+
+def test_patterns_over_names_are_for_the_topics_that_are_told(repository: Repository) -> None:
+    repository.commit({"jikkou/a.yaml": JIKKOU})
+    repository.write({"jikkou/a.yaml": JIKKOU.replace("in-", "out-")})
+    sides = ("--ref", "main:jikkou", "--to-acls", "jikkou")
+    found = aclog("diff", *sides, "--topics", "-", stdin=b"in-1\nout-1\nout-2\n")
+    assert [line for line in found.lines if not line.startswith(" ")] == [
+        "GAINED  User:a: READ, DESCRIBE on TOPIC out-1, out-2, from any host",
+        "LOST  User:a: READ, DESCRIBE on TOPIC in-1, from any host",
+        "2 rows: 1 gained, 1 lost",
+    ]
+    (repository.path / "topics").write_text("out-7\n")
+    assert listed("--acls", "jikkou", "--topics", "topics") == ["out-7"]
+    assert "jikkou/a.yaml:6: a MATCH pattern stands for" in aclog("diff", *sides).complaint
+    (repository.path / "topics").write_bytes(b"\xff\n")
+    assert (
+        "topics: line 1: byte 0 is not UTF-8"
+        in aclog("acls", "list", "--acls", "jikkou", "--topics", "topics").complaint
+    )
+
+
+def test_the_second_state_is_of_the_format_of_the_first_unless_said_otherwise(repository: Repository) -> None:
+    repository.commit({"both/a.jsonl": rule("pay"), "both/b.yaml": JIKKOU.replace("MATCH", "PREFIXED")})
+    sides = ("--ref", "main:both", "--to-acls", "both")
+    assert aclog("check", "equal", *sides).ok()
+    assert aclog("check", "equal", *sides, "--acls-format", "jsonl").ok()
+    assert aclog("check", "equal", *sides, "--acls-format", "jsonl", "--to-acls-format", "jikkou").code == 1
+    assert listed("--acls", "both", "--acls-format", "jikkou") == ["in-.*"]
+    assert aclog("acls", "list", "--acls", "both", "--acls-format", "xml").code == 2
