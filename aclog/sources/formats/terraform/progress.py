@@ -12,6 +12,7 @@ from aclog.sources.formats.terraform.scope import Budget
 from aclog.sources.formats.terraform.values.errors import TooLargeError
 
 _Result = TypeVar("_Result")
+_DEEPEST = 1_000
 
 
 @define(eq=False)
@@ -47,6 +48,8 @@ class Progress:
             names = list(self._open.values())
             cycle = names[list(self._open).index(key) :]
             raise ConfigError(f"{where}: a cycle: {' -> '.join([*cycle, name])}")
+        if len(self._open) >= _DEEPEST:
+            raise ConfigError(f"{where}: references lead to others more than {_DEEPEST:,} deep")
         self._open[key] = name
         try:
             yield

@@ -12,19 +12,19 @@ from aclog.sources.formats.source_file import SourceFile
 from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
 from aclog.sources.formats.terraform.located_json import Digits, LocatedObject, parse_located
 
-_PLAN_OR_STATE = re.compile(rb'\A\s*\{(?s:.*?)"(?:format_version|terraform_version|lineage)"\s*:')
+_HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"(?:format_version|version|terraform_version)"\s*:')
+"""What plans and states begin with; other programs' files may, too."""
+_PARTS = (b'"planned_values"', b'"root_module"', b'"lineage"')
 _FORMATS = ("0.", "1.")
 
 
 def claims_json(file: SourceFile) -> bool:
-    """Return whether a file is a plan or a state, by its first members. Raises ConfigError, OSError: unreadable."""
+    """Return whether a file is a plan or a state. Raises ConfigError, OSError: it cannot be read."""
     if file.has_suffix(".tfstate"):
         return True
-    if not file.has_suffix(".json"):
+    if not file.has_suffix(".json") or _HEAD.match(file.content[:4096]) is None:
         return False
-    return (_PLAN_OR_STATE.match(file.content[:4096]) is not None and b'"resources"' in file.content) or (
-        _PLAN_OR_STATE.match(file.content[:4096]) is not None and b'"planned_values"' in file.content
-    )
+    return any(part in file.content for part in _PARTS)
 
 
 def read_json(file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:

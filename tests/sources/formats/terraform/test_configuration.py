@@ -292,6 +292,9 @@ def test_long_chains_of_references(tmp_path: Path) -> None:
     steps = "".join(f"  l{n + 1} = local.l{n}\n" for n in range(500))
     files = {"main.tf": f'locals {{\n  l0 = "end"\n{steps}}}\n' + acl(resource="local.l500")}
     assert rules(tmp_path, files) == {"ALLOW READ TOPIC end to User:a": [504]}
+    more = "".join(f"  l{n + 1} = [for x in [1] : local.l{n}][0]\n" for n in range(2_000))
+    told = message(tmp_path, {"main.tf": f'locals {{\n  l0 = "end"\n{more}}}\n' + acl(resource="local.l2000")})
+    assert told == "main.tf:1003: references lead to others more than 1,000 deep"
 
 
 def test_cycles(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ class _Values:
     sizes: dict[int, tuple[Value, int]] = field(factory=dict)
 
     def value(self, node: yaml.Node) -> Value:
+        """Return the value of a node. Raises ValueFault: it is not understood, or too much."""
         done = self.sizes.get(id(node))
         if done is None:
             before = self.count
