@@ -145,6 +145,7 @@ def test_idempotent_write_is_a_leftover_since_2_8():
     assert found_by("15", leftover, rule(operation="WRITE"), rule(operation="WRITE", deny=True)) == []
     assert found_by("15", leftover, rule(operation="WRITE", host="10.0.0.1")) == []
     assert found_by("15", evolve(leftover, host="10.0.0.1"), rule("*", "ALL")) == [{evolve(leftover, host="10.0.0.1")}]
+    assert found_by("15", leftover, rule(operation="WRITE"), rule(who="nobody")) == [{leftover}]
     everyone = evolve(leftover, principal="User:*")
     assert found_by("15", everyone, rule(operation="WRITE", who="User:*")) == [{everyone}]
     assert found_by("15", leftover, rule(operation="WRITE"), context=LintContext(broker_version=(2, 7, 2))) == []
