@@ -1,17 +1,27 @@
 """aclog.toml: what it may say, where it is found, and that everything else is refused with file, line and key."""
 
+import re
 from datetime import date
 from pathlib import Path
 
+import attrs
 import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.repository.discovery import find_settings_file, repository_root
 from aclog.sources.repository.loading import load_repository_settings
-from aclog.sources.repository.settings import RepositorySettings
+from aclog.sources.repository.settings import (
+    AuthorizerSettings,
+    LintSettings,
+    RepositorySettings,
+    ReviewSettings,
+    SourceSettings,
+    TestSettings,
+)
 from aclog.sources.repository.suppression_tables import read_suppressions
 from aclog.sources.repository.toml_document import read_toml
 
+PAGE = Path(__file__).parents[2] / "docs/repository.md"
 WHOLE = """
 # what is checked
 [source]
@@ -190,6 +200,34 @@ def test_the_nearest_file_up_to_the_root_of_the_repository(write, tmp_path):
     assert find_settings_file(inner) == root
     near = write("", "outer/repo/a/aclog.toml")
     assert find_settings_file(inner) == near
+
+
+def test_a_link_out_of_the_repository_is_refused_and_one_within_is_not(write, tmp_path):
+    (tmp_path / "repo/.git").mkdir(parents=True)
+    write("secret = 1", "elsewhere.toml")
+    write("", "repo/settings.toml")
+    link = tmp_path / "repo/aclog.toml"
+    link.symlink_to("../elsewhere.toml")
+    with pytest.raises(ConfigError, match="a symbolic link out of the repository"):
+        find_settings_file(tmp_path / "repo")
+    link.unlink()
+    link.symlink_to("settings.toml")
+    assert find_settings_file(tmp_path / "repo") == link
+    link.unlink()
+    link.symlink_to("aclog.toml")
+    assert find_settings_file(tmp_path / "repo") is None
+
+
+def test_the_documented_file_is_one(write):
+    write("", "tests/a.yaml")
+    [example] = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    found = load_repository_settings(write(example))
+    assert found.lint.ignore[0].lints == {"08"}
+    known = {line.split(" = ")[0] for line in example.splitlines() if " = " in line and not line.startswith(("#", '"'))}
+    settings = (SourceSettings, AuthorizerSettings, LintSettings, TestSettings, ReviewSettings)
+    fields = {each.name.replace("_", "-") for kind in settings for each in attrs.fields(kind)}
+    renamed = {"allow-everyone": "allow-everyone-if-no-acl-found"}
+    assert {renamed.get(name, name) for name in fields} - {"modules", "ignore"} <= known
 
 
 def test_it_says_which_file_it_took(write, tmp_path, monkeypatch, capsys):

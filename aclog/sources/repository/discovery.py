@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from aclog.metalog.errors import ConfigError
+
 SETTINGS_FILE = "aclog.toml"
 _ROOT_MARK = ".git"
 """A directory, or the file of a worktree or submodule."""
@@ -18,12 +20,19 @@ def find_settings_file(start: Path) -> Path | None:
     """Return the nearest aclog.toml in a directory or above it, but none above the root of its repository.
 
     Outside of a repository only the directory itself is looked at: a file above it may be anybody's.
+
+    Raises:
+        ConfigError: it is a symbolic link to a file elsewhere.
+
     """
     start = start.absolute()
     root = repository_root(start) or start
     for directory in (start, *start.parents):
-        if (directory / SETTINGS_FILE).is_file():
-            return directory / SETTINGS_FILE
+        found = directory / SETTINGS_FILE
+        if found.is_file():
+            if not found.resolve().is_relative_to(root.resolve()):
+                raise ConfigError(f"{shown_path(found)}: a symbolic link out of the repository: expected a file")
+            return found
         if directory == root:
             return None
     return None
