@@ -49,6 +49,7 @@ class _Asked:
     _of_many: list[Query] = field(factory=list, init=False)
 
     def add(self, queries: Iterable[Query]) -> None:
+        """Take queries."""
         for query in queries:
             if query.principals.complement:
                 self._of_many.append(query)
@@ -56,6 +57,7 @@ class _Asked:
                 self._of_one.setdefault(each, []).append(query)
 
     def covers(self, rule: StandardAcl) -> bool:
+        """Return whether a rule matches a request of one."""
         if any(is_about(rule, query, self.settings) for query in self._of_many):
             return True
         everybody = rule.principal == WILDCARD_PRINCIPAL or ":" not in rule.principal

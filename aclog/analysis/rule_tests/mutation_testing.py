@@ -77,6 +77,7 @@ class _CaseIndex:
 
     @staticmethod
     def of(policy: Policy, cases: Iterable[Case]) -> "_CaseIndex":
+        """Take cases that hold on a policy."""
         every = list(cases)
         index = _CaseIndex(settings=policy.settings, compares_all=any(map(_compares_all, every)))
         # Those first that need not be run.

@@ -7,12 +7,17 @@ from attrs import evolve
 
 from aclog.analysis.answers.permissions import permissions
 from aclog.analysis.answers.rules_about import RulesAbout
+from aclog.analysis.deciding import is_allowed
 from aclog.analysis.difference import allowed
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.names import Literal
 from aclog.analysis.regions.operations import REQUESTED, operations_of
 from aclog.analysis.regions.principals import everyone_but, only
 from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.witness import witness
 from aclog.analysis.rule_tests.can import Can
+from aclog.analysis.rule_tests.can_only import CanOnly
 from aclog.analysis.rule_tests.cannot import Cannot
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import changed_policy
@@ -69,6 +74,8 @@ def _candidates(case: Case, policy: Policy) -> Iterator[_Changes]:
     elif isinstance(case, SameAs | NoNewAccess):
         other = case.other if isinstance(case, SameAs) else case.than
         yield tuple(changes_between(policy.acls, other.policy(policy.settings).acls))
+    elif isinstance(case, CanOnly):
+        yield from _by_regions(policy, case)
 
 
 def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
@@ -99,6 +106,38 @@ def _correcting(policy: Policy, case: WhoCan) -> Iterator[_Changes]:
         rule for each in granted for rule in _rules_for(evolve(query, principals=only(each)), AclPermissionType.ALLOW)
     )
     yield from (removed, added, removed + added)
+
+
+def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
+    """Yield the removal of what gives too much, and rules for what is lacking."""
+    (query,) = case.queries(policy.settings)
+    about = RulesAbout.of(policy, query)
+    giving: list[StandardAcl] = []
+    lacking: list[StandardAcl] = []
+    for region in (failure.region for failure in case.run(policy).failures):
+        if region is not None and is_allowed(policy, witness(region)):
+            giving += about.giving(region)
+        elif region is not None:
+            lacking += _rules_for(_query_of(region), AclPermissionType.ALLOW)
+    added = tuple(change for change in _new(lacking) if policy.acls.find(change.acl) is None)
+    yield _gone(giving) + added
+
+
+def _query_of(region: Region) -> Query:
+    """Return a query for at least a region; from any host unless it has a single one."""
+    resources = tuple(
+        ResourcePattern(resource_type=region.resource_type, name=part.name)
+        if isinstance(part, Literal)
+        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
+        for part in region.names
+    )
+    single = len(region.hosts.entries) == 1 and not region.hosts.complement and "/" not in region.hosts.entries[0]
+    return Query(
+        resources=resources,
+        operations=region.operations,
+        principals=region.principals,
+        host=region.hosts.entries[0] if single else None,
+    )
 
 
 def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]:

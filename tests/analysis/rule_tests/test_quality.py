@@ -17,6 +17,7 @@ from aclog.analysis.rule_tests.coverage import coverage
 from aclog.analysis.rule_tests.decides import Decides
 from aclog.analysis.rule_tests.mutant import mutants
 from aclog.analysis.rule_tests.mutation_testing import mutant_count, mutation_results
+from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.reason import Reason
 from aclog.analysis.rule_tests.recording import recorded
 from aclog.analysis.rule_tests.rule_text import parse_rule_text, rule_text
@@ -29,6 +30,7 @@ from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import image_of, random_pair
+from tests.support.builders.acls import acl
 
 CAMPAIGN = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
@@ -135,3 +137,26 @@ def test_a_rule_is_covered_exactly_if_it_matches_a_request_of_a_case(random: Ran
             uncovered.add(rule)
     found = coverage(policy, cases)
     assert (found.rules, set(found.uncovered)) == (len(policy.acls), uncovered)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_a_change_that_is_offered_makes_what_was_recorded_hold_again(random: Random) -> None:
+    policy = with_ids(random_pair(random, odd=0, most=10)[0])
+    policy = Policy(policy.acls, evolve(policy.settings, allow_everyone=False))
+    cases = [CanOnly(subject=each.subject, listed=each.listed, **PLACE) for each in recorded(policy)]
+    for rule in [entry.acl for entry in policy.acls if entry.acl.permission_type == AclPermissionType.ALLOW]:
+        changed = changed_policy(policy, [RuleChange(added=False, acl=rule)])
+        for case in cases:
+            if not case.run(changed).passed:
+                changes = nearest_change(case, changed)
+                assert not changes or case.run(changed_policy(changed, changes)).passed
+
+
+def test_the_nearest_change_undoes_a_rule_too_many_or_too_few():
+    kept, other = acl("orders", "User:a"), acl("pay", "User:a", "10.0.0.1")
+    small, large = (Policy(image_of(rules)) for rules in ([kept], [kept, other]))
+    for before, after, added in (small, large, False), (large, small, True):
+        (own, _) = recorded(before)
+        case = CanOnly(subject=own.subject, listed=own.listed, **PLACE)
+        assert nearest_change(case, after) == (RuleChange(added=added, acl=other),)
