@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from random import Random
 
+import jsonschema
 import pytest
+import yaml
 
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.policies import distinct, random_rule, random_settings
@@ -159,6 +161,7 @@ def test_every_mutant_fails_a_recorded_test(seed: int, tmp_path: Path) -> None:
     acls.write_text("".join(map(json_line, rules)))
     flags = settings_flags(random_settings(random, cidr=cidr, plain=0.4))
     aclog("test", "--record", out, "--acls", acls, *flags).ok()
+    jsonschema.validate(yaml.safe_load(out.read_text()), json.loads(aclog("test", "--schema").ok().out))
     judged = aclog("test", out, "--mutate")  # the file has the settings
     assert judged.code == 0, judged
 

@@ -153,6 +153,10 @@ def commands(home, broker):
     yield "test", *tests, "--junit", home / "junit.xml", "--run", NAME
     yield "test", home / "bad.jsonl", *log
     yield "test", home / NAME, *log
+    yield "test", "--record", home / "recorded.yaml", *log
+    yield "test", "--record", home / NAME / NAME, *log, "--accesses", home / "requests"
+    yield "test", home / "recorded.yaml", *log, "--follow", "--exit-on-red", "--webhook", NAME
+    yield from (("test", *tests, "--follow", "--exit-on-red", "--format", form) for form in ("text", "jsonl"))
     yield from (("lint", *acls, "--format", form) for form in ("text", "jsonl", "markdown", "sarif"))
     yield "lint", *log
     yield "lint", "--acls", home / NAME, "--config", home / NAME
