@@ -79,9 +79,9 @@ def lint_inputs(
             broker_version=_version(given.broker_version),
             broker_principals=_principals(given.broker_principals),
             separators=SEPARATORS if given.separators is None else given.separators,
-            principal_types=frozenset(given.principal_types or ("User",)),
+            principal_types=_types(given.principal_types),
         ),
-        select=ALL if given.select is None else parse_lints(given.select),
+        select=_select(given.select),
         suppressions=Suppressions(
             listed=suppressions,
             today=datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(),
@@ -140,6 +140,22 @@ def _judged(policy: Policy, chosen: ChosenSource, select: frozenset[str]) -> dic
     if chosen.source.log is None or GROWN_REACH not in select:
         return {}
     return {rule.id: rule.acl for rule in judged_rules(policy) if rule.id is not None}
+
+
+def _select(texts: Sequence[str] | None) -> frozenset[str]:
+    if texts is None:
+        return ALL
+    if not texts:
+        raise ConfigError("--select: no lint is selected: expected ids or names, such as 08,dead-deny")
+    return parse_lints(texts)
+
+
+def _types(texts: Sequence[str] | None) -> frozenset[str]:
+    if texts is None:
+        return frozenset({"User"})
+    if not texts or not all(texts):
+        raise ConfigError("--principal-types: expected types with commas between them, such as User,Group")
+    return frozenset(texts)
 
 
 def _version(text: str | None) -> tuple[int, ...] | None:

@@ -116,6 +116,10 @@ def test_fail_on_never_is_for_errors_too(write):
     ("flags", "said"),
     [
         (("--select", "99"), "'99' is no lint"),
+        (("--select", " ,"), "--select: no lint is selected"),
+        (("--config", "none.toml"), "--select: no lint is selected"),
+        (("--principal-types", ""), "--principal-types: expected types with commas between them"),
+        (("--fix", "-"), "--fix -: expected a file"),
         (("--broker-version", "new"), "--broker-version 'new': expected a release of Kafka, such as 3.9.1"),
         (("--broker-principals", "broker-1"), "--broker-principals: 'broker-1' has no type"),
         (("--ignore", "nowhere.toml"), "nowhere.toml: No such file"),
@@ -127,6 +131,7 @@ def test_fail_on_never_is_for_errors_too(write):
 )
 def test_bad_input(write, flags, said):
     write("empty.jsonl", {"host": "h"})
+    write("none.toml", "[lint]\nselect = []\n")
     result = aclog("lint", "--acls", write("acls.jsonl", *FINE), *flags)
     assert result.code == 2
     assert said in result.complaint
@@ -302,6 +307,14 @@ def test_settings_are_those_of_the_repository_and_flags_win(write):
     assert aclog("lint", "--fail-on", "error").code == 0
     typed = aclog("lint", "--principal-types", "User", "--select", "07", "--format", "jsonl")
     assert found(typed) == {("07", "Group:g")}
+
+
+def test_the_format_is_that_of_the_source_in_the_settings(write):
+    write("acls.jsonl", STAR)
+    write("aclog.toml", "[source]\nacls = 'acls.jsonl'\nformat = 'strimzi'\n")
+    assert "strimzi" in aclog("lint", "--select", "01").complaint
+    assert aclog("lint", "--select", "01", "--acls-format", "jsonl").code == 1
+    assert aclog("lint", "--select", "01", "--acls", "acls.jsonl").code == 1
 
 
 def test_authorizer_settings_too_and_flags_win(write):

@@ -117,15 +117,17 @@ def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
 
 
 def source_flags(given: SourceFlags, settings: "RepositorySettings") -> SourceFlags:
-    """Return the source that flags name, else the one of the settings; the latter say how to read files, too."""
+    """Return the source that flags name, else that of the settings with its format; modules and topics for both."""
     known = settings.source
     if not given.given() and known.acls is not None:
-        given = evolve(given, acls=known.acls)
+        form = None if known.format is None else AclsFormat(known.format)
+        given = evolve(given, acls=known.acls, acls_format=given.acls_format or form)
     if given.topics_file is None:
         given = evolve(given, topics_file=known.topics)
     if given.acls is None and given.ref is None:
         return given
-    form = None if known.format is None else AclsFormat(known.format)
     named = {text.rpartition("=")[0] for text in given.modules}
-    modules = [text for text in known.modules if text.rpartition("=")[0] not in named]
-    return evolve(given, acls_format=given.acls_format or form, modules=[*given.modules, *modules])
+    return evolve(
+        given,
+        modules=[*given.modules, *(text for text in known.modules if text.rpartition("=")[0] not in named)],
+    )

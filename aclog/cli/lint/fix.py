@@ -13,6 +13,7 @@ from aclog.authorizer.rule_change import RuleChange, changed_acls
 from aclog.cli.transfer.output import open_output
 from aclog.metalog.errors import ConfigError
 from aclog.sources.change_lines import Action
+from aclog.sources.text_lines import STDIN
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note
 
@@ -51,6 +52,8 @@ def _line(change: RuleChange) -> str:
 
 
 def _write(path: Path, text: str) -> str:
+    if str(path) == STDIN:
+        raise ConfigError("--fix -: expected a file: findings go to stdout")
     content = text.encode()
     if path.exists():
         if path.is_file() and path.read_bytes() == content:
