@@ -7,6 +7,7 @@ from typing import Any
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.terraform.errors import EvaluationError
 from aclog.sources.formats.terraform.hcl.syntax import (
+    ITEM,
     Binary,
     Call,
     Conditional,
@@ -291,7 +292,7 @@ def _splat(expression: Splat, scope: Scope) -> Value:
     if isinstance(source.payload, Unknown) and (is_sequence or source.type.kind is Kind.DYNAMIC):
         return Value(DYNAMIC, source.unknown, source.sensitive)
     items = source.items if is_sequence else (source,)
-    values = [follow(with_sensitivity(item, source), expression.steps, scope) for item in items]
+    values = [evaluate(expression.each, scope.with_local({ITEM: with_sensitivity(item, source)})) for item in items]
     if source.type.kind in (Kind.LIST, Kind.SET):
         element = values[0].type if values else _empty_element(source, expression)
         return with_sensitivity(Value(list_of(element), tuple(values)), source)
@@ -300,7 +301,7 @@ def _splat(expression: Splat, scope: Scope) -> Value:
 
 def _empty_element(source: Value, expression: Splat) -> Any:
     kind = source.type.item
-    for step in expression.steps:
+    for step in expression.each.steps if isinstance(expression.each, Traversal) else ():
         kind = (kind.attributes.get(step.name) if isinstance(step, GetAttribute) else None) or kind.element or DYNAMIC
     return kind
 

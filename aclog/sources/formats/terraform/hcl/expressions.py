@@ -10,6 +10,7 @@ from tree_sitter import Node
 from aclog.sources.formats.terraform.hcl.literals import unescaped_template, unquoted
 from aclog.sources.formats.terraform.hcl.parse_tree import ParsedFile, parts_of
 from aclog.sources.formats.terraform.hcl.syntax import (
+    ITEM,
     Binary,
     Call,
     Conditional,
@@ -78,28 +79,32 @@ class ExpressionReader:
         if first.type == "(":
             return self._steps(self.read(terms[1]), terms[3:])
         if first.type == "variable_expr":
-            name, line = self.file.text(first), self.file.line(first)
-            count = next((n for n, step in enumerate(rest) if step.type not in ("get_attr", "index")), len(rest))
-            return self._steps(Traversal(line, name, tuple(map(self._step, rest[:count]))), rest[count:])
+            return self._chain(self.file.text(first), self.file.line(first), rest)
         return self._steps(self._term(first), rest)
+
+    def _chain(self, name: str, line: int, nodes: list[Node]) -> Expression:
+        """Return a name and the steps that follow it."""
+        count = next((n for n, step in enumerate(nodes) if step.type == "splat"), len(nodes))
+        return self._steps(Traversal(line, name, tuple(map(self._step, nodes[:count]))), nodes[count:])
 
     def _steps(self, source: Expression, nodes: list[Node]) -> Expression:
         while nodes:
             line = self.file.line(nodes[0])
-            if nodes[0].type == "splat":
-                inner = parts_of(nodes[0].children[0])[1:]
-                source, nodes = Splat(line, source, tuple(map(self._step, inner))), nodes[1:]
+            if nodes[0].type != "splat":
+                count = next((n for n, step in enumerate(nodes) if step.type == "splat"), len(nodes))
+                source, nodes = Relative(line, source, tuple(map(self._step, nodes[:count]))), nodes[count:]
                 continue
-            count = next((n for n, step in enumerate(nodes) if step.type == "splat"), len(nodes))
-            source, nodes = Relative(line, source, tuple(map(self._step, nodes[:count]))), nodes[count:]
+            inner = nodes[0].children[0]
+            following = [*parts_of(inner)[1:], *nodes[1:]]
+            # After `[*]` all that follows is for each element, after `.*` the attributes that follow at once.
+            end = len(following) if inner.type == "full_splat" else _count_attributes(following)
+            source, nodes = Splat(line, source, self._chain(ITEM, line, following[:end])), following[end:]
         return source
 
     def _step(self, node: Node) -> Step:
         line = self.file.line(node)
         if node.type == "get_attr":
             return GetAttribute(line, self.file.text(parts_of(node)[-1]))
-        if node.type != "index":
-            raise self.file.error(node, "a splat inside a splat: not understood")
         inner = node.children[0]
         if inner.type == "legacy_index":
             return GetIndex(line, Literal(line, number(int(self.file.text(inner).lstrip(". \t")))))
@@ -161,6 +166,8 @@ class ExpressionReader:
         for before, part in pairwise(parts):
             if part.type == before.type == "object_elem" and part.start_point[0] == before.end_point[0]:
                 raise self.file.error(part, "a comma or the end of a line is missing before this element")
+            if part.type == "," and part.start_point[0] != before.end_point[0]:
+                raise self.file.error(part, "a comma on the line after its element")
 
     def _key(self, node: Node) -> Expression:
         """Return the key of an object's element: a bare name stands for itself."""
@@ -231,6 +238,9 @@ class ExpressionReader:
     ) -> Iterator[Piece]:
         position, end = span
         for marker in _markers(node):
+            sign = self.file.content[marker.start_byte : marker.start_byte + 1]
+            if self.file.content[position : marker.start_byte].endswith(sign):
+                continue  # `$$${`: an escape behind a `$`, which the grammar takes for `$$` and a template
             yield from self._text((position, marker.start_byte), unescape, by_line=by_line)
             yield self._marker(marker)
             position = marker.end_byte
@@ -257,6 +267,14 @@ class ExpressionReader:
             expression=expressions[0] if expressions else None,
             names=(names[0] if len(names) > 1 else None, names[-1] if names else ""),
         )
+
+
+def _count_attributes(steps: list[Node]) -> int:
+    """Return how many steps at the beginning are `.name` or `.0`."""
+    for count, step in enumerate(steps):
+        if step.type != "get_attr" and not (step.type == "index" and step.children[0].type == "legacy_index"):
+            return count
+    return len(steps)
 
 
 def _lines(text: str) -> list[str]:

@@ -71,13 +71,17 @@ class Relative:
     steps: tuple[Step, ...]
 
 
+ITEM = "*"
+"""The name of the element at hand in the `each` of a splat."""
+
+
 @frozen
 class Splat:
-    """`source[*]...` or `source.*...`: the steps from each element."""
+    """`source[*]...` or `source.*...`: what follows, for each element."""
 
     line: int
     source: "Expression"
-    steps: tuple[Step, ...]
+    each: "Expression"
 
 
 @frozen
