@@ -1,5 +1,6 @@
 """A state source as a file names it: `kafka/`, or `{log: prod, as-of: 30d ago}`."""
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -169,7 +170,13 @@ def _path(node: Node, directory: Path) -> str:
     text = node.text("the source")
     if not text or "\0" in text:
         raise node.error("expected a path")
-    return str(directory / text)
+    return _shortest(directory / text)
+
+
+def _shortest(path: Path) -> str:
+    """Return a path without `..` in its middle, unless a symbolic link makes that another one."""
+    short = os.path.normpath(path)
+    return short if Path(short).resolve() == path.resolve() else str(path)
 
 
 def _place(node: Node) -> str:

@@ -172,6 +172,15 @@ def test_coverage_lists_rules_that_no_test_exercises(home):
     assert aclog("test", "t.yaml", "--min-coverage", "21").code == 1
 
 
+def test_files_in_several_directories_test_the_same_rules_together(home):
+    for number, rule in enumerate(("topic:bill.*", "group:billing-*")):
+        (home / f"d{number}").mkdir()
+        test = f"tests: [{{principal: User:billing, can: {{READ: ['{rule}']}}}}]"
+        (home / f"d{number}/t.yaml").write_text(f"rules: ../rules.jsonl\n{test}")
+    found = aclog("test", "d0/t.yaml", "d1/t.yaml", "--coverage").ok()
+    assert "rules.jsonl: 2 of 5 rules are exercised by a test (40.0%)" in found.lines
+
+
 def test_mutants_that_no_test_kills_are_listed(home):
     write_rules(home, RULES[4:])
     (home / "t.yaml").write_text("rules: rules.jsonl\ntests: [{who_can: {READ topic:pii.card: [User:audit]}}]")
