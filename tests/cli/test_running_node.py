@@ -23,6 +23,8 @@ sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{0}" password="{0}-secret";
 """
 
+PREFIXED = ("--resource-pattern-type", "prefixed")
+
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
@@ -123,6 +125,20 @@ def test_a_quorum_has_a_history_and_an_admin_api_has_none(node):
     refused = aclog("acls", "list", *places(node, "--bootstrap-server"), "--as-of", "5")
     assert refused.code == 2
     assert "newest state only" in refused.err
+
+
+def test_lint_tells_where_a_quorum_got_its_rules_and_how_to_mend_them(node):
+    flags = places(node, "--bootstrap-controller")
+    aclog(
+        "acls", "add", *flags, "--allow-principal", "User:linted", "--operation", "READ", "--topic", "*", *PREFIXED
+    ).ok()
+    [line] = map(json.loads, aclog("lint", *flags, "--select", "01", "--format", "jsonl").lines)
+    assert {"offset", "timestamp"} <= set(line["rules"][0])
+    assert line["fix"].startswith(f"kafka-acls.sh --bootstrap-controller {flags[1]} --command-config ")
+    flags = places(node, "--bootstrap-server")
+    [line] = map(json.loads, aclog("lint", *flags, "--select", "01", "--format", "jsonl").lines)
+    assert not {"offset", "timestamp"} & set(line["rules"][0])
+    assert line["fix"].startswith(f"kafka-acls.sh --bootstrap-server {flags[1]} --command-config ")
 
 
 def test_scram_users_in_the_log_are_shown_without_secrets(node):
