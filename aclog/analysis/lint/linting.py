@@ -90,5 +90,5 @@ def lint(
         progress(done, len(chosen))
         yield from finders[number](table, known)
         if number == "10" and redundancy.undecided:
-            note(f"{redundancy.undecided:,} DENY rules were not decided: whether they are dead would take too long")
+            note(f"lint 10: DENY rules not judged, since it would take too long: {redundancy.undecided:,}")
     progress(len(chosen), len(chosen))

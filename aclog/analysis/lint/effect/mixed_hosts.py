@@ -24,7 +24,7 @@ _LEVELS = 4
 """Wider names that are looked at for many rules at once."""
 
 
-def settle_mixed(search: DenySearch, most: int = MOST_POINTS) -> Bools:
+def settle_mixed(search: DenySearch, most: int) -> Bools:
     """Find the needed rules among those that are left; return those that the search gave up on, which may be needed."""
     possible = np.zeros(len(search.needed), np.bool_)
     for bit in BITS:

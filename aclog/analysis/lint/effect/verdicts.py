@@ -9,7 +9,7 @@ from aclog.analysis.lint.effect.cells import Cells
 from aclog.analysis.lint.effect.decider import Decider
 from aclog.analysis.lint.effect.deny_search import DenySearch
 from aclog.analysis.lint.effect.lanes import allowed, allowed_twice, denied, denied_twice
-from aclog.analysis.lint.effect.mixed_hosts import settle_mixed
+from aclog.analysis.lint.effect.mixed_hosts import MOST_POINTS, settle_mixed
 from aclog.analysis.lint.effect.openness import closing, open_anyway
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.metalog.vectors import Int64s
@@ -31,8 +31,11 @@ class Verdict(IntEnum):
     """A DENY that would take too long."""
 
 
-def verdicts(table: RuleTable) -> NDArray[np.uint8]:
-    """Return the verdict on each row, each by itself: of two that are not needed, one may stand in for the other."""
+def verdicts(table: RuleTable, *, most_points: int = MOST_POINTS) -> NDArray[np.uint8]:
+    """Return the verdict on each row, each by itself: of two that are not needed, one may stand in for the other.
+
+    `most_points` bounds the search for what DENY rules deny to other hosts.
+    """
     cells = Cells.of(table)
     decider = Decider.of(cells)
     found = _without_cell(cells)
@@ -63,7 +66,7 @@ def verdicts(table: RuleTable) -> NDArray[np.uint8]:
             needed=needed[~dead],
         )
         search.settle()
-        given_up = settle_mixed(search)
+        given_up = settle_mixed(search, most_points)
         found[rows] = Verdict.DEAD
         left = rows[~dead]
         found[left[given_up]] = Verdict.UNDECIDED
