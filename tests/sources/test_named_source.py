@@ -41,7 +41,7 @@ def test_each_kind(text: str, kind: str, value: str) -> None:
 
 def test_what_goes_with_a_kind() -> None:
     acls = source("{acls: kafka, format: ksm, modules: {acl: ../modules/acl}}")
-    assert (acls.form, acls.modules) == (AclsFormat.KSM, {"acl": "repo/../modules/acl"})
+    assert (acls.form, acls.modules) == (AclsFormat.KSM, {"acl": "modules/acl"})
     assert source("{log: prod, as-of: 30d ago}").as_of == "30d ago"
     assert source("{log: prod, as-of: 70000}").as_of == "70000"
     assert source("{bootstrap-server: 'b:9092', command-config: c.properties}").command_config == "repo/c.properties"
