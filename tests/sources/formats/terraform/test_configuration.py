@@ -1,5 +1,6 @@
 """Terraform configurations: modules, values of variables, what is unknown, what is refused and where."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,25 @@ def test_cycles(tmp_path: Path) -> None:
     assert told == "main.tf:3: a cycle: local.a -> local.b -> local.a"
     calls = {"main.tf": 'module "m" {\n  source = "./m"\n}\n', "m/main.tf": 'module "m" {\n  source = "../m"\n}\n'}
     assert "modules call each other more than 50 deep" in message(tmp_path, calls)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),  # what HashiCorp's evaluator makes of them
+    [
+        ('x ${~ "y" ~}\n\n  z\n', "xy\n  z\n"),
+        ("%{ for a in n ~}\n  - ${a}\n%{ endfor ~}\nend", "  - p\n  - q\nend"),
+        ("\n\n  %{~ if true ~}\n\n yes \n\n %{~ endif ~}\n\n", "\n\n\n yes \n\n\n"),
+        ('$${x} %%{y} "q" \\n', '${x} %{y} "q" \\n'),
+        ("<<E\n# ${n[0]}\r\nE", "<<E\n# p\r\nE"),
+        ("", ""),
+    ],
+)
+def test_template_files(tmp_path: Path, template: str, text: str) -> None:
+    (tmp_path / "t.tpl").write_bytes(template.encode())
+    found = rules(tmp_path, {"main.tf": acl(resource='md5(templatefile("t.tpl", { n = ["p", "q"] }))')})
+    assert list(found) == [
+        f"ALLOW READ TOPIC {hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()} to User:a"
+    ]
 
 
 def test_functions_on_files_stay_within_the_tree(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ class ExpressionReader:
 
     def bare_template(self, node: Node, span: tuple[int, int]) -> Expression:
         """Return the template of bytes within a heredoc, as they are: the content of a template file."""
-        pieces = stripped(list(self._pieces(node, span, unescaped_template, by_line=False)))
+        pieces = stripped(list(self._pieces(node, span, unescaped_template, by_line=True)))
         return template_of(pieces, self.file.line(node))
 
     def _pieces(
