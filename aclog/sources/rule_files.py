@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.origin import Origins, origin_text
@@ -88,11 +88,13 @@ def _file_rules(
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
         return _line_rules(name, chain(first, found), check)
     content = b"\n".join(line for lines in chain(first, found) for line in lines)
-    tree: FileTree = _OneFile(name, content, beside)
-    file = SourceFile(tree, tree.paths()[0])
-    if options.form is AclsFormat.AUTO and not file.has_suffix(*_OTHER_SUFFIXES) and not is_claimed(file):
+    alone = _OneFile(name, content, beside)
+    if options.form is not AclsFormat.AUTO or alone.file.has_suffix(*_OTHER_SUFFIXES):
+        return tree_rules(alone, options, check)
+    claimed = next((each for each in alone.guesses() if is_claimed(each.file)), None)
+    if claimed is None:
         return _line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
-    return tree_rules(tree, options, check)
+    return tree_rules(claimed, options, check)
 
 
 def _line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:
@@ -142,9 +144,20 @@ class _OneFile:
     name: str
     content: bytes
     beside: FileTree
+    suffix: str = ""
+    """Added to a name that has none, such as stdin: formats ask for it before they look into a file."""
+
+    @property
+    def file(self) -> SourceFile:
+        return SourceFile(self, self.paths()[0])
+
+    def guesses(self) -> "Iterator[_OneFile]":
+        yield self
+        if "." not in self.paths()[0]:
+            yield from (evolve(self, suffix=suffix) for suffix in (".json", ".yaml"))
 
     def paths(self) -> list[str]:
-        return [self.name.rsplit("/", 1)[-1]]
+        return [self.name.rsplit("/", 1)[-1] + self.suffix]
 
     def read(self, path: str) -> bytes:
         return self.content if path == self.paths()[0] else self.beside.read(path)

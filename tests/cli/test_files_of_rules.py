@@ -217,3 +217,18 @@ def test_the_second_state_is_of_the_format_of_the_first_unless_said_otherwise(re
     assert aclog("check", "equal", *sides, "--acls-format", "jsonl", "--to-acls-format", "jikkou").code == 1
     assert listed("--acls", "both", "--acls-format", "jikkou") == ["in-.*"]
     assert aclog("acls", "list", "--acls", "both", "--acls-format", "xml").code == 2
+
+
+def test_stdin_is_read_by_what_it_holds(repository: Repository) -> None:
+    held = {
+        "in-.*": JIKKOU.replace("MATCH", "PREFIXED"),
+        "pay": "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n"
+        "User:eve,Topic,LITERAL,pay,Read,Deny,*\n",
+        "orders": rule("orders"),
+    }
+    for name, text in held.items():
+        assert listed("--acls", "-", stdin=text.encode()) == [name]
+    said = aclog("acls", "list", "--acls", "-", stdin=b"neither\n").complaint
+    assert said == "stdin: line 1: not JSON: Expecting value at character 1"
+    Path("plain").write_text(held["in-.*"])
+    assert listed("--acls", "plain") == ["in-.*"]
