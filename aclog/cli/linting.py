@@ -1,6 +1,5 @@
 """Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import Origins
+from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
@@ -25,7 +25,6 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.log_past import LogPast, past_of
 from aclog.sources.name_file import NameFile
 from aclog.sources.paths import AclsSource
-from aclog.sources.repository.discovery import repository_root
 from aclog.sources.repository.inline_suppressions import inline_suppressions
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
@@ -85,7 +84,7 @@ def lint_inputs(
         suppressions=Suppressions(
             listed=suppressions,
             today=datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(),
-            names_of=_names_of(settings),
+            names_of=FileNames(None if settings.file is None else settings.file.parent),
         ),
         allow_everyone=bool(settings.authorizer.allow_everyone),
     )
@@ -173,32 +172,3 @@ def _principals(texts: Iterable[str] | None) -> frozenset[str]:
         if ":" not in each:
             raise ConfigError(f"--broker-principals: {each[:80]!r} has no type: expected such as User:broker-1")
     return found
-
-
-class _FileNames:
-    """The names by which a glob may mean a file."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
-
-    def __call__(self, file: str) -> Iterable[str]:
-        path = file if os.path.lexists(file) else file.partition(":")[2] or file  # GITREF:path
-        names = {file, os.path.normpath(path)}
-        if self._directory is not None:
-            names.add(os.path.relpath(path, self._directory))
-        return names
-
-
-def _names_of(settings: RepositorySettings) -> _FileNames:
-    return _FileNames(None if settings.file is None else settings.file.parent)
-
-
-def repository_path(file: str) -> str:
-    """Return a file's path from the root of the repository that the working directory is in; else as it is shown."""
-    root = repository_root(Path.cwd())
-    if root is None:
-        return file
-    if not os.path.lexists(file) and ":" in file:
-        return file.partition(":")[2]  # GITREF:path, which begins at the root
-    found = Path(os.path.normpath(Path.cwd() / file))
-    return found.relative_to(root).as_posix() if found.is_relative_to(root) else file

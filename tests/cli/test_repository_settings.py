@@ -133,6 +133,7 @@ def test_an_empty_file_sets_nothing_but_itself(write):
         ("source = 1", ":1: source: expected a table, not a number"),
         ("[source.modules]\nm = 1", ":2: source.modules.m: expected a string, not a number"),
         ("[test]\nfiles = 'no/*.yaml'", ":2: test.files: no file matches 'no/*.yaml'"),
+        ("[test]\nfiles = '/etc/*'", ":2: test.files: '/etc/*': expected a glob relative to this file"),
         ("[test]\nmin-coverage = 101", ":2: test.min-coverage: expected a number from 0 to 100, not 101"),
         ("[test]\nmin-coverage = nan", ":2: test.min-coverage: expected a number from 0 to 100, not nan"),
         ("[test]\nmin-coverage = true", ":2: test.min-coverage: expected a number, not true or false"),

@@ -14,8 +14,9 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.lint.fix import write_fix
 from aclog.cli.lint.flags import FailOn, LintFlags, LintFormat
-from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
+from aclog.cli.linting import lint_inputs, not_judged, run_lint
 from aclog.cli.policies import policy_of
+from aclog.cli.repository_files import repository_path
 from aclog.metalog.printable import printable
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.json_text import json_text

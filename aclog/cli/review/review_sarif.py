@@ -14,7 +14,7 @@ from aclog.analysis.review.review import Review
 from aclog.analysis.rows.row_report import ReportRow
 from aclog.analysis.rows.sarif import sarif_log as difference_log
 from aclog.authorizer.change_place import ChangePlace
-from aclog.cli.linting import repository_path
+from aclog.cli.repository_files import repository_path
 
 _PROOF, _TEST = "proof-refuted", "rule-test-fails"
 

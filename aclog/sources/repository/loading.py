@@ -124,9 +124,11 @@ def _files(table: TomlTable, text: str, directory: Path) -> list[str]:
     """Return the files that a path or a glob names; a glob that names none is refused, a path is read later."""
     if not set(text) & set("*?["):
         return [_joined(directory, text)]
+    if Path(text).is_absolute():
+        raise table.error("files", f"{text[:80]!r}: expected a glob relative to this file")
     try:
         found = sorted(str(path) for path in directory.glob(text) if path.is_file())
-    except (ValueError, NotImplementedError) as error:
+    except ValueError as error:
         raise table.error("files", f"{text[:80]!r} is no glob: {error}") from error
     if not found:
         raise table.error("files", f"no file matches {text[:80]!r}")
