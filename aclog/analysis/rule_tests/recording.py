@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.difference import allowed
+from aclog.analysis.difference import allowed, differences
 from aclog.analysis.engine.host_classes import Partition
 from aclog.analysis.engine.host_partition import partition
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import NamePart
+from aclog.analysis.regions.names import NamePart, Subtree
 from aclog.analysis.regions.operations import operations_of
 from aclog.analysis.regions.principals import everyone_but
 from aclog.analysis.regions.query import Query
@@ -20,6 +20,9 @@ from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.listed_access import ANY_HOST, ListedAccess, ListedHosts
 from aclog.analysis.rule_tests.recorded_names import listed_names
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, ResourceType
+
+_LONG = 50
+"""Exceptions of a subtree that is listed as it is: without another part that would fill some of them."""
 
 
 @frozen(kw_only=True)
@@ -36,7 +39,7 @@ def recorded(policy: Policy) -> Iterator[RecordedAccess]:
     Together they say of every request how it is decided, super users aside: those pass whatever the rules say.
     """
     asked = everyone_but(*policy.settings.super_users)
-    regions = list(allowed(policy, Query(principals=asked)))
+    regions = list(_allowed_regions(policy, Query(principals=asked)))
     hosts = _hosts_of_rules(policy)
     rest, *others = groups(asked, regions)
     apart = sorted((each, theirs) for named, theirs in others for each in named.named)
@@ -49,6 +52,16 @@ def recorded(policy: Policy) -> Iterator[RecordedAccess]:
         yield RecordedAccess(subject=CaseSubject(principal=principal), listed=listed)
     everybody_else = CaseSubject(principal=WILDCARD_PRINCIPAL, but=tuple(each for each, _ in apart))
     yield RecordedAccess(subject=everybody_else, listed=_listed(rest[1], hosts.get(WILDCARD_PRINCIPAL, set())))
+
+
+def _allowed_regions(policy: Policy, query: Query) -> Iterator[Region]:
+    """Yield what is allowed; what no rule covers apart from the rest, so that it is the same region for everybody."""
+    if not policy.settings.allow_everyone:
+        yield from allowed(policy, query)
+        return
+    strict = Policy(policy.acls, evolve(policy.settings, allow_everyone=False))
+    yield from allowed(strict, query)
+    yield from (each.region for each in differences(strict, policy, query=query))
 
 
 def _hosts_of_rules(policy: Policy) -> dict[str, set[str]]:
@@ -106,7 +119,9 @@ class _Listing:
                 for operation in operations_of(region.operations):
                     names.setdefault((region.resource_type, operation), []).extend(region.names)
             for of_type, parts in names.items():
-                for part in fold(parts):
+                # What no rule covers has as many exceptions as there are names: once for all operations is enough.
+                apart = [part for part in parts if _is_long(part)]
+                for part in (*apart, *fold(part for part in parts if not _is_long(part))):
                     place = (*of_type, part)
                     found[place] = found.get(place, 0) | classes
         yield from ((*place, classes) for place, classes in found.items())
@@ -144,3 +159,7 @@ def _as_listed(hosts: Hosts) -> ListedHosts:
     if hosts.complement:
         return ListedHosts(but=hosts.entries)
     return ListedHosts(entries=hosts.entries, but=hosts.except_addresses)
+
+
+def _is_long(part: NamePart) -> bool:
+    return isinstance(part, Subtree) and len(part.except_prefixes) + len(part.except_literals) > _LONG
