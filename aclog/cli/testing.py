@@ -98,7 +98,7 @@ def load_tests(selection: SelectedTests, settings: RepositorySettings) -> list[L
     loaded = []
     for file, cases in read_tests(selection, settings):
         named = None if selection.source.given() else file.source
-        chosen_settings = _settings(file, selection.repository, settings)
+        chosen_settings = settings_for(file, selection.repository, settings)
         key = (named, chosen_settings.authorizer)
         if key not in known:
             known[key] = _rules(file, named, selection.source, chosen_settings)
@@ -128,7 +128,7 @@ def _rules(
     return RulesUnderTest(chosen=chosen, policy=policy_of(image, authorizer_flags(settings)))
 
 
-def _settings(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:
+def settings_for(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:
     """Return settings with those that a file states, unless a flag states them."""
     given = flags.given()
     stated = {

@@ -166,3 +166,15 @@ def test_names_cannot_move_the_cursor(repository: Repository) -> None:
         result = aclog("review", *CHECKED, "--format", form)
         assert "2J" in result.out
         assert "\x1b" not in result.out + result.err
+
+
+def test_a_file_of_tests_has_its_own_settings_and_rules(repository: Repository) -> None:
+    root = "super-users: [User:root]\n{}tests:\n- {{principal: User:root, can: {{ALL: [topic:pii.*]}}}}\n"
+    Path("t.yaml").write_text(root.format(""))
+    assert aclog("review", "kafka", "--base", "main", "--tests", "t.yaml").code == 0
+    assert aclog("review", "kafka", "--base", "main", "--tests", "t.yaml", "--super-users", "").code == 1
+    Path("t.yaml").write_text(root.format("rules: kafka/\n"))
+    assert "left out" not in aclog("review", "kafka/", "--base", "main", "--tests", "t.yaml").ok().err
+    Path("t.yaml").write_text(root.format("rules: kafka/teams\n"))
+    left = aclog("review", "kafka", "--base", "main", "--tests", "t.yaml", "--super-users", "").ok()
+    assert "t.yaml: left out: its tests are of kafka/teams, not of kafka" in left.err

@@ -31,4 +31,4 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
     """
     from aclog.cli.review.report import print_review
 
-    raise typer.Exit(print_review(change, flags, flags.over(repository.load())))
+    raise typer.Exit(print_review(change, flags, repository))

@@ -17,7 +17,7 @@ from aclog.analysis.review.replacement import replacements
 from aclog.analysis.review.review import Review
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin, TwoOrigins
-from aclog.cli.flags.repository import authorizer_flags
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags
 from aclog.cli.linting import LintInputs, lint_inputs, run_lint
 from aclog.cli.review.flags import ChangeFlags, ReviewFlags, ReviewFormat, fail_on_kinds
 from aclog.cli.review.lint_part import lint_outcome, new_findings
@@ -25,7 +25,7 @@ from aclog.cli.review.proofs import prove, untouched
 from aclog.cli.review.review_json import json_lines
 from aclog.cli.review.review_sarif import sarif_log
 from aclog.cli.review.sides import ReviewSides, Side, SideReader
-from aclog.cli.review.test_part import run_tests
+from aclog.cli.review.test_part import HeadTests
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.sources.accesses import read_accesses
@@ -49,7 +49,7 @@ class Reviewed:
     """Of the findings that the change brings."""
 
 
-def print_review(change: ChangeFlags, flags: ReviewFlags, settings: RepositorySettings) -> int:
+def print_review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags) -> int:
     """Review a change, print the review and write the files of --out; return the exit code.
 
     Raises:
@@ -58,7 +58,7 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, settings: RepositorySe
 
     """
     files = flags.files()
-    reviewed = review_change(change, settings)
+    reviewed = review_change(change, flags.over(repository.load()), repository)
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
@@ -66,8 +66,8 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, settings: RepositorySe
     return FAILS if reviewed.review.fails else PASSES
 
 
-def review_change(change: ChangeFlags, settings: RepositorySettings) -> Reviewed:
-    """Review a change of rules. Raises as print_review."""
+def review_change(change: ChangeFlags, settings: RepositorySettings, repository: RepositoryFlags) -> Reviewed:
+    """Review a change of rules; `settings` are those of aclog.toml and of all flags. Raises as print_review."""
     fail_on, resources = fail_on_kinds(settings), untouched(settings)
     path = change.path or settings.source.acls
     if path is None:
@@ -86,7 +86,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings) -> Reviewed
         moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
         replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
         proofs=prove(resources, comparison),
-        tests=run_tests(settings.test.files, sides.head.policy, sides.head.placement.origins),
+        tests=HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run(),
         lint=lint_outcome(before, after),
         flipped=_flipped(comparison, settings),
         own_checks=tuple(_own_checks(sides, settings)),

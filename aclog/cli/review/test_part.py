@@ -1,6 +1,9 @@
 """The tests of rules that a review runs on its head."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import Item
@@ -13,26 +16,56 @@ from aclog.analysis.rule_tests.outcome import Failure, Outcome
 from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.origin import Origins, origin_text
 from aclog.authorizer.rule_change import RuleChange
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags
+from aclog.cli.policies import policy_of
+from aclog.cli.review.sides import Side
+from aclog.cli.testing import settings_for
+from aclog.sources.named_source import NamedSource
+from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.rule_tests.reading import read_test_file
+from aclog.sources.rule_tests.rule_test_file import RuleTestFile
+from aclog.terminal.notices import note
 
 _SHOWN = 3
 """Reasons of a failing case; `aclog test` shows more."""
 
 
-def run_tests(paths: Sequence[str], policy: Policy, origins: Origins) -> TestsOutcome:
-    """Run the tests of some files on a policy.
+@frozen(eq=False, kw_only=True)
+class HeadTests:
+    """The tests of a review, and the rules that they are run on: those of the head."""
 
-    Raises:
-        MetadataError: a malformed file, or another state that a test compares with cannot be read.
-        OSError: a file cannot be read.
+    settings: RepositorySettings
+    repository: RepositoryFlags
+    """Its flags win over what a file of tests says of the authorizer, and this over `settings`."""
+    path: str
+    """The file or directory of rules."""
+    side: Side
 
-    """
-    tested = with_ids(policy) if paths else policy
-    outcomes = [case.run(tested) for path in paths for case in read_test_file(path).cases]
-    failed = [outcome for outcome in outcomes if not outcome.passed]
-    return TestsOutcome(
-        failures=tuple(_item(outcome, tested, origins) for outcome in failed), passed=len(outcomes) - len(failed)
-    )
+    def run(self) -> TestsOutcome:
+        """Run the tests.
+
+        Raises:
+            MetadataError: a malformed file, or another state that a test compares with cannot be read.
+            OSError: a file cannot be read.
+
+        """
+        found = [self._run_file(read_test_file(path)) for path in self.settings.test.files]
+        failures = tuple(item for failed, _ in found for item in failed)
+        return TestsOutcome(failures=failures, passed=sum(passed for _, passed in found))
+
+    def _run_file(self, file: RuleTestFile) -> tuple[list[Item], int]:
+        if file.source is not None and not self._is_about_path(file.source):
+            note(f"{file.path}: left out: its tests are of {file.source.value}, not of {self.path}")
+            return [], 0
+        settings = settings_for(file, self.repository, self.settings)
+        policy = with_ids(policy_of(self.side.image, authorizer_flags(settings)))
+        outcomes = [case.run(policy) for case in file.cases]
+        failed = [outcome for outcome in outcomes if not outcome.passed]
+        items = [_item(outcome, policy, self.side.placement.origins) for outcome in failed]
+        return items, len(outcomes) - len(failed)
+
+    def _is_about_path(self, source: NamedSource) -> bool:
+        return source.kind == "acls" and Path(source.value).resolve() == Path(self.path).resolve()
 
 
 def _item(outcome: Outcome, policy: Policy, origins: Origins) -> Item:
