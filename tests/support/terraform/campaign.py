@@ -58,7 +58,7 @@ def _names_a_line(message: str) -> bool:
 
 def run(seeds: int, commits: int, drawn: int) -> str:
     """Run the campaign; return its report."""
-    tally, lines = Tally(), []
+    tally, lines = Tally(), ["Terraform beside HashiCorp's own parser and values (make campaign-terraform)", ""]
     with tempfile.TemporaryDirectory() as scratch:
         program = build(Path(scratch))
         for seed in range(1, seeds + 1):
