@@ -100,6 +100,16 @@ def test_acls_without_ids_get_one_on_import(tmp_path):
     assert rows == [json.loads(line) for line in rules.read_text().splitlines()]
 
 
+def test_a_pipe_is_imported_whole(tmp_path):
+    lines = listing("--log", SMALL).splitlines()[:3]
+    receive, send = os.pipe()
+    with os.fdopen(send, "w") as file:
+        file.write("\n".join(lines))
+    aclog("import", f"/dev/fd/{receive}", "--log", tmp_path / "log").ok()
+    os.close(receive)
+    assert listing("--log", tmp_path / "log").splitlines() == lines
+
+
 def test_into_an_existing_log_only_new_entries_are_written(tmp_path):
     log, out = tmp_path / "log", tmp_path / "export"
     flags = ("--topic", "mine", "--allow-principal", "User:me")

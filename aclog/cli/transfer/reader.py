@@ -39,8 +39,8 @@ def open_export(path: str, schema: str) -> Iterator[Rows]:
 
 
 def _is_avro(path: str) -> bool:
-    if path == STDIN:
-        return False
+    if path == STDIN or not Path(path).is_file():
+        return False  # what is read of a pipe is gone
     with Path(path).open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
