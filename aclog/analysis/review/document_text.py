@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.rows.row_report import markdown_text
+from aclog.metalog.printable import printable
 
 SHOWN = 40
 """Items of a section; a command shows all."""
@@ -11,16 +12,42 @@ SHOWN = 40
 LARGEST_COMMENT = 60_000
 """In characters; a comment on GitHub may have 65,536, on GitLab a million."""
 
+LONGEST = 2_000
+"""Characters of a line: a name may have 32,767, and people read none of that."""
+
 MARKER = "<!-- aclog review -->"
 """The last line, by which a job finds the comment that it wrote before."""
 
+_FOLD, _UNFOLD = "<details>", "</details>"
+
 
 def text_lines(document: Document) -> Iterator[str]:
-    """Yield a review as lines for a terminal."""
+    """Yield a review as lines for a terminal; of what is folded and another command shows, how much it is."""
+    yield from map(_cut, _text(document))
+
+
+def markdown_lines(document: Document) -> Iterator[str]:
+    """Yield a review as markdown, cut to what fits into a comment, and saying so."""
+    room, is_folded = LARGEST_COMMENT, False
+    for line in _markdown(document):
+        room -= len(line) + 1
+        if room < 0:
+            yield from ("", _UNFOLD) if is_folded else ()
+            yield from ("", "The rest does not fit into a comment: `aclog review` shows it.", MARKER)
+            return
+        is_folded = line == _FOLD or (is_folded and line != _UNFOLD)
+        yield line
+    yield MARKER
+
+
+def _text(document: Document) -> Iterator[str]:
     yield document.head
     yield from (f"- {point}" for point in document.points)
     for section in document.sections:
         yield ""
+        if section.folded and section.command is not None:
+            yield f"{section.title}: {len(section.items):,}: {section.command} shows them"
+            continue
         yield f"{section.title}:"
         for item in section.items[:SHOWN]:
             yield f"  {item.text}"
@@ -30,37 +57,35 @@ def text_lines(document: Document) -> Iterator[str]:
     yield from document.foot
 
 
-def markdown_lines(document: Document) -> Iterator[str]:
-    """Yield a review as markdown, cut to what fits into a comment, and saying so."""
-    room = LARGEST_COMMENT
-    for line in _markdown(document):
-        room -= len(line) + 1
-        if room < 0:
-            yield from ("", "The rest does not fit into a comment: `aclog review` shows it.", MARKER)
-            return
-        yield line
-    yield MARKER
-
-
 def _markdown(document: Document) -> Iterator[str]:
-    yield f"### {markdown_text(document.head)}"
-    yield from (f"- {markdown_text(point)}" for point in document.points)
+    yield f"### {_escaped(document.head)}"
+    yield from (f"- {_escaped(point)}" for point in document.points)
     for section in document.sections:
         yield ""
-        title = f"<b>{markdown_text(section.title)}</b>"
-        yield from (("<details>", f"<summary>{title}</summary>", "") if section.folded else (title, ""))
+        title = f"<b>{_escaped(section.title)}</b>"
+        yield from ((_FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
         for item in section.items[:SHOWN]:
             yield from _markdown_item(item)
-        yield from (f"- {markdown_text(line)}" for line in _rest(section))
+        yield from (f"- {_escaped(line)}" for line in _rest(section))
         if section.folded:
-            yield from ("", "</details>")
+            yield from ("", _UNFOLD)
     yield ""
-    yield from (f"<sub>{markdown_text(line)}</sub><br>" for line in document.foot)
+    yield from (f"<sub>{_escaped(line)}</sub><br>" for line in document.foot)
 
 
 def _markdown_item(item: Item) -> Iterator[str]:
-    yield f"- {markdown_text(item.text)}"
-    yield from (f"  <br>{markdown_text(line)}" for line in item.details)
+    yield f"- {_escaped(item.text)}"
+    yield from (f"  <br>{_escaped(line)}" for line in item.details)
+
+
+def _escaped(line: str) -> str:
+    return markdown_text(_cut(line))
+
+
+def _cut(line: str) -> str:
+    """Return a line without characters that steer a terminal, and not longer than people read."""
+    text = printable(line[: LONGEST + 1])
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(line):,} characters)"
 
 
 def _rest(section: Section) -> Iterator[str]:

@@ -41,7 +41,8 @@ def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> 
     counted: Counter[tuple[str, str]] = Counter()
     for rule in rules:
         old, new = before.files(rule), after.files(rule)
-        if old and new and old != new:
-            counted[", ".join(old), ", ".join(new)] += 1
+        left, reached = [each for each in old if each not in new], [each for each in new if each not in old]
+        if left and reached:  # else it is stated in fewer or in more files than before, and moved nowhere
+            counted[", ".join(left), ", ".join(reached)] += 1
     ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
     return [Move(old=old, new=new, rules=count) for (old, new), count in ordered]

@@ -33,3 +33,5 @@ class LintOutcome:
     new_warnings: tuple[Item, ...] = ()
     old: tuple[Item, ...] = ()
     gone: tuple[Item, ...] = ()
+    suppressed: tuple[Item, ...] = ()
+    """What counts no more, or never did, since the change has it suppressed."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.rule_change import RuleChange
 
@@ -22,9 +22,15 @@ class Rename:
     known: bool
     """Whether the new principal had rules before it."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether one principal takes the place of another: it is new, or the other one is no more."""
+        return not self.left or not self.known
+
     def text(self) -> str:
-        """Return such as `User:a -> User:b: 3 rules; User:a has none left; User:b had none before`."""
-        parts = [f"{self.old} -> {self.new}: {self.rules:,} rule{'s' * (self.rules != 1)}"]
+        """Return such as `principal renamed: User:a -> User:b: 3 rules; User:a has none left`."""
+        what = "principal renamed" if self.is_whole else "rules change hands"
+        parts = [f"{what}: {self.old} -> {self.new}: {self.rules:,} rule{'s' * (self.rules != 1)}"]
         if not self.left:
             parts.append(f"{self.old} has none left")
         if not self.known:
@@ -33,10 +39,15 @@ class Rename:
 
 
 def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> list[Rename]:
-    """Return the renames among the changes that make one image of another, by principal."""
+    """Return the renames among the changes that make one image of another, by principal.
+
+    `User:*` is everyone: who takes rules from there, or gives some to it, took nobody's place.
+    """
     removed: dict[str, set[StandardAcl]] = defaultdict(set)
     added: dict[str, set[StandardAcl]] = defaultdict(set)
     for change in changes:
+        if change.acl.principal == WILDCARD_PRINCIPAL:
+            continue
         (added if change.added else removed)[change.acl.principal].add(evolve(change.acl, principal=""))
     by_rules: dict[frozenset[StandardAcl], list[str]] = defaultdict(list)
     for principal in sorted(added):

@@ -11,12 +11,15 @@ from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.review.flipped import Flipped
 from aclog.analysis.review.move import Move
 from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
+from aclog.analysis.review.points import ROOM, Points, chosen
 from aclog.analysis.review.rename import Rename
 from aclog.analysis.review.replacement import Replacement
+from aclog.analysis.review.risk import is_deny, risk
 from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.analysis.rows.row_text import summary_text
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.acl import ResourceType, StandardAcl
+from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.origin import origin_text
 
 _NOTHING = "no effective change"
@@ -41,6 +44,8 @@ class Review:
     flipped: Sequence[Flipped] = ()
     own_checks: Sequence[str] = ()
     """The files among the checks themselves that the change touches."""
+    doubts: Sequence[str] = ()
+    """Why the review may not be of what people think it is of."""
     foot: Sequence[str] = ()
     fail_on: Collection[Kind] = DEFAULT_FAIL_ON
 
@@ -68,7 +73,7 @@ class Review:
         """Return what people read."""
         return Document(
             head=f"aclog review: {'FAILS' if self.fails else 'passes'}: {', '.join(self._counts())}",
-            points=tuple(self._points())[:4],
+            points=tuple(chosen(list(self._points()))),
             sections=tuple(section for section in self._sections() if section.items),
             foot=tuple(self.foot),
         )
@@ -83,41 +88,54 @@ class Review:
         yield from _counted(self._broken(), "recent access breaks", "recent accesses break")
         yield from _counted(len(self.lint.new_errors), "new lint error", "new lint errors")
         yield from _counted(len(self.lint.new_warnings), "new lint warning", "new lint warnings")
+        yield from _counted(len(self.lint.suppressed), "finding suppressed", "findings suppressed")
+        replaced = sum(each.rules for each in self.replacements)
+        yield from _counted(replaced, "rule replaced by Terraform", "rules replaced by Terraform")
+        yield from _counted(len(self.own_checks), "file of the checks changed", "files of the checks changed")
 
     def _broken(self) -> int:
         return sum(each.accesses for each in self.flipped if each.direction is Direction.LOST)
 
-    def _points(self) -> Iterator[str]:
-        """Yield what matters most, first; the first four are shown."""
-        yield from self._failing()
-        for each in self.renames:
-            yield f"principal renamed: {each.text()}{self._broken_text()}"
-            break
-        else:
-            yield from self._first_rows()
-        new = (*self.lint.new_errors, *self.lint.new_warnings)
-        if new:
-            yield f"new lint: {new[0].text}{_more(len(new) - 1)}"
-        if self.replacements:
-            yield f"{self.replacements[0].text()}{_more(len(self.replacements) - 1)}"
-        if self.moves:
-            yield f"{self.moves[0].text()}{_more(len(self.moves) - 1)}"
-        if self.own_checks:
-            yield f"the change touches the checks themselves: {', '.join(self.own_checks)}"
-
-    def _failing(self) -> Iterator[str]:
-        """Yield a point of what is refuted and of what fails."""
-        texts = [f"refuted: {proof.text}" for proof in self.proofs if not proof.holds]
-        texts += [f"test fails: {failure.text}" for failure in self.tests.failures]
-        if texts:
-            yield f"{texts[0]}{_more(len(texts) - 1)}"
-
-    def _first_rows(self) -> Iterator[str]:
+    def _points(self) -> Iterator[Points]:
+        """Yield what matters most, first; the head counts what there is no room for."""
+        refuted = [f"refuted: {proof.text}" for proof in self.proofs if not proof.holds]
+        yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.tests.failures)])
+        yield Points(texts=self.doubts)
+        broken = self._broken_text()
+        yield Points(texts=[each.text() for each in self.renames], after=broken)
+        broken = "" if self.renames else broken
+        ranked = [report for report in self._ranked() if not self._is_of_rename(report)]
         for direction in Direction:
-            rows = [report for report in self.rows if report.row.directions[0] is direction]
-            if rows:
-                broken = self._broken_text() if direction is Direction.LOST else ""
-                yield f"{_row_text(rows[0])}{self._topics_text(rows[0])}{_more(len(rows) - 1)}{broken}"
+            rows = [report for report in ranked if report.row.directions[0] is direction]
+            after = broken if direction is Direction.LOST else ""
+            yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=after)
+        if self.own_checks:
+            yield Points(texts=[f"the change touches the checks themselves: {', '.join(self.own_checks)}"])
+        yield Points(texts=[each.text for each in self.lint.new_errors + self.lint.new_warnings], before="new lint: ")
+        yield Points(texts=[each.text for each in self.lint.suppressed], before="suppressed: ")
+        yield Points(texts=[each.text() for each in self.replacements])
+        yield Points(texts=[each.text() for each in self.moves])
+
+    def _ranked(self) -> list[ReportRow]:
+        return sorted(self.rows, key=risk)
+
+    def _is_of_rename(self, report: ReportRow) -> bool:
+        """Return whether a rename tells what a row does: both are about the same principals, and no others."""
+        renamed = {name for each in self.renames if each.is_whole for name in (each.old, each.new)}
+        principals = report.row.principals
+        return not principals.complement and renamed.issuperset(principals.named)
+
+    def _row_text(self, report: ReportRow) -> str:
+        """Return a row on one line: of a summary, what was counted as well, and which DENY is gone."""
+        row = report.row
+        head, *_ = row_lines(report)
+        text = head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
+        removed = row.before if is_deny(row.before) and self._is_removed(row.before) else None
+        gone = f"; removed: {acl_text(removed)}" if isinstance(removed, StandardAcl) else ""
+        return f"{text}{self._topics_text(report)}{gone}"
+
+    def _is_removed(self, rule: StandardAcl | str | None) -> bool:
+        return any(not change.added and change.acl == rule for change in self.comparison.changes)
 
     def _broken_text(self) -> str:
         broken = [each for each in self.flipped if each.direction is Direction.LOST]
@@ -147,29 +165,19 @@ class Review:
         proved = [Item(text=f"PROVED: {each.text}") for each in self.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
         yield Section(title="Tests that fail", items=self.tests.failures)
-        yield Section(title="Effective change", items=tuple(map(self._row_item, self.rows)), command="aclog diff")
+        yield Section(title="Effective change", items=tuple(map(self._row_item, self._ranked())), command="aclog diff")
         yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in self.renames))
         for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
             items = tuple(Item(text=each.text()) for each in self.flipped if each.direction is direction)
             yield Section(title=f"Recent accesses {title}", items=items)
         yield Section(title="New lint findings", items=(*self.lint.new_errors, *self.lint.new_warnings))
+        yield Section(title="Suppressed since the change", items=self.lint.suppressed)
         yield Section(title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in self.replacements))
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in self.moves), folded=True)
         yield Section(title="Lint findings that are gone", items=self.lint.gone, folded=True)
         yield Section(title="Lint findings from before", items=self.lint.old, folded=True, command="aclog lint")
 
 
-def _row_text(report: ReportRow) -> str:
-    """Return a row on one line; of a summary, what was counted as well."""
-    row = report.row
-    head, *_ = row_lines(report)
-    return head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
-
-
 def _counted(count: int, one: str, many: str) -> Iterator[str]:
     if count:
         yield f"{count:,} {one if count == 1 else many}"
-
-
-def _more(count: int) -> str:
-    return f" (and {count:,} more)" if count else ""

@@ -1,5 +1,6 @@
 """A report on a change: rows with what is counted for each, as lines of text or as a table in markdown."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import field, frozen
@@ -10,6 +11,11 @@ from aclog.analysis.rows.row_text import directions_text, hosts_text, summary_te
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
+
+_LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)", re.IGNORECASE)
+"""What begins a mention or a link."""
+_NOTHING = "&#8203;"
+"""A blank of no width, which ends one."""
 
 _TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
 
@@ -100,8 +106,12 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Escape what markdown would take for more than text; `*` is common in ACLs."""
-    return "".join(f"\\{character}" if character in r"\|*_<>[]`" else character for character in text)
+    r"""Escape what markdown would take for more than text, such as `*`, which is common in ACLs.
+
+    GitHub and GitLab also notify whom `@name` names, and make links of addresses and of `#12`; a stranger chose them.
+    """
+    escaped = "".join(f"\\{character}" if character in r"\|*_<>[]`~" else character for character in text)
+    return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;"))
 
 
 def _example(row: Row) -> str:

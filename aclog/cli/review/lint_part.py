@@ -19,11 +19,13 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
     now = () if after is None else after.findings
     new, old = _parted(now, was)
     gone, _ = _parted(was, now)
+    suppressed, _ = _parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
     return LintOutcome(
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
         old=_items(old),
         gone=_items(gone),
+        suppressed=_items(suppressed),
     )
 
 
@@ -50,16 +52,17 @@ def _parted(
 
 
 def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
-    return tuple(map(_item, findings))
+    """Return findings as items; last are those whose mend changes nothing, such as a rule that another implies."""
+    return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
 
 
 def _item(found: LocatedFinding) -> Item:
     first, *others = found.rules
     more = f" and {len(others):,} more" if others else ""
-    lint = found.lint
+    lint, by = found.lint, found.suppressed_by
     return Item(
         text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {found.finding.lost}",
-        details=(*_places(found), f"mend: {found.finding.advice}"),
+        details=(*_places(found), f"mend: {found.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
     )
 
 

@@ -27,7 +27,6 @@ from aclog.cli.review.review_sarif import sarif_log
 from aclog.cli.review.sides import ReviewSides, Side, SideReader
 from aclog.cli.review.test_part import HeadTests
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.printable import printable
 from aclog.sources.accesses import read_accesses
 from aclog.sources.git.git_history import path_from_top
 from aclog.sources.name_file import NameFile
@@ -153,5 +152,4 @@ def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
     if form is ReviewFormat.JSONL:
         return map(json_text, json_lines(reviewed.review, reviewed.new))
     document = reviewed.review.document()
-    found = markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)
-    return map(printable, found)
+    return markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)

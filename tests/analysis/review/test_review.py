@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
@@ -41,6 +41,14 @@ def _rule(principal: str, name: str = "t", operation: AclOperation = AclOperatio
     )
 
 
+def _deny(principal: str, name: str) -> StandardAcl:
+    return evolve(_rule(principal, name), permission_type=AclPermissionType.DENY, operation=AclOperation.ALL)
+
+
+def _prefixed(principal: str, name: str) -> StandardAcl:
+    return evolve(_rule(principal, name), pattern_type=PatternType.PREFIXED)
+
+
 def _policy(*rules: StandardAcl) -> Policy:
     return Policy(AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules))
 
@@ -67,16 +75,29 @@ def _request(principal: str, name: str) -> Request:
 class TestRenames:
     def test_all_rules_of_one_principal_go_to_another(self) -> None:
         (found,) = _review([_rule("User:a"), _rule("User:a", "u")], [_rule("User:b"), _rule("User:b", "u")]).renames
-        assert found.text() == "User:a -> User:b: 2 rules; User:a has none left; User:b had none before"
+        assert (
+            found.text() == "principal renamed: User:a -> User:b: 2 rules; User:a has none left; User:b had none before"
+        )
 
     def test_some_rules_go_to_one_that_has_others(self) -> None:
         old = [_rule("User:a"), _rule("User:a", "u"), _rule("User:b", "v")]
         new = [_rule("User:a"), _rule("User:b", "u"), _rule("User:b", "v")]
         (found,) = _review(old, new).renames
-        assert found.text() == "User:a -> User:b: 1 rule"
+        assert found.text() == "rules change hands: User:a -> User:b: 1 rule"
 
     def test_two_that_get_the_same_rules_took_no_place(self) -> None:
         assert not _review([_rule("User:a")], [_rule("User:b"), _rule("User:c")]).renames
+
+    def test_everyone_takes_nobodys_place(self) -> None:
+        review = _review([_rule("User:a")], [_rule("User:*")])
+        assert not review.renames
+        assert review.document().points[0].startswith("GAINED  everyone but User:a: READ")
+
+    def test_a_rename_hides_nothing_else(self) -> None:
+        review = _review([_rule("User:a"), _rule("User:c")], [_rule("User:b"), _rule("User:c"), _rule("User:c", "u")])
+        renamed, gained = review.document().points
+        assert renamed.startswith("principal renamed: User:a -> User:b: 1 rule")
+        assert gained == "GAINED  User:c: READ, DESCRIBE on TOPIC u, from any host"
 
     def test_other_rules_are_no_rename(self) -> None:
         assert not _review([_rule("User:a")], [_rule("User:b", "u")]).renames
@@ -98,6 +119,13 @@ def test_a_move_is_told_without_the_commit_and_lines_do_not_count() -> None:
     )
     after = Placement(origins=_Places({a: (FileOrigin(file="k/y", line=9),), b: (FileOrigin(file="k/y", line=8),)}))
     assert moves([a, b, c], before, after) == [Move(old="k/x", new="k/y", rules=2)]
+
+
+def test_a_rule_that_a_second_file_states_too_moved_nowhere() -> None:
+    a, here, there = _rule("User:a"), FileOrigin(file="k/x", line=1), FileOrigin(file="k/y", line=1)
+    before, after = Placement(origins=_Places({a: (here,)})), Placement(origins=_Places({a: (here, there)}))
+    assert not moves([a], before, after)
+    assert not moves([a], after, before)
 
 
 def test_rules_that_swap_their_index_are_replaced_and_others_are_not() -> None:
@@ -143,6 +171,20 @@ class TestReview:
             "- new lint: 01 x (and 1 more)",
         ]
 
+    def test_the_riskiest_rows_come_first_and_fill_the_room(self) -> None:
+        old = [_prefixed("User:c", "team07."), _rule("User:d", "pii"), _deny("User:*", "pii")]
+        new = [_rule("User:a"), _prefixed("User:b", "b.x."), _prefixed("User:c", "t"), _rule("User:d", "pii")]
+        points = _review(old, new).document().points
+        assert [point.split(":")[1] for point in points] == ["d", "c", "b", "a"]
+        assert points[0].endswith("; removed: DENY User:* ALL on TOPIC LITERAL 'pii' from *")
+
+    def test_each_kind_gets_a_point_before_one_gets_two(self) -> None:
+        review = _review([_rule("User:z", "z")], [_rule(f"User:{name}", name) for name in "abc"])
+        review.lint = LintOutcome(new_warnings=(Item(text="13 x"), Item(text="13 y")))
+        review.own_checks = ("aclog.toml",)
+        assert [point[:9] for point in review.document().points] == ["GAINED  U", "LOST  Use", "the chang", "new lint:"]
+        assert "(and 2 more)" in review.document().points[0]
+
     @pytest.mark.parametrize(("fail_on", "fails"), [((), False), ((Kind.LOST,), True), ((Kind.TESTS,), False)])
     def test_what_a_repository_does_not_accept_fails(self, fail_on: tuple[Kind, ...], *, fails: bool) -> None:
         review = _review([_rule("User:a")], [])
@@ -158,6 +200,39 @@ class TestReview:
         text = "\n".join(markdown_lines(long))
         assert len(text) < LARGEST_COMMENT + 200
         assert text.endswith(f"The rest does not fit into a comment: `aclog review` shows it.\n{MARKER}")
+
+    def test_a_cut_comment_ends_what_it_folds(self) -> None:
+        section = Section(title="s", items=(Item(text="x " * 900),) * SHOWN, folded=True)
+        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        lines = list(markdown_lines(document))
+        assert "</details>" in lines
+        assert lines.index("</details>") < len(lines) - 2
+
+    def test_no_name_is_so_long_that_a_comment_cannot_hold_it(self) -> None:
+        document = _review([], [_rule("User:" + "\x1b" * 30_000)]).document()
+        text = "\n".join(markdown_lines(document))
+        assert len(text) < 10_000
+        assert "characters)" in text
+        assert text.endswith(MARKER)
+
+    def test_what_another_command_shows_is_only_counted_in_text(self) -> None:
+        section = Section(title="Lint findings from before", items=(Item(text="x"),), folded=True, command="aclog lint")
+        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        assert "Lint findings from before: 1: aclog lint shows them" in list(text_lines(document))
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("User:@all", "User:@&#8203;all"),
+            ("User:kafka/h@REALM", "User:kafka/h@REALM"),
+            ("User:https://x.y", "User:https:&#8203;//x.y"),
+            ("User:www.x.y", "User:www&#8203;.x.y"),
+            ("User:#12 ~~x~~", r"User:#&#8203;12 \~\~x\~\~"),
+            ("User:&lt;b", "User:&amp;lt;b"),
+        ],
+    )
+    def test_markdown_mentions_nobody_and_links_nowhere(self, name: str, shown: str) -> None:
+        assert f"  {shown}: READ" in "\n".join(markdown_lines(_review([], [_rule(name)]).document()))
 
     def test_long_sections_tell_the_command_that_shows_all(self) -> None:
         section = Section(title="s", items=tuple(Item(text=str(n)) for n in range(SHOWN + 2)), command="aclog diff")
