@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from aclog.analysis.lint.context import LintContext
+from aclog.analysis.lint.dead_hosts import from_nowhere
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.found import Told, findings, texts_among
 from aclog.analysis.lint.rule_table import RuleTable
@@ -24,10 +25,6 @@ from aclog.metalog.vectors import Bools
 
 def unsupported_operation(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules whose operation no request can ask of their type (12)."""
-    unsupported = np.zeros((TYPES, OPERATIONS), np.bool_)
-    for kind, operations in SUPPORTED_OPERATIONS.items():
-        unsupported[kind] = True
-        unsupported[kind, [AclOperation.ALL, *operations]] = False
 
     def _tell(rule: StandardAcl) -> Told:
         supported = SUPPORTED_OPERATIONS[ResourceType(rule.resource_type)]
@@ -35,7 +32,7 @@ def unsupported_operation(table: RuleTable, _context: LintContext) -> Iterator[F
         kind = noun(rule.resource_type)
         return Told(f"no client asks {verb(rule)} of a {kind} ({names}): {who(rule)} fares as without the rule")
 
-    return findings("12", table, unsupported[table.type_of, table.operation_of], _tell)
+    return findings("12", table, _unsupported(table), _tell)
 
 
 def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
@@ -43,6 +40,7 @@ def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Find
     star = texts_among(table.names, (WILDCARD,)) & table.literal_resource
     rows = table.allows & star[table.resource_of] & _of(table, AclOperation.WRITE, AclOperation.ALL)
     rows &= texts_among(table.principals, (WILDCARD_PRINCIPAL,))[table.principal_of]
+    rows &= ~from_nowhere(table) & ~_unsupported(table)
 
     def _tell(rule: StandardAcl) -> Told:
         kind = noun(rule.resource_type)
@@ -62,7 +60,7 @@ def cluster_rights(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     brokers = supers | texts_among(table.principals, context.broker_principals)
     alters = _of(table, AclOperation.ALTER, AclOperation.ALL) & ~supers[table.principal_of]
     acts = _of(table, AclOperation.CLUSTER_ACTION) & ~brokers[table.principal_of]
-    rows &= alters | acts
+    rows &= (alters | acts) & ~from_nowhere(table)
 
     def _tell(rule: StandardAcl) -> Told:
         if rule.operation == AclOperation.CLUSTER_ACTION:
@@ -70,6 +68,16 @@ def cluster_rights(table: RuleTable, context: LintContext) -> Iterator[Finding]:
         return Told(f"{who(rule)} may add and remove ACLs, and so give itself every right")
 
     return findings("17", table, rows, _tell)
+
+
+def _unsupported(table: RuleTable) -> Bools:
+    """Return which rows have an operation that no request can ask of their type."""
+    unsupported = np.zeros((TYPES, OPERATIONS), np.bool_)
+    for kind, operations in SUPPORTED_OPERATIONS.items():
+        unsupported[kind] = True
+        unsupported[kind, [AclOperation.ALL, *operations]] = False
+    found: Bools = unsupported[table.type_of, table.operation_of]
+    return found
 
 
 def _of(table: RuleTable, *operations: AclOperation) -> Bools:

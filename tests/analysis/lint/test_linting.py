@@ -87,6 +87,20 @@ def test_a_rule_that_is_right(one):
     assert found & {"01", "02", "03", "04", "05", "06", "07", "12", "16", "17", "23", "24"} == set()
 
 
+@pytest.mark.parametrize("host", ["localhost", "10.0.0.0/8"])
+def test_a_rule_from_where_nobody_comes_opens_nothing(host):
+    (found,) = ids(rule("*", "ALL", who="User:*", host=host))
+    assert found & {"03", "04", "16"} == {"04" if "/" in host else "03"}
+    (found,) = ids(rule("kafka-cluster", "ALTER", kind="CLUSTER", host=host))
+    assert found & {"03", "04", "17"} == {"04" if "/" in host else "03"}
+    assert "16" in ids(rule("*", "ALL", who="User:*", host="10.0.0.0/8"), cidr=True)[0]
+
+
+def test_an_operation_that_nobody_asks_for_opens_nothing():
+    (found,) = ids(rule("*", "WRITE", kind="GROUP", who="User:*"))
+    assert found & {"12", "16"} == {"12"}
+
+
 def test_settings_and_context_silence_what_they_explain():
     assert ids(rule(host="10.0.0.0/8"), cidr=True) == [ids(rule())[0]]
     assert "07" not in ids(rule(who="Group:a"), context=LintContext(principal_types=frozenset({"User", "Group"})))[0]
