@@ -9,7 +9,7 @@ from aclog.analysis.difference import denied
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import EVERYWHERE
 from aclog.analysis.regions.name_sets import common
-from aclog.analysis.regions.names import Literal, NamePart
+from aclog.analysis.regions.names import NamePart, Names
 from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.query import Query
@@ -19,8 +19,8 @@ from aclog.analysis.rows.row_text import operations_text
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.analysis.rule_tests.region_failure import region_failures
-from aclog.analysis.rule_tests.tested_resource import is_every_name, resource_text
-from aclog.authorizer.acl import WILDCARD, ResourcePattern, ResourceType
+from aclog.analysis.rule_tests.tested_resource import USUAL_NAMES, is_every_name, resource_text
+from aclog.authorizer.acl import ResourcePattern, ResourceType
 from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 
@@ -70,7 +70,7 @@ def lacking_access(policy: Policy, query: Query) -> Iterator[Region]:
     every = {resource.resource_type for resource in query.resources if is_every_name(resource)}
     illegal = tuple(part for resource in query.resources for part in names_of(resource) if _is_illegal(resource))
     for region in denied(policy, query):
-        names = tuple(part for part in region.names if _counts(region, part, every=region.resource_type in every))
+        names = _names_that_count(region, every=region.resource_type in every)
         if region.resource_type == ResourceType.TOPIC and illegal:
             names = tuple(dict.fromkeys((*names, *common(region.names, illegal))))
         if names:
@@ -91,8 +91,7 @@ def _legal(part: NamePart) -> bool:
     return has_legal_name(region)
 
 
-def _counts(region: Region, part: NamePart, *, every: bool) -> bool:
+def _names_that_count(region: Region, *, every: bool) -> Names:
     if region.resource_type == ResourceType.TOPIC:
-        return _legal(part)
-    begin = part.name if isinstance(part, Literal) else part.prefix
-    return not every or not begin.startswith(WILDCARD) or part == Literal(name=WILDCARD)
+        return tuple(part for part in region.names if _legal(part))
+    return common(region.names, USUAL_NAMES) if every else region.names

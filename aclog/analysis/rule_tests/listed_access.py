@@ -9,8 +9,8 @@ from attrs import field, frozen
 from aclog.analysis.answers.rules_about import names_of
 from aclog.analysis.engine.host_classes import Partition
 from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
-from aclog.analysis.rule_tests.tested_resource import is_every_name, resource_text
-from aclog.authorizer.acl import WILDCARD, PatternType, ResourcePattern
+from aclog.analysis.rule_tests.tested_resource import USUAL_NAMES, is_every_name, resource_text
+from aclog.authorizer.acl import PatternType, ResourcePattern
 
 
 @frozen(kw_only=True)
@@ -52,7 +52,7 @@ class ListedAccess:
         """The names."""
         names: Names = names_of(self.resource)
         if is_every_name(self.resource):
-            names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
+            names = USUAL_NAMES
         prefixes = {each.name for each in self.but if each.pattern_type != PatternType.LITERAL}
         literals = {each.name for each in self.but if each.pattern_type == PatternType.LITERAL}
         parts = (_less(part, prefixes, literals) for part in names)

@@ -2,7 +2,8 @@ r"""Resources as tests name them: `topic:bill.in`, `topic:bill.*`, `cluster`; a 
 
 import re
 
-from aclog.authorizer.acl import CLUSTER_NAME, PatternType, ResourcePattern, ResourceType
+from aclog.analysis.regions.names import Literal, Names, Subtree
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 
 TYPES = {
@@ -17,6 +18,9 @@ TYPES = {
     )
 }
 """The resource types by the word before the colon."""
+
+USUAL_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
+"""What an ACL on `*` covers in Kafka: every name but longer ones that begin with `*`."""
 
 _CLUSTER = "cluster"
 _TOKEN = re.compile(r"\\[\\*]|[^\\*]+|\*(?=\Z)")

@@ -17,8 +17,16 @@ from aclog.analysis.rule_tests.changed_policy import changed_policy
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.analysis.rule_tests.who_can import WhoCan
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
 from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
@@ -83,6 +91,31 @@ def test_a_topic_that_cannot_exist_does_not_pass_for_want_of_names() -> None:
         case = Can(subject=CaseSubject(principal="User:a"), operations=EVERY_OPERATION, resource=resource, **PLACE)
         (failure,) = case.run(policy).failures
         assert "no topic can have such a name" in failure.found
+
+
+def test_the_name_star_is_among_all_names_and_longer_ones_that_begin_so_are_not() -> None:
+    policy = Policy(image_of([star_closed()]), Settings(allow_everyone=True))
+    case = Can(
+        subject=CaseSubject(principal="User:a"),
+        operations=1 << AclOperation.READ,
+        resource=parse_resource("group:*"),
+        **PLACE,
+    )
+    (failure,) = case.run(policy).failures
+    assert failure.request.resource_name == "*"
+
+
+def star_closed() -> StandardAcl:
+    """Return a rule that closes names which begin with a star, where all without rules are open."""
+    return StandardAcl(
+        resource_type=ResourceType.GROUP,
+        resource_name="*",
+        pattern_type=PatternType.PREFIXED,
+        principal="User:b",
+        host="*",
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
+    )
 
 
 @CAMPAIGN
