@@ -22,7 +22,7 @@ from aclog.sources.formats.node import Node
 from aclog.sources.rule_tests.comparison_nodes import no_new_access_case, same_as_case
 from aclog.sources.rule_tests.intent_nodes import intent_of, parse_intent
 from aclog.sources.rule_tests.listed_nodes import parse_listed
-from aclog.sources.rule_tests.node_values import mask_of, one_or_more, operation_of, parsed
+from aclog.sources.rule_tests.node_values import mask_of, one_or_more, operation_of, parsed, resource_of
 
 _ABOUT_PRINCIPALS = ("can", "cannot", "can_only", "intents", "reason")
 _EXPECTED = (*_ABOUT_PRINCIPALS, "who_can", "same_as", "no_new_access")
@@ -78,8 +78,8 @@ class CaseNodes:
             return []
         if principals is None:
             raise self.node.error("a test has no principal: expected TYPE:NAME, or User:* for everybody")
-        but = tuple(_principal(each) for each in one_or_more(self.node.get("except")))
-        named = [_principal(each, everybody=True) for each in one_or_more(principals)]
+        but = tuple(_principal(each) for each in one_or_more(self.node.get("except"), "except"))
+        named = [_principal(each, everybody=True) for each in one_or_more(principals, "principal")]
         if but and named != [WILDCARD_PRINCIPAL]:
             raise self.node.required("except").error("except: only with the principal User:*")
         addresses = _addresses(hosts)
@@ -95,7 +95,7 @@ class CaseNodes:
                         origin=resource.origin,
                         subject=subject,
                         operations=mask,
-                        resource=parsed(resource, "a resource", parse_resource),
+                        resource=resource_of(resource),
                     )
 
     def _can_only(self, subjects: list[CaseSubject]) -> Iterator[Case]:

@@ -4,12 +4,11 @@ from pathlib import Path
 
 from aclog.analysis.rule_tests.no_new_access import NoNewAccess
 from aclog.analysis.rule_tests.same_as import SameAs
-from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.authorizer.origin import origin_text
 from aclog.sources.formats.node import Node
 from aclog.sources.named_source import parse_source
 from aclog.sources.rule_tests.compared import AccessesFile, SourcePolicy
-from aclog.sources.rule_tests.node_values import one_or_more, parsed
+from aclog.sources.rule_tests.node_values import one_or_more, resource_of
 
 
 def same_as_case(node: Node, *, test: str, directory: Path) -> SameAs:
@@ -33,5 +32,5 @@ def no_new_access_case(node: Node, *, test: str, directory: Path) -> NoNewAccess
         test=test,
         origin=node.origin,
         than=SourcePolicy(source=parse_source(node.required("than", "no_new_access"), directory)),
-        but=tuple(parsed(each, "a resource", parse_resource) for each in one_or_more(node.get("except"), "except")),
+        but=tuple(resource_of(each) for each in one_or_more(node.get("except"), "except")),
     )

@@ -1,10 +1,12 @@
 """Values of a test in a file: operations, lists of one or more, and texts that something parses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import TypeVar
 
 from aclog.analysis.regions.operations import REQUESTED
-from aclog.authorizer.acl import AclOperation, parse_name
+from aclog.analysis.rule_tests.tested_resource import TYPES, parse_resource
+from aclog.authorizer.acl import AclOperation, ResourcePattern, parse_name
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.node import Node
 
@@ -18,7 +20,9 @@ def operation_of(text: str, node: Node) -> AclOperation:
     try:
         return parse_name(_OPERATIONS, text)
     except ConfigError as error:
-        raise node.error(f"operation {error}") from error
+        near = get_close_matches(text.upper().replace("-", "_"), [each.name for each in _OPERATIONS], 1)
+        what = f"{text[:40]!r}: did you mean {near[0]}?" if near else str(error)
+        raise node.error(f"operation {what}") from error
 
 
 def mask_of(operation: AclOperation) -> int:
@@ -48,3 +52,13 @@ def parsed(node: Node, what: str, parse: Callable[[str], _Value]) -> _Value:
         return parse(node.text(what))
     except ConfigError as error:
         raise error if str(error).startswith(f"{node.file}:") else node.error(str(error)) from error
+
+
+def resource_of(node: Node) -> ResourcePattern:
+    """Return the resource that a text names, such as `topic:orders`. Raises ConfigError: it names none."""
+    members = node.value if isinstance(node.value, Mapping) else {}
+    for word, name in members.items():
+        # What YAML makes of `topic: orders`.
+        if len(members) == 1 and word in TYPES and isinstance(name.value, str):
+            raise node.error(f"a resource is a mapping: expected {word}:{name.raw[:80]}, without a blank")
+    return parsed(node, "a resource", parse_resource)
