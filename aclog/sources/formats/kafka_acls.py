@@ -31,6 +31,8 @@ _OLD_PATTERN = re.compile(r"(\w+):(?:(LITERAL|PREFIXED):)?(.*)", re.DOTALL)
 """`Topic:orders` up to Kafka 1.1, `Topic:LITERAL:orders` of the authorizers of 2.x."""
 _ENTRY = re.compile(r"\(principal=(.*), host=(.*), operation=(\w+), permissionType=(\w+)\)", re.DOTALL)
 _OLD_ENTRY = re.compile(r"(.*) has (\w+) permission for operations: (\w+) from hosts: (.*)", re.DOTALL)
+_SEPARATORS = (", host=", ", operation=", ", permissionType=", " has ", " permission for operations: ", " from hosts: ")
+_MOST_SEPARATORS = 100
 
 _TAB = re.compile(r" ?\t")
 
@@ -153,6 +155,10 @@ class _Listing:
 
     def _entry(self, line: _Line, text: str) -> tuple[str, str, str, str]:
         """Return principal, host, operation and permission type."""
+        # Counted first: to match a line with very many of them would take time in the square of its length.
+        for separator in _SEPARATORS:
+            if text.count(separator) > _MOST_SEPARATORS:
+                raise self._error(line, f"{separator!r} stands more than {_MOST_SEPARATORS} times in a line")
         new, old = _ENTRY.fullmatch(text.removesuffix(" ")), _OLD_ENTRY.fullmatch(text)
         if new is not None:
             principal, host, operation, permission = new.groups()

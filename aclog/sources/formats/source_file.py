@@ -1,6 +1,5 @@
 """A file of a tree, read when it is asked for."""
 
-import gzip
 import zlib
 from functools import cached_property
 
@@ -13,6 +12,9 @@ from aclog.sources.formats.yaml_nodes import parse_documents
 
 LARGEST = 64 << 20
 """In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
+_GZIP = b"\x1f\x8b"
+_GZIP_HEADER = 31
+"""What zlib expects: a window of 2^15 bytes, with the header and the trailer of gzip."""
 
 
 @define(eq=False, slots=False)
@@ -64,14 +66,25 @@ class SourceFile:
 
 
 def unzipped(content: bytes, name: str) -> bytes:
-    """Return what a file holds, decompressed if it is gzip. Raises ConfigError: damaged, or far too large."""
-    if content[:2] != b"\x1f\x8b":
+    """Return what a file holds, decompressed if it is gzip; of several members in a row, all.
+
+    What is decompressed ends soon after LARGEST bytes.
+
+    Raises:
+        ConfigError: damaged or truncated, or something else follows.
+
+    """
+    if content[:2] != _GZIP:
         return content
-    try:
-        found = zlib.decompressobj(wbits=31)
-        opened = found.decompress(content, LARGEST + 1)
-    except (zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{name}: damaged gzip file: {error}") from error
-    if len(opened) <= LARGEST and not found.eof:
-        raise ConfigError(f"{name}: truncated gzip file")
-    return opened
+    members, size, rest = list[bytes](), 0, content
+    while rest and size <= LARGEST:
+        found = zlib.decompressobj(wbits=_GZIP_HEADER)
+        try:
+            members.append(found.decompress(rest, LARGEST + 1 - size))
+        except zlib.error as error:
+            raise ConfigError(f"{name}: damaged gzip file: {error}") from error
+        size += len(members[-1])
+        if size <= LARGEST and not found.eof:
+            raise ConfigError(f"{name}: truncated gzip file")
+        rest = found.unused_data.lstrip(b"\0")  # padding, as gzip itself skips
+    return b"".join(members)

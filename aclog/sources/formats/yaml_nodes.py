@@ -17,6 +17,8 @@ _SAFE_LEVELS = 2_000
 """The library composes so many and more."""
 _LARGEST_MERGE = 100_000
 """Members that merge keys may copy in one file: nested ones multiply."""
+_LARGEST_ALIASES = 1_000_000
+"""Values that the aliases of one file may stand for: whoever walks the nodes meets each of them as often."""
 
 
 def parse_documents(content: bytes, file: str) -> list[Node]:
@@ -79,17 +81,24 @@ class _Nodes:
     _done: dict[int, Node] = field(factory=dict, init=False)
     _open: set[int] = field(factory=set, init=False)
     _merged: int = field(default=0, init=False)
+    _repeated: int = field(default=0, init=False)
+    _sizes: dict[int, int] = field(factory=dict, init=False)
+    """How many values each node is that an alias stood for, or that was in it."""
 
     def documents(self) -> Iterator[Node]:
         while self.loader.check_node():
             document = cast("yaml.Node", self.loader.get_node())
             self._done.clear()  # ids of nodes of the last document may be in use again
+            self._sizes.clear()
             yield self._node(document, None)
 
     def _node(self, node: yaml.Node, line: int | None) -> Node:
         """Return a node; `line` is that of its key."""
         done = self._done.get(id(node))
         if done is not None:
+            self._repeated += self._size(done)
+            if self._repeated > _LARGEST_ALIASES:
+                raise self._error(node, f"aliases stand for more than {_LARGEST_ALIASES:,} values in this file")
             return done
         if id(node) in self._open:
             raise self._error(node, "an alias of the value that it is in")
@@ -106,6 +115,15 @@ class _Nodes:
         self._open.discard(id(node))
         self._done[id(node)] = made
         return made
+
+    def _size(self, node: Node) -> int:
+        if not isinstance(node.value, dict | tuple):
+            return 1
+        known = self._sizes.get(id(node))
+        if known is None:
+            inner = node.value.values() if isinstance(node.value, dict) else node.value
+            known = self._sizes[id(node)] = 1 + sum(map(self._size, inner))
+        return known
 
     def _value(self, node: yaml.Node) -> dict[str, Node] | tuple[Node, ...] | Scalar:
         if isinstance(node, yaml.MappingNode):

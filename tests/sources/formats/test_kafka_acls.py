@@ -105,6 +105,7 @@ _ENTRY = "\t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)\n"
             _HEAD + "\tUser:a has Deny permission for operations: All from hosts: x permission for operations: y\n",
             "2: ' permission for operations: ' stands twice",
         ),
+        (_HEAD + "\t(principal=a, host=" * 10_000 + "\n", "2: ', host=' stands more than 100 times in a line"),
         (_HEAD.replace("name=t", "name=a\nb") + _ENTRY, "1: expected Current ACLs for resource `...`:, on one line"),
         (
             _HEAD + "\t(principal=User:a\nb, host=*, operation=READ, permissionType=ALLOW)\n",

@@ -35,6 +35,18 @@ def test_gzip_is_read_and_told_by_the_lines_inside(tmp_path: Path) -> None:
     assert _places(AclsSource(str(path))) == {"a": [f"{path}:1"], "b": [f"{path}:2"]}
 
 
+def test_all_members_of_a_gzip_file_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "d" / "rules.jsonl.gz"
+    path.parent.mkdir()
+    members = [gzip.compress((_RULE % name).encode()) for name in "ab"]
+    path.write_bytes(b"".join(members) + b"\0\0")
+    assert _places(AclsSource(str(path.parent))) == {"a": [f"{path}:1"], "b": [f"{path}:2"]}
+    for rest, what in ((b"xyz", "damaged"), (members[0][:9], "truncated")):
+        path.write_bytes(members[0] + rest)
+        with pytest.raises(ConfigError, match=f"{path}: {what} gzip file"):
+            AclsSource(str(path.parent)).image()
+
+
 def test_a_directory_is_read_through_and_a_rule_stated_twice_has_two_places(tmp_path: Path) -> None:
     (tmp_path / "team").mkdir()
     (tmp_path / ".git").mkdir()

@@ -46,8 +46,17 @@ def test_merge_keys_add_what_is_not_there() -> None:
 _BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
 
 
-def test_aliases_of_aliases_are_shared_not_copied() -> None:
-    assert len(_one(_BOMB).mapping()) == 60
+def test_aliases_are_shared_not_copied() -> None:
+    found = _one("a: &a [x, y]\nb: [*a, *a]\n").mapping()
+    assert [each.value for each in found["b"].items()] == [found["a"].value] * 2
+
+
+def test_aliases_that_multiply_are_refused_where_they_get_too_many() -> None:
+    with pytest.raises(ConfigError, match=r"f.yaml:17: aliases stand for more than 1,000,000 values"):
+        _one(_BOMB)
+    rows = "".join(f"  t{i}: [Read, Write]\n" for i in range(1_000))
+    with pytest.raises(ConfigError, match=r"f.yaml:\d+: aliases stand for more than 1,000,000 values"):
+        _one(f"u: &u\n{rows}" + "".join(f"u{i}: *u\n" for i in range(1_000)))
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,20 @@ def test_a_sensitive_value_is_not_shown(tmp_path: Path) -> None:
     assert told == "main.tf:7: resource_type is not one of Topic, Group, Cluster, TransactionalID, DelegationToken"
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'format("%1000000000s", "a")',
+        'format("%.1000000000f", 1.5)',
+        'format("%[99999999999]s", "a")',
+        "parseint(%s, 16)",
+    ],
+)
+def test_numbers_that_would_take_forever_are_refused(tmp_path: Path, expression: str) -> None:
+    told = message(tmp_path, {"main.tf": acl(resource=expression.replace("(%s", f'("{"f" * 100_000}"'))})
+    assert "more than" in told
+
+
 def test_values_of_variables_come_from_files_in_terraforms_order(tmp_path: Path) -> None:
     files = {"main.tf": 'variable "v" { default = "default" }\n' + acl(resource="var.v")}
     expected = "default"

@@ -16,6 +16,7 @@ from aclog.sources.formats.terraform.values.value import Value, string
 
 _VERB = re.compile(r"%(?:%|([-+ #0]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.|\Z))", re.DOTALL)
 _WIDEST = 10_000
+"""Of a width and a precision: beyond any name, and a bound on what one verb makes."""
 
 
 @frozen
@@ -40,15 +41,21 @@ def format_text(text: str, values: Sequence[Value]) -> str:
         if found[0] == "%%":
             result.append("%")
             continue
-        index = int(found[4]) - 1 if found[4] else following
+        index = _count(found[4]) - 1 if found[4] else following
         following, used = index + 1, max(used, index + 1)
         if not 0 <= index < len(values):
             raise ValueFault(f"there is no value for {found[0]!r}: {len(values)} are given")
-        verb = _Verb(found[1], min(int(found[2] or 0), _WIDEST), int(found[3]) if found[3] else None, found[5])
+        verb = _Verb(found[1], _count(found[2] or "0"), _count(found[3]) if found[3] else None, found[5])
         result.append(_formatted(verb, values[index]))
     if used < len(values) and "%[" not in text:
         raise ValueFault(f"{len(values)} values are given, and {used} are used")
     return "".join(result) + text[position:]
+
+
+def _count(digits: str) -> int:
+    if len(digits) > len(str(_WIDEST)) or int(digits) > _WIDEST:
+        raise ValueFault(f"{digits[:20]} in a verb of format(): more than {_WIDEST:,}")
+    return int(digits)
 
 
 def _formatted(verb: _Verb, value: Value) -> str:

@@ -14,6 +14,8 @@ from aclog.sources.formats.terraform.values.types import BOOL, DYNAMIC, NUMBER, 
 from aclog.sources.formats.terraform.values.value import Value, number
 
 _DIGITS = re.compile(r"[+-]?[0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*\Z")
+_MOST_DIGITS = 4_000
+"""Of a number that is read, as in values.numbers."""
 
 
 def _extreme(choose: Callable[[list[Number]], Number]) -> Callable[..., Value]:
@@ -50,6 +52,8 @@ def _parseint(text: Value, base: Value) -> Value:
     if not isinstance(base.number, int) or not _DIGITS.match(text.text) or "_" in text.text:
         raise ValueFault("not a whole number in this base")
     digits, total = text.text.lstrip("+-"), 0
+    if len(digits) > _MOST_DIGITS:
+        raise ValueFault(f"more than {_MOST_DIGITS:,} digits")
     for digit in digits:
         value = _digit(digit, base.number)
         if value >= base.number:
