@@ -86,6 +86,72 @@ def test_a_change_of_the_checks_is_told(repository: Repository) -> None:
     assert "- the change touches the checks themselves: tests/rules.yaml" in result.lines[:5]
 
 
+def _set_up(repository: Repository, settings: str) -> None:
+    repository.commit({"aclog.toml": settings})
+
+
+def test_checks_that_a_change_deletes_are_told(repository: Repository) -> None:
+    _set_up(repository, '[source]\nacls = "kafka"\n[test]\nfiles = ["tests/*.yaml"]\n')
+    repository.commit({"tests/more.yaml": Path("tests/rules.yaml").read_text()})
+    Path("tests/more.yaml").unlink()
+    told = "- the change touches the checks themselves: "
+    assert f"{told}tests/more.yaml (deleted)" in aclog("review", "--base", "main").ok().lines[:5]
+    Path("aclog.toml").unlink()
+    lines = aclog("review", "kafka", "--base", "main").ok().lines
+    assert lines[0] == "aclog review: passes: no effective change, 2 files of the checks changed"
+    assert f"{told}aclog.toml (deleted), tests/more.yaml (deleted)" in lines[:5]
+    repository.git("commit", "--quiet", "--all", "--message", "weaker")
+    assert (
+        f"{told}aclog.toml (deleted), tests/more.yaml (deleted)"
+        in (aclog("review", "kafka", "--base", "main~1", "--head", "main").ok().lines[:5])
+    )
+
+
+def test_a_suppression_in_the_change_is_told(repository: Repository) -> None:
+    rule = "User:x,Topic,LITERAL,orders.*,Read,Allow,*\n"
+    Path("kafka/teams/orders.csv").write_text(Path("kafka/teams/orders.csv").read_text() + rule)
+    suppressed = '[[lint.ignore]]\nlint = "02"\nprincipal = "User:x"\nreason = "because"\n'
+    Path("aclog.toml").write_text(suppressed)
+    lines = aclog("review", "kafka", "--base", "main").lines
+    assert "1 finding suppressed" in lines[0]
+    assert any(line.startswith("- suppressed: 02 glob-in-name: ALLOW User:x") for line in lines[:5])
+
+
+def test_no_effective_change_says_nothing_of_files_that_are_not_read(repository: Repository) -> None:
+    Path("kafka/teams/new.properties").write_text("x=1\n")
+    Path("kafka/README.md").write_text("x\n")
+    told = "- changed, but of no known format, so no rules were read from it: kafka/teams/new.properties"
+    assert aclog("review", "kafka", "--base", "main").ok().lines[1] == told
+    repository.git("add", ".")
+    repository.git("commit", "--quiet", "--message", "new")
+    assert aclog("review", "kafka", "--base", "main~1", "--head", "main").ok().lines[1] == told
+
+
+def test_what_makes_a_review_doubtful_is_in_it(repository: Repository) -> None:
+    repository.git("checkout", "--quiet", "--orphan", "other")
+    repository.git("commit", "--quiet", "--message", "no history")
+    assert (
+        aclog("review", "kafka", "--base", "main")
+        .lines[1]
+        .startswith("- main: this clone does not tell where HEAD parted from it")
+    )
+    repository.git("mv", "kafka", "acls")
+    lines = aclog("review", "kafka", "--base", "HEAD").lines
+    assert lines[1] == "- kafka: the working tree does not have it, so it has no rules"
+
+
+def test_settings_say_how_to_read_files(repository: Repository) -> None:
+    _set_up(repository, '[source]\nacls = "kafka"\nformat = "terraform"\n')
+    assert aclog("review", "--base", "main").ok().lines[-1].startswith("the working tree: 6 rules")
+
+
+def test_a_base_that_the_clone_lacks_can_be_fetched(repository: Repository) -> None:
+    repository.git("remote", "add", "origin", "elsewhere")
+    assert "fetch it: git fetch origin main:refs/remotes/origin/main" in (
+        aclog("review", "kafka", "--base", "origin/main").err
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [((), 0), (("--fail-on", "gained"), 1), (("--fail-on", "lost,gained"), 1), (("--fail-on", "lost"), 0)],
@@ -118,7 +184,7 @@ def test_files_get_other_formats(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("kafka", "--base", "gone"), "gone: this clone has no such commit: fetch it"),
+        (("kafka", "--base", "gone"), "gone: this clone has no such commit"),
         (("kafka", "--base", "--upload-pack=x"), "is no branch, tag or commit"),
         (("kafka", "--base", "main..main"), "is a range of commits"),
         (("kafka", "--base", "main", "--fail-on", "all"), "'all' is not one of gained, lost, breaks"),

@@ -13,22 +13,23 @@ from aclog.analysis.review.document_text import markdown_lines, text_lines
 from aclog.analysis.review.flipped import Flipped, flipped
 from aclog.analysis.review.move import moves
 from aclog.analysis.review.rename import renames
-from aclog.analysis.review.replacement import replacements
+from aclog.analysis.review.replacement import Addresses, replacements
 from aclog.analysis.review.review import Review
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin, TwoOrigins
-from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags
+from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.linting import LintInputs, lint_inputs, run_lint
 from aclog.cli.review.flags import ChangeFlags, ReviewFlags, ReviewFormat, fail_on_kinds
 from aclog.cli.review.lint_part import lint_outcome, new_findings
+from aclog.cli.review.own_checks import own_checks
 from aclog.cli.review.proofs import prove, untouched
 from aclog.cli.review.review_json import json_lines
 from aclog.cli.review.review_sarif import sarif_log
 from aclog.cli.review.sides import ReviewSides, Side, SideReader
 from aclog.cli.review.test_part import HeadTests
+from aclog.cli.review.unread import unread
 from aclog.metalog.errors import ConfigError
 from aclog.sources.accesses import read_accesses
-from aclog.sources.git.git_history import path_from_top
 from aclog.sources.name_file import NameFile
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.json_text import json_text
@@ -72,7 +73,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     if path is None:
         raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
     names = None if settings.source.topics is None else NameFile(settings.source.topics)
-    sides = SideReader(change=change, path=path, topics=names, authorizer=authorizer_flags(settings)).read()
+    sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
     topics = None if names is None else ExistingNames.of(names.names())
     inputs = lint_inputs(settings, topics)
     before, after = _lint(sides.base, inputs), _lint(sides.head, inputs)
@@ -88,7 +89,8 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
         tests=HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run(),
         lint=lint_outcome(before, after),
         flipped=_flipped(comparison, settings),
-        own_checks=tuple(_own_checks(sides, settings)),
+        own_checks=tuple(own_checks(sides, settings)),
+        doubts=sides.doubts if comparison.changes else (*sides.doubts, *unread(sides)),
         foot=tuple(_foot(sides, settings)),
         fail_on=fail_on,
     )
@@ -111,28 +113,16 @@ def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipp
     return flipped(accesses.counts, comparison.old, comparison.new)
 
 
-def _addresses(side: Side) -> dict[tuple[str, str], StandardAcl]:
-    """Return the rules that Terraform makes, by directory and address; none that several configurations share."""
-    found: dict[tuple[str, str], set[StandardAcl]] = {}
+def _addresses(side: Side) -> Addresses:
+    """Return the addresses that Terraform gives to the rules."""
+    found: dict[tuple[str, StandardAcl], set[str]] = {}
     origins, path_of = side.placement.origins, side.placement.path_of
     for rule in (entry.acl for entry in side.image.acls):
         for origin in origins.of(rule):
             if isinstance(origin, FileOrigin) and origin.address is not None:
-                key = os.path.dirname(path_of(origin.file)), origin.address  # noqa: PTH120
-                found.setdefault(key, set()).add(rule)
-    return {key: next(iter(rules)) for key, rules in found.items() if len(rules) == 1}
-
-
-def _own_checks(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
-    """Yield the files among the checks themselves that the change touches."""
-    files = (settings.file, *settings.test.files, settings.source.topics, settings.source.accesses)
-    for file in dict.fromkeys(str(each) for each in files if each is not None):
-        try:
-            is_changed = path_from_top(file) in sides.changed
-        except ConfigError:  # it is not in the repository
-            continue
-        if is_changed:
-            yield file
+                key = os.path.dirname(path_of(origin.file)), rule  # noqa: PTH120
+                found.setdefault(key, set()).add(origin.address)
+    return {key: frozenset(addresses) for key, addresses in found.items()}
 
 
 def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:

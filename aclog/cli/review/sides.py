@@ -8,15 +8,19 @@ from attrs import frozen
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.move import Placement
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.repository import authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import policy_of
 from aclog.cli.review.flags import ChangeFlags
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.git.git_commit import way_out
 from aclog.sources.git.git_history import changed_files, commit_id, exists, merge_base, path_from_top, top_directory
 from aclog.sources.git.git_place import GitPlace
 from aclog.sources.name_file import NameFile
+from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.notices import note
 
 _SHORT = 10
@@ -54,6 +58,19 @@ class ReviewSides:
     head: Side
     changed: frozenset[str]
     """From the top of the repository; all files, not only those of rules."""
+    path: str
+    """Of the rules, from the top of the repository; empty for the top itself."""
+    base_commit: str
+    head_commit: str | None
+    """None for the working tree."""
+    doubts: tuple[str, ...] = ()
+    """Why the sides may not be what people think they are."""
+
+    def head_has(self, file: str) -> bool:
+        """Return whether the head has a file, by its path from the top of the repository."""
+        if self.head_commit is None:
+            return (top_directory() / file).exists()
+        return exists(GitPlace(ref=self.head_commit, path=file))
 
 
 @frozen(kw_only=True)
@@ -63,7 +80,7 @@ class SideReader:
     change: ChangeFlags
     path: str
     topics: NameFile | None
-    authorizer: AuthorizerFlags
+    settings: RepositorySettings
 
     def read(self) -> ReviewSides:
         """Read both sides.
@@ -76,40 +93,52 @@ class SideReader:
         path = path_from_top(self.path)
         head_ref = self.change.head
         head_commit = None if head_ref is None else _known(head_ref)
-        base_ref = _parted(self.change.base, head_commit or "HEAD")
+        base_ref, doubts = _parted(self.change.base, head_commit or "HEAD", head_ref or "HEAD")
         base = self._side(GitPlace(ref=base_ref, path=path))
         head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
         if base.chosen is head.chosen is None:
             raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
-        for side in (base, head):
-            if side.chosen is None:
-                note(f"{self.path}: {side.name} does not have it, so it has no rules")
-        return ReviewSides(base=base, head=head, changed=frozenset(changed_files(base_ref, head_commit)))
+        doubts += [
+            f"{self.path}: {side.name} does not have it, so it has no rules"
+            for side in (base, head)
+            if side.chosen is None
+        ]
+        for each in doubts:
+            note(each)
+        return ReviewSides(
+            base=base,
+            head=head,
+            changed=frozenset(changed_files(base_ref, head_commit)),
+            path=path,
+            base_commit=_known(base_ref),
+            head_commit=head_commit,
+            doubts=tuple(doubts),
+        )
 
     def _side(self, place: GitPlace) -> Side:
         commit = _known(place.ref)
         name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
         if not exists(place):
-            return _without_rules(name, self.authorizer)
+            return _without_rules(name, authorizer_flags(self.settings))
         return self._read(name, self._flags(ref=place.name), place.ref)
 
     def _working_tree(self) -> Side:
         if not Path(self.path).exists():
-            return _without_rules("the working tree", self.authorizer)
+            return _without_rules("the working tree", authorizer_flags(self.settings))
         return self._read("the working tree", self._flags(acls=self.path), None)
 
     def _flags(self, *, ref: str | None = None, acls: str | None = None) -> SourceFlags:
-        return SourceFlags(
-            acls=acls,
-            ref=ref,
-            acls_format=self.change.acls_format,
-            modules=self.change.modules,
-        )
+        known = self.settings.source.format if self.change.path is None else None  # it is that of source.acls
+        form = self.change.acls_format or (None if known is None else AclsFormat(known))
+        flags = SourceFlags(acls=acls, ref=ref, acls_format=form, modules=self.change.modules)
+        return source_flags(flags, self.settings)
 
     def _read(self, name: str, flags: SourceFlags, ref: str | None) -> Side:
         chosen = flags.choose(topics=self.topics)
         image = chosen.image()
-        return Side(name=name, ref=ref, chosen=chosen, image=image, policy=policy_of(image, self.authorizer))
+        return Side(
+            name=name, ref=ref, chosen=chosen, image=image, policy=policy_of(image, authorizer_flags(self.settings))
+        )
 
 
 def _without_rules(name: str, authorizer: AuthorizerFlags) -> Side:
@@ -120,17 +149,21 @@ def _without_rules(name: str, authorizer: AuthorizerFlags) -> Side:
 def _known(ref: str) -> str:
     found = commit_id(ref)
     if found is None:
-        raise ConfigError(f"{ref}: this clone has no such commit: fetch it, such as by `git fetch origin {ref}`")
+        raise ConfigError(f"{ref}: this clone has no such commit{way_out(ref, ref)}")
     return found
 
 
-def _parted(base: str, head: str) -> str:
-    """Return the commit at which the head parted from the base: what came to the base since is not the head's."""
+def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
+    """Return the commit at which the head parted from the base: what came to the base since is not the head's.
+
+    With it come doubts: this clone may not tell.
+    """
     found = _known(base)
     parted = merge_base(found, head)
     if parted is None:
-        note(
-            f"{base}: this clone does not tell where {head} parted from it (a shallow one?), so changes that it got "
-            "since count as reverted: fetch the history, such as with fetch-depth: 0"
+        doubt = (
+            f"{base}: this clone does not tell where {head_name} parted from it (a shallow one?), so changes that it "
+            "got since count as reverted: fetch the history, such as with fetch-depth: 0"
         )
-    return base if parted in (None, found) else parted[:_SHORT]
+        return base, [doubt]
+    return base if parted == found else parted[:_SHORT], []

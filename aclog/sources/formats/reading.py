@@ -84,6 +84,11 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed)))
 
 
+def format_of(file: SourceFile, asked: Mapping[AclsFormat, Reader] = READERS) -> AclsFormat | None:
+    """Return the first format that claims a file; None if none does. Raises as Reader.claims."""
+    return next((each for each, reader in asked.items() if reader.claims(file)), None)
+
+
 def is_claimed(file: SourceFile) -> bool:
     """Return whether a format other than JSON lines claims a file. Raises as Reader.claims."""
     return any(reader.claims(file) for form, reader in READERS.items() if form is not AclsFormat.JSONL)
@@ -96,10 +101,10 @@ def _known(form: AclsFormat) -> AclsFormat:
 
 
 def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext) -> dict[AclsFormat, list[SourceFile]]:
-    asked = READERS if form is AclsFormat.AUTO else {form: READERS[_known(form)]}
+    asked: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[_known(form)]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     for file in files:
-        found = next((each for each, reader in asked.items() if reader.claims(file)), None)
+        found = format_of(file, asked)
         if found is None:
             leave_out(file, context)
         else:

@@ -26,16 +26,18 @@ def tree_id(place: GitPlace) -> str:
     if found.output is None and "Needed a single revision" not in found.said:
         raise ConfigError(f"{place.name}: git rev-parse: {found.said.splitlines()[0].removeprefix('fatal: ')}")
     if found.output is None:
-        raise ConfigError(f"{place.name}: no branch, tag or commit {place.ref!r} in this clone{_way_out(place)}")
+        raise ConfigError(
+            f"{place.name}: no branch, tag or commit {place.ref!r} in this clone{way_out(place.ref, place.name)}"
+        )
     return found.output.decode().strip()
 
 
-def _way_out(place: GitPlace) -> str:
-    """Return what to do about a commit that is not there; empty if nothing is known."""
+def way_out(ref: str, name: str) -> str:
+    """Return what to do about a commit that is not there, given as `name`; empty if nothing is known."""
     remotes = _lines("remote")
     if not remotes:
         return ""
-    ref, origin = place.ref, "origin" if "origin" in remotes else remotes[0]
+    origin = "origin" if "origin" in remotes else remotes[0]
     if _COMMIT_ID.fullmatch(ref):
         return f"; fetch it: git fetch {origin} {ref}"
     if re.search(r"[~^@]", ref):
@@ -45,8 +47,8 @@ def _way_out(place: GitPlace) -> str:
     if remote in remotes and branch:
         return f"; fetch it: git fetch {remote} {branch}:refs/remotes/{remote}/{branch}"
     if ask_git("rev-parse", "--verify", f"refs/remotes/{origin}/{ref}").output is not None:
-        return f": did you mean {origin}/{place.name}?"
-    return f"; if {origin} has it: git fetch {origin} {ref}:refs/remotes/{origin}/{ref}, then {origin}/{place.name}"
+        return f": did you mean {origin}/{name}?"
+    return f"; if {origin} has it: git fetch {origin} {ref}:refs/remotes/{origin}/{ref}, then {origin}/{name}"
 
 
 def _lines(*arguments: str) -> list[str]:

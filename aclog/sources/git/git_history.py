@@ -53,6 +53,11 @@ def exists(place: GitPlace) -> bool:
     return ask_git("cat-file", "-e", f"{place.ref}:{place.path}").output is not None
 
 
+def file_content(ref: str, path: str) -> bytes | None:
+    """Return what a file holds in a commit; None if it is not there."""
+    return ask_git("cat-file", "blob", f"{ref}:{path}").output
+
+
 def changed_files(base: str, head: str | None) -> set[str]:
     """Return the files that differ between a commit and another, or the work tree, from the top of the repository.
 

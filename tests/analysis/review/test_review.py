@@ -128,14 +128,21 @@ def test_a_rule_that_a_second_file_states_too_moved_nowhere() -> None:
     assert not moves([a], after, before)
 
 
-def test_rules_that_swap_their_index_are_replaced_and_others_are_not() -> None:
-    a, b, c = _rule("User:a"), _rule("User:b"), _rule("User:c")
-    first, second, single = ("k", "kafka_acl.r[0]"), ("k", "kafka_acl.r[1]"), ("k", "kafka_acl.s")
-    before = {first: a, second: b, single: c}
-    (found,) = replacements(before, {first: b, second: a})
-    assert found.text().startswith("Terraform replaces 2 rules of kafka_acl.r in k: their index changes")
+def test_rules_that_change_their_address_are_replaced_and_others_are_not() -> None:
+    a, b, c = (("k", _rule(f"User:{name}")) for name in "abc")
+    r0, r1, r2, s = (frozenset({f"kafka_acl.{each}"}) for each in ("r[0]", "r[1]", "r[2]", "s"))
+    before = {a: r0, b: r1, c: s}
+    (found,) = replacements(before, {a: r1, b: r0, c: s})
+    assert found.text().startswith(
+        "Terraform replaces 2 rules of kafka_acl.r in k: the address changes, such as kafka_acl.r[0] -> kafka_acl.r[1],"
+    )
+    (pushed,) = replacements(before, {("k", _rule("User:new")): r0, a: r1, b: r2, c: s})
+    assert pushed.rules == 2
+    (renamed,) = replacements({c: s}, {c: frozenset({"kafka_acl.t"})})
+    assert (renamed.old, renamed.new) == ("kafka_acl.s", "kafka_acl.t")
     assert not replacements(before, before)
-    assert not replacements(before, {first: _rule("User:d"), single: c})
+    assert not replacements(before, {("k", _rule("User:d")): r0, c: s})
+    assert not replacements({c: s}, {("elsewhere", c[1]): s})
 
 
 def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
