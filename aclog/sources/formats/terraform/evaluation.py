@@ -98,6 +98,7 @@ def _template(expression: Template, scope: Scope) -> Value:
         except ValueFault as fault:
             raise scope.error(part.line, f"in a template: {fault}") from fault
     result = string("".join(texts)) if missing is None else Value(STRING, missing)
+    scope.budget.spend_on(result)
     return with_sensitivity(result, *values)
 
 
@@ -140,6 +141,7 @@ def _conditional(expression: Conditional, scope: Scope) -> Value:
         failure = errors[taken]
         if failure is not None:
             raise failure
+        scope.budget.spend_on(TRUE, *branches)  # to convert it, and to find the type that both have in common
         return with_sensitivity(convert(branches[taken], kind), condition)
     except ValueFault as fault:
         raise scope.error(expression.line, f"in a condition: {fault}") from fault
@@ -166,6 +168,7 @@ def _binary(expression: Binary, scope: Scope) -> Value:
             errors.append(error)
     try:
         result = binary(expression.operator, *values)
+        scope.budget.spend_on(result, *values)
     except ValueFault as fault:
         if errors:
             raise errors[0] from None
@@ -325,7 +328,7 @@ def _call(expression: Call, scope: Scope) -> Value:
             )
         arguments.extend(with_sensitivity(item, last) for item in last.items)
     try:
-        return function.call(arguments)
+        result = function.call(arguments)
     except ValueFault as fault:
         hidden = any(map(is_sensitive, arguments))
         what = "an argument is not what it takes (not shown: it is sensitive)" if hidden else str(fault)
@@ -334,6 +337,8 @@ def _call(expression: Call, scope: Scope) -> Value:
         raise
     except ConfigError as error:
         raise scope.refusal(expression.line, f"{expression.name}(): {error}") from error
+    scope.budget.spend_on(result, *arguments)
+    return result
 
 
 def _try(expression: Call, scope: Scope) -> Value:

@@ -20,6 +20,7 @@ from aclog.sources.formats.terraform.module_source import (
     merge_files,
     module_files,
 )
+from aclog.sources.formats.terraform.scope import Budget
 
 _MANIFEST = ".terraform/modules/modules.json"
 
@@ -29,6 +30,7 @@ class Modules:
     """The modules of a tree; owned by one reading of it."""
 
     context: ReadContext
+    budget: Budget = field(factory=Budget, init=False)
     _sources: dict[str, ModuleSource] = field(factory=dict, init=False)
     _manifests: dict[str, Mapping[str, str]] = field(factory=dict, init=False)
 

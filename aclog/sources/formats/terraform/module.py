@@ -31,6 +31,8 @@ from aclog.sources.formats.terraform.values.value import (
 
 _CALL_WORDS = frozenset({"source", "version", "providers", "depends_on", "count", "for_each"})
 _RESOURCE_WORDS = frozenset({"count", "for_each", "provider", "depends_on"})
+_STEPS = {"module": 20, "resource": 2}
+"""What an instance takes, in rounds of a loop."""
 _DEEPEST = 50
 """Calls within calls."""
 
@@ -44,7 +46,7 @@ class Module:
     root: str
     """The root module's directory in the tree."""
     functions: Mapping[str, Function]
-    progress: Progress = field(factory=Progress)
+    progress: Progress
     path: tuple[str, ...] = ()
     """The names of the calls that lead to it from the root module."""
     arguments: Mapping[str, tuple[Attribute, Scope]] | None = None
@@ -196,9 +198,12 @@ class Module:
         """Return the instances of a resource or a call of this module. Raises ConfigError: they cannot be made."""
         key = (self._id, "instances", block.type, *block.labels)
         where = f"{block.file}:{block.line}"
-        return self.progress.once(
-            key, self._shown(".".join(block.labels)), where, lambda: instances_of(block, self.scope(block.file))
-        )
+        return self.progress.once(key, self._shown(".".join(block.labels)), where, lambda: self._instances_of(block))
+
+    def _instances_of(self, block: Block) -> Instances:
+        found = instances_of(block, self.scope(block.file))
+        self.progress.budget.spend(_STEPS[block.type] * len(found.locals))
+        return found
 
     # calls
 

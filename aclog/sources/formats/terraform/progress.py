@@ -19,7 +19,7 @@ _DEEPEST = 1_000
 class Progress:
     """The names whose values are being found, and those that are known; owned by the evaluation of one root module."""
 
-    budget: Budget = field(factory=Budget, init=False)
+    budget: Budget
     _open: dict[Hashable, str] = field(factory=dict, init=False)
     _done: dict[Hashable, object] = field(factory=dict, init=False)
 

@@ -14,7 +14,8 @@ from aclog.sources.formats.terraform.hcl.json_bodies import read_json_values
 from aclog.sources.formats.terraform.hcl.syntax import Attribute
 from aclog.sources.formats.terraform.loading import Modules
 from aclog.sources.formats.terraform.module import Module
-from aclog.sources.formats.terraform.scope import NoNames, Scope
+from aclog.sources.formats.terraform.progress import Progress
+from aclog.sources.formats.terraform.scope import Budget, NoNames, Scope
 from aclog.sources.formats.terraform.values.errors import ValueFault
 from aclog.sources.formats.terraform.values.types import DYNAMIC, MAPPINGS, STRING
 from aclog.sources.formats.terraform.values.value import Value
@@ -29,12 +30,13 @@ def root_module(modules: Modules, directory: str) -> Module:
     """
     files = ModuleFiles(modules.context.tree, directory)
     functions = {**FUNCTIONS, **file_functions(files)}
-    functions["templatefile"] = _templatefile(files, dict(functions))
+    functions["templatefile"] = _templatefile(files, dict(functions), modules.budget)
     return Module(
         modules=modules,
         source=modules.source(directory),
         root=directory,
         functions=functions,
+        progress=Progress(modules.budget),
         given=_given(modules.context, directory),
     )
 
@@ -61,12 +63,12 @@ def _values(file: SourceFile) -> dict[str, Attribute]:
     return dict(body.attributes)
 
 
-def _templatefile(files: ModuleFiles, functions: dict[str, Function]) -> Function:
+def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Budget) -> Function:
     def _render(path: Value, names: Value) -> Value:
         if names.type.kind not in MAPPINGS:
             raise ValueFault("the second argument must be a map or an object")
         text, shown = files.text(path.text), files.tree.display(files.path(path.text))
-        scope = Scope(shown, NoNames(), functions, names.entries)
+        scope = Scope(shown, NoNames(), functions, names.entries, budget)
         return evaluate(read_template(text, shown), scope)
 
     return Function(parameters=(STRING, DYNAMIC), body=_render, structural=True)

@@ -26,21 +26,27 @@ class Names(Protocol):
         ...
 
 
-MOST_ROUNDS = 1_000_000
-"""Of all loops of a root module: a few seconds."""
+MOST_STEPS = 1_000_000
+"""Of all root modules of a tree: some seconds."""
 
 
 @define
 class Budget:
-    """How many rounds of loops there were; owned by the evaluation of one root module."""
+    """How much was evaluated, in rounds of loops and what takes as long; owned by the reading of one tree."""
 
-    rounds: int = 0
+    steps: int = 0
 
-    def spend(self) -> None:
-        """Count one. Raises TooLargeError: there were too many."""
-        self.rounds += 1
-        if self.rounds > MOST_ROUNDS:
-            raise TooLargeError(f"loops of more than {MOST_ROUNDS:,} rounds in a root module")
+    def spend(self, steps: int = 1) -> None:
+        """Count steps. Raises TooLargeError: there were too many."""
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise TooLargeError(
+                f"more than {MOST_STEPS:,} steps to evaluate these files: rounds of loops, instances, long values"
+            )
+
+    def spend_on(self, result: Value, *operands: Value) -> None:
+        """Count what it takes to make a large value, and to look through large ones. Raises as `spend`."""
+        self.spend((result.size >> 4) + (sum([operand.size for operand in operands]) >> 8))
 
 
 @frozen

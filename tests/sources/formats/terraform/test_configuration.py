@@ -298,9 +298,27 @@ def test_values_that_double_without_end(tmp_path: Path) -> None:
 
 def test_loops_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loops = "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]]"
-    monkeypatch.setattr(scope, "MOST_ROUNDS", 10_000)
+    monkeypatch.setattr(scope, "MOST_STEPS", 10_000)
     told = message(tmp_path, {"main.tf": acl(resource=f"jsonencode({loops})")})
-    assert told == "main.tf:4: resource_name: loops of more than 10,000 rounds in a root module"
+    assert told.startswith("main.tf:4: resource_name: more than 10,000 steps to evaluate these files")
+
+
+def test_work_without_end_in_calls_templates_and_long_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "MOST_STEPS", 10_000)
+    calls = "".join(f'module "m{n}" {{\n  source = "../%s"\n}}\n' for n in range(10))
+    modules = {f"l{n}/main.tf": calls.replace("%s", f"l{n + 1}") for n in range(6)}
+    templates = 'jsonencode([for a in range(100) : templatefile("t.tpl", {})])'
+    long = 'jsonencode([for a in range(1000) : length(upper(join("", [for b in range(1000) : "xxxxxxxxxx"])))])'
+    for number, files in enumerate(
+        (
+            {**modules, "l6/main.tf": acl()},
+            {"main.tf": acl(resource=templates), "t.tpl": "%{for a in range(1000)}x%{endfor}"},
+            {f"root{n}/main.tf": acl(resource='join("", [for a in range(1000) : "x"])') for n in range(12)},
+            {"main.tf": acl(resource=long)},
+            {"main.tf": acl(more="count = 10000")},
+        )
+    ):
+        assert "more than 10,000 steps to evaluate" in message(tmp_path / str(number), files)
 
 
 def test_long_chains_of_references(tmp_path: Path) -> None:
