@@ -39,7 +39,7 @@ LINTS: tuple[Lint, ...] = (
         severity=_E,
         title="PREFIXED `*` covers only names that begin with a star",
         harm="It reads like every name, and covers none that exists: an ALLOW gives nothing, a DENY protects nothing.",
-        mend="LITERAL `*` is every name.",
+        mend="LITERAL `*`, if every name is meant; or the prefix that was.",
         exact=True,
     ),
     Lint(

@@ -11,6 +11,7 @@ from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.found import Told, finding, one_of, texts_among, texts_matching, types_of
 from aclog.analysis.lint.groups import groups_of
 from aclog.analysis.lint.rule_table import RuleTable
+from aclog.analysis.lint.texts import what
 from aclog.analysis.regions.names import Subtree
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -42,7 +43,7 @@ def consumer_without_group(table: RuleTable, context: LintContext) -> Iterator[F
     for chosen in groups_of(table.principal_of, rows):
         rules = [table.rule(row) for row in chosen]
         topics = _some(rules)
-        yield finding("13", rules, Told(f"{rules[0].principal} may READ {topics} and join no consumer group"))
+        yield finding("13", rules, Told(f"{rules[0].principal} may READ {topics}, and join no consumer group"))
 
 
 def transaction_without_write(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -58,7 +59,7 @@ def transaction_without_write(table: RuleTable, context: LintContext) -> Iterato
     ):
         for chosen in groups_of(table.principal_of, rows & clients):
             rules = [table.rule(row) for row in chosen]
-            names = f"{rules[0].principal} holds the transactional id {_some(rules)}"
+            names = f"{rules[0].principal} holds {_some(rules)}"
             yield finding("14", rules, Told(f"{names}, and {lacks}"))
 
 
@@ -139,6 +140,5 @@ def _clients(table: RuleTable, context: LintContext) -> Bools:
 
 
 def _some(rules: list[StandardAcl]) -> str:
-    """Return the name that a rule covers, and how many others there are."""
-    name = rules[0].resource_name + ("" if rules[0].pattern_type == PatternType.LITERAL else "*")
-    return f"{name!r}" if len(rules) == 1 else f"{name!r} and {len(rules) - 1:,} more"
+    """Return what a rule covers, and how many others there are."""
+    return what(rules[0]) if len(rules) == 1 else f"{what(rules[0])} and {len(rules) - 1:,} more"

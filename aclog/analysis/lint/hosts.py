@@ -29,8 +29,8 @@ def cidr_host(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
 
 def _tell(rule: StandardAcl) -> Told:
     kind = noun(rule.resource_type)
-    effect = f"gets no {verb(rule)} on a {kind}" if is_allow(rule) else f"is kept from {verb(rule)} on no {kind}"
-    lost = f"no client's address is {rule.host!r}: {rule.principal} {effect} by it"
+    effect = "gets" if is_allow(rule) else "is denied"
+    lost = f"no client's address is {rule.host!r}: {rule.principal} {effect} no {verb(rule)} on any {kind} by it"
     try:
         address = host_address(rule.host)
     except ConfigError:

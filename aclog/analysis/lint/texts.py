@@ -55,4 +55,4 @@ def useless(acl: StandardAcl) -> str:
     kind = noun(acl.resource_type)
     if is_allow(acl):
         return f"{who(acl)} gets no {verb(acl)} on any {kind} by it"
-    return f"it keeps {who(acl)} from {verb(acl)} on no {kind}"
+    return f"{who(acl)} is denied no {verb(acl)} on any {kind} by it"

@@ -165,6 +165,33 @@ def test_idempotent_write_is_a_leftover_since_2_8():
     assert found_by("15", leftover, rule(operation="WRITE"), context=LintContext(broker_version=(2, 7, 2))) == []
 
 
+@pytest.mark.parametrize(
+    ("lint_id", "one", "expected"),
+    [
+        ("13", rule("*"), "User:a may READ every topic, and join no consumer group"),
+        ("13", rule("a.", prefixed=True), "User:a may READ topics 'a.'*, and join no consumer group"),
+        (
+            "14",
+            rule("tx", "WRITE", kind="TRANSACTIONAL_ID"),
+            "User:a holds transactional id 'tx', and WRITE on no topic: its transactions are empty",
+        ),
+        (
+            "03",
+            rule(host="localhost", deny=True),
+            "no client's address is 'localhost': User:a is denied no READ on any topic by it",
+        ),
+        (
+            "07",
+            rule(who="Group:a", deny=True),
+            "clients are of type User, none of type 'Group': Group:a is denied no READ on any topic by it",
+        ),
+    ],
+)
+def test_what_is_lost_is_said_in_one_reading(lint_id, one, expected):
+    (found,) = lint(Policy(image_of([one]), Settings()), select={lint_id})
+    assert found.lost == expected
+
+
 def test_names_that_do_not_exist():
     known = LintContext(topics=TOPICS, groups=ExistingNames.of(["g"]))
     gone, none_below, no_group = rule("gone"), rule("goner", prefixed=True), rule("h", kind="GROUP")
