@@ -1,5 +1,7 @@
 """JSON lines, the output of `acls list --format jsonl`, in a directory of files."""
 
+import codecs
+import json
 from collections.abc import Iterator, Sequence
 
 from aclog.authorizer.origin import FileOrigin
@@ -9,10 +11,24 @@ from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
 from aclog.sources.text_lines import numbered_lines
 
+_HEAD = 1 << 18
+"""Bytes of a file that hold its first rule."""
+
 
 def claims(file: SourceFile) -> bool:
-    """Return whether the name says so."""
-    return file.has_suffix(".jsonl", ".ndjson")
+    """Return whether the name or the first line says so."""
+    return file.has_suffix(".jsonl", ".ndjson") or _has_acl(file)
+
+
+def _has_acl(file: SourceFile) -> bool:
+    start = file.content[:_HEAD].removeprefix(codecs.BOM_UTF8).lstrip()
+    if start[:1] not in (b"{", b"[") or b'"resourceType"' not in start:
+        return False
+    try:
+        value, _ = json.JSONDecoder().raw_decode(start.lstrip(b"[ \r\n\t").decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() >= {"resourceType", "principal", "operation"}
 
 
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001

@@ -47,10 +47,21 @@ _NOISE = re.compile(
 """What Java and the tool's loggers print; an error is not among them, as the listing may lack what it was about."""
 
 
+_ANYWHERE = re.compile(
+    rb"^(?:\xef\xbb\xbf)?\s*(?:Current ACLs for resource `|ACLs for principal `.*` ?\r?$)", re.MULTILINE
+)
+_TEXTS = (".txt", ".log", ".out", ".acl", ".acls", ".list", ".lst")
+
+
 def claims(file: SourceFile) -> bool:
-    """Return whether the first line that says something is one of a listing."""
+    """Return whether the first line that says something is one of a listing; in a plain text, whether any line is.
+
+    What stands before it is refused, then: in a page of documentation it may be an example.
+    """
     if b"ACLs for " not in file.content:
         return False
+    if "." not in file.base_name or file.has_suffix(*_TEXTS):
+        return _ANYWHERE.search(file.content) is not None
     lines = (line.rstrip("\r") for line in file.text.split("\n"))
     first = next((line for line in lines if line.strip() and not _NOISE.fullmatch(line)), "")
     return first.startswith("Current ACLs for resource `") or _PRINCIPAL.fullmatch(first) is not None

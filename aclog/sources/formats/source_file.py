@@ -1,5 +1,6 @@
 """A file of a tree, read when it is asked for."""
 
+import re
 import zlib
 from functools import cached_property
 
@@ -15,6 +16,8 @@ LARGEST = 64 << 20
 _GZIP = b"\x1f\x8b"
 _GZIP_HEADER = 31
 """What zlib expects: a window of 2^15 bytes, with the header and the trailer of gzip."""
+
+_ESCAPE = re.compile(rb"\\(?:x([0-7][0-9a-fA-F])|[uU](?:0000)?00([0-7][0-9a-fA-F])|\r?\n[ \t]*)")
 
 
 @define(eq=False, slots=False)
@@ -55,6 +58,17 @@ class SourceFile:
     def documents(self) -> list[Node]:
         """Its YAML documents (JSON is YAML). Raises as `content`; ConfigError: not YAML."""
         return parse_documents(self.content, self.name)
+
+    def mentions(self, *words: bytes) -> bool:
+        """Return whether one of some words of ASCII may be in a YAML or JSON file, as it is or with escapes."""
+        return any(word in self.content or word in self._unescaped for word in words)
+
+    @cached_property
+    def _unescaped(self) -> bytes:
+        """The content without the escapes of characters of ASCII and of line ends; empty if there is none."""
+        if b"\\" not in self.content:
+            return b""
+        return _ESCAPE.sub(lambda found: bytes.fromhex((found[1] or found[2] or b"").decode()), self.content)
 
     def has_suffix(self, *suffixes: str) -> bool:
         """Return whether the name ends in one of them, whatever the case."""

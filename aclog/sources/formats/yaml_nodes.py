@@ -1,5 +1,6 @@
 """YAML, which includes JSON, as nodes that know their lines; YAML 1.1, as the tools whose files these are read it."""
 
+import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -15,6 +16,10 @@ _DEEPEST = 100
 """More levels than any rule needs, and few enough for a recursive walk."""
 _SAFE_LEVELS = 2_000
 """The library composes so many and more."""
+_DOCUMENT = re.compile(rb"\n---(?=\s)")
+"""What begins a document wherever it stands; in quotes or brackets it is an error."""
+_CLOSED = re.compile(rb"""[\[{][^\[\]{}"'#\n]*[\]}]""")
+"""Brackets with nothing between them that could hide the second: they add no level to those behind them."""
 _LARGEST_MERGE = 100_000
 """Members that merge keys may copy in one file: nested ones multiply."""
 _LARGEST_ALIASES = 1_000_000
@@ -43,9 +48,8 @@ def parse_documents(content: bytes, file: str) -> list[Node]:
 
 def _check_depth(content: bytes, file: str) -> None:
     """Refuse nesting that would overflow the stack of the library's composer, which recurses in C."""
-    levels = content.count(b"[") + content.count(b"{") + max(map(len, content.split(b"\n")))
-    if levels <= _SAFE_LEVELS:
-        return  # a level of block style takes a column at least: there cannot be more
+    if max(map(_most_levels, _DOCUMENT.split(content))) <= _SAFE_LEVELS:
+        return
     depth = 0
     try:
         for event in yaml.parse(content, Loader=yaml.CSafeLoader):
@@ -57,6 +61,12 @@ def _check_depth(content: bytes, file: str) -> None:
                 depth -= 1
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, content) from error
+
+
+def _most_levels(document: bytes) -> int:
+    """Return a number that its levels do not exceed: one of block style takes a column at least."""
+    rest = _CLOSED.sub(b"", document)
+    return rest.count(b"[") + rest.count(b"{") + max(map(len, document.split(b"\n")))
 
 
 def _too_deep(file: str, line: int) -> ConfigError:

@@ -14,21 +14,22 @@ _MARKS = (b"context", b"projects", b"roles", b"plans")
 def claims(file: SourceFile) -> bool:
     """Return whether a YAML or JSON file looks like one of them. Raises ConfigError: not YAML."""
     # A look at the bytes first: what is no YAML, such as a template, stops nobody if it cannot be a topology.
-    if not file.has_suffix(".yaml", ".yml", ".json") or not any(mark in file.content for mark in _MARKS):
+    if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(*_MARKS):
         return False
-    if not file.documents:
-        return False
-    document = file.documents[0]
-    return is_topology(document) or is_roles(document) or is_plans(document)
+    return any(is_topology(each) or is_roles(each) or is_plans(each) for each in file.documents)
 
 
 def is_topology(document: Node) -> bool:
     """Return whether a document is a topology: a context and sections, or projects, whose context is missing then."""
     if isinstance(document.value, dict) and "context" in document.value:
-        return any(key.startswith(_SECTIONS) for key in document.value)
+        return any(key.startswith(_SECTIONS) or _is_projects(value) for key, value in document.value.items())
     projects = document.get("projects")
     found = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
     return any(project.get("name") is not None and _has_clients(project) for project in found)
+
+
+def _is_projects(node: Node) -> bool:
+    return isinstance(node.value, tuple) and any(map(_has_clients, node.value))
 
 
 def _has_clients(project: Node) -> bool:

@@ -1,5 +1,6 @@
 """Rules as rows of CSV: Kafka Security Manager's, as Conduktor exports them, too, and Kafka UI's."""
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
@@ -20,14 +21,34 @@ _Enum = TypeVar("_Enum", bound=IntEnum)
 
 _PATTERN_TYPE = "PatternType"
 _COLUMNS = ("KafkaPrincipal", "ResourceType", _PATTERN_TYPE, "ResourceName", "Operation", "PermissionType", "Host")
+_MOST_COLUMNS = 4
+_HEAD = 2_000
+"""Bytes of a file that tell what it is."""
+_ROW = re.compile(
+    r"(?im)^[^,;\t|\n]*\w:.*[,;\t|]\"?(?:topic|group|cluster|transactional_?id|delegation_?token)\"?[,;\t|]"
+    r".*[,;\t|]\"?(?:allow|deny)\"?[,;\t|]"
+)
+"""A principal, a type of resource and a permission, in the order of every known tool."""
 _KAFKA_UI = ("Principal", *_COLUMNS[1:])
 
 
 def is_ksm(file: SourceFile) -> bool:
-    """Return whether the first line is a header of one of the two. Raises OSError, ConfigError: it cannot be read."""
-    first = file.content[:1000].decode("utf-8-sig", "replace").lstrip().split("\n", 1)[0]
+    """Return whether the first line is a header of one of the two, or a file named `.csv` has such columns or rows.
+
+    With most of the columns, or rows without a header, it is claimed, too: `rules` refuses it.
+
+    Raises:
+        OSError, ConfigError: it cannot be read.
+
+    """
+    head = file.content[:_HEAD].decode("utf-8-sig", "replace").lstrip()
+    first = head.split("\n", 1)[0]
     names = {name.strip('\r" ') for name in first.lower().replace(" ", "").split(delimiter_of(first))}
-    return not names.isdisjoint(("principal", "kafkaprincipal")) and names >= {"resourcetype", "operation"}
+    if not names.isdisjoint(("principal", "kafkaprincipal")) and names >= {"resourcetype", "operation"}:
+        return True
+    if len(names & {name.lower() for name in _COLUMNS}) >= _MOST_COLUMNS:
+        return True
+    return file.has_suffix(".csv") and _ROW.search(head) is not None
 
 
 def rules(file: SourceFile) -> Iterator[LocatedRule]:

@@ -16,7 +16,7 @@ def claims(file: SourceFile) -> bool:
 
     """
     if _is_yaml(file):
-        return b"users" in file.content and yaml_rules.is_ksm(file.documents)
+        return file.mentions(*yaml_rules.MARKS) and yaml_rules.is_ksm(file.documents)
     return csv_rules.is_ksm(file)
 
 

@@ -26,6 +26,8 @@ _OPERATIONS = {
     for value in concrete(AclOperation)
     if value <= AclOperation.IDEMPOTENT_WRITE  # KSM knows no later ones
 }
+MARKS = (b"user", b"topics", b"groups", b"transactional", b"clusters")
+"""One of them stands in every file of KSM, but for one in which all is misspelled."""
 _PERMISSIONS = {value.name.lower(): value for value in concrete(AclPermissionType)}
 _HELPERS = MappingProxyType(
     {
@@ -39,20 +41,31 @@ _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 
 
 def is_ksm(documents: Sequence[Node]) -> bool:
-    """Return whether some user has resources by name, which users of other tools do not have."""
-    if len(documents) != 1:
-        return False
-    users = documents[0].get("users")
-    members = users.value.values() if users is not None and isinstance(users.value, Mapping) else ()
-    return any(_has_resources(user) for user in members)
+    """Return whether some user has resources by name, which users of other tools do not have.
+
+    With slips in keys as well, if what they hold are operations: `rules` refuses them.
+    """
+    users = (value for document in documents for value in _members(document).values())
+    return any(_has_resources(user) for each in users for user in _members(each).values())
 
 
 def _has_resources(user: Node) -> bool:
-    named = (user.get(kind) for kind in _TYPES)
-    found = [each.value for each in named if each is not None]
+    """Return whether a list stands under a name, or operations do, of which one of the two may be a slip."""
+    named = ((key, entries) for key, value in _members(user).items() for entries in _members(value).values())
     return any(
-        isinstance(value, Mapping) and any(isinstance(each.value, tuple) for each in value.values()) for value in found
+        (key in _TYPES) + isinstance(entries.value, tuple) + _is_operations(entries) > 1 for key, entries in named
     )
+
+
+def _is_operations(entries: Node) -> bool:
+    items = entries.value if isinstance(entries.value, tuple) else (entries,)
+    return bool(items) and all(
+        isinstance(each.value, str) and each.raw.split(",")[0].lower() in {*_OPERATIONS, *_HELPERS} for each in items
+    )
+
+
+def _members(node: Node) -> Mapping[str, Node]:
+    return node.value if isinstance(node.value, dict) else {}
 
 
 def rules(file: SourceFile) -> Iterator[LocatedRule]:

@@ -26,7 +26,7 @@ def claims(file: SourceFile) -> bool:
         ConfigError: it may be and is not YAML; OSError: it cannot be read.
 
     """
-    if not file.has_suffix(".yaml", ".yml", ".json") or not any(mark in file.content for mark in _MARKS):
+    if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(*_MARKS):
         return False
     return any(_makes_rules(each) for each in resources(file.documents))
 

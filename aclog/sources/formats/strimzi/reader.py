@@ -23,7 +23,7 @@ def claims(file: SourceFile) -> bool:
         ConfigError: it may be and is not YAML; OSError: it cannot be read.
 
     """
-    if not file.has_suffix(".yaml", ".yml", ".json") or b"KafkaUser" not in file.content:
+    if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(b"KafkaUser"):
         return False
     return any(_is_user(each) for each in resources(file.documents))
 

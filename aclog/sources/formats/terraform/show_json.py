@@ -1,7 +1,6 @@
 """What Terraform says in JSON: plans and states by `terraform show -json`, and state files (terraform.tfstate)."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 
 from aclog.authorizer.origin import FileOrigin
@@ -12,9 +11,9 @@ from aclog.sources.formats.source_file import SourceFile
 from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
 from aclog.sources.formats.terraform.located_json import Digits, LocatedObject, parse_located
 
-_HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"(?:format_version|version|terraform_version)"\s*:')
-"""What plans and states begin with; other programs' files may, too."""
-_PARTS = (b'"planned_values"', b'"root_module"', b'"lineage"')
+_MARKS = (b'"format_version"', b'"lineage"')
+_PARTS = (b'"planned_values"', b'"root_module"', b'"terraform_version"')
+"""A plan or a state has one of each; other programs' files have one of the former at most."""
 _FORMATS = ("0.", "1.")
 
 
@@ -22,9 +21,7 @@ def claims_json(file: SourceFile) -> bool:
     """Return whether a file is a plan or a state. Raises ConfigError, OSError: it cannot be read."""
     if file.has_suffix(".tfstate"):
         return True
-    if not file.has_suffix(".json") or _HEAD.match(file.content[:4096]) is None:
-        return False
-    return any(part in file.content for part in _PARTS)
+    return file.has_suffix(".json") and file.mentions(*_MARKS) and file.mentions(*_PARTS)
 
 
 def read_json(file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:

@@ -1,0 +1,77 @@
+"""Files that hold rules with a slip in what shows their format: they are refused or read, never left out unsaid."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.sources.files_of_rules import read_rules, refused, write_files
+
+_LISTING = (
+    "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: \n"
+    " \t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)\n"
+)
+_HEADER = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n"
+_ROW = "User:a,Topic,LITERAL,t,Read,Allow,*\n"
+_KSM = "users:\n  bob:\n    topics:\n      t: [Read]\n"
+_CUSTOM = "  u:\n    a: {name: t, type: TOPIC, pattern: LITERAL, host: '*', operation: READ, permission: ALLOW}\n"
+_JULIE = "context: c\nprojects:\n- name: p\n  consumers:\n  - principal: User:x\n"
+_RULE = (
+    '{"resourceType":"TOPIC","resourceName":"t","patternType":"LITERAL","principal":"User:a","host":"*",'
+    '"operation":"READ","permissionType":"ALLOW"}\n'
+)
+_USER = """\
+apiVersion: kafka.strimzi.io/v1
+kind: "Kafka\\x55s\\
+  er"
+metadata: {name: a}
+spec:
+  authentication: {type: tls}
+  authorization:
+    type: simple
+    acls: [{resource: {type: topic, name: t}, operations: [Read]}]
+"""
+_PLAN = (
+    '{"planned_values": {"root_module": {"resources": [{"address": "kafka_acl.a", "mode": "managed",'
+    ' "type": "kafka_acl", "values": {"resource_name": "t", "resource_type": "Topic", "acl_principal": "User:a",'
+    ' "acl_host": "*", "acl_operation": "Read", "acl_permission_type": "Allow"}}]}}, "format_version": "1.2"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("acls.txt", f"WARNING: something\n{_LISTING}", ":1: 'WARNING: something' is not a line"),
+        ("acls.log", f"$ kafka-acls.sh --list\n{_LISTING}", ":1: '$ kafka-acls.sh --list' is not a line"),
+        ("acls", f"  {_LISTING}", ":1: 'Current ACLs for resource"),
+        ("a.csv", _ROW, ":1: KafkaPrincipal, "),
+        ("a.csv", "# ours\n" + _HEADER + _ROW, ":1: KafkaPrincipal, "),
+        ("a.csv", _HEADER.replace("Operation", "Operaton") + _ROW, ":1: Operation missing in the header"),
+        ("a.txt", _HEADER.replace("KafkaPrincipal", "Who") + _ROW, ":1: KafkaPrincipal missing in the header"),
+        ("a.yaml", _KSM.replace("topics", "topic"), ":3: user 'bob' has an unknown key 'topic': did you mean topics?"),
+        ("a.yaml", _KSM.replace("users", "user"), ":1: a file of Kafka Security Manager has an unknown key 'user'"),
+        ("a.yaml", _KSM.replace("[Read]", "Read"), ":4: 't' is 'Read': expected a list"),
+        ("a.yaml", "{}\n---\n" + _KSM, ":3: 2 YAML documents: expected one"),
+        (
+            "s.yaml",
+            "service:\n  s: {type: application, principal: User:s, produces: [t]}\n",
+            ":1: the state has an unk",
+        ),
+        ("s.yaml", "services:\n  s: {principal: User:s, produces: [t]}\n", ":2: service s has no type"),
+        ("s.yaml", f"customUserAcl:\n{_CUSTOM}", ":1: the state has an unknown key 'customUserAcl'"),
+        ("s.yaml", f"a: 1\n---\ncustomUserAcls:\n{_CUSTOM}", ":3: a second document"),
+        ("t.yaml", _JULIE.replace("projects", "proyects"), ":2: proyects, a part of the names of topics, is a list"),
+        ("t.yaml", f"a: b\n---\n{_JULIE}", ":1: 2 documents"),
+        ("a.json", f"[{_RULE}]", ": line 1: not JSON"),
+    ],
+)
+def test_a_file_with_a_slip_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    assert refused(write_files(tmp_path, {name: text, "other.jsonl": _RULE})).startswith(f"{tmp_path / name}{message}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("acls.json", _RULE), ("acls", "\n" + _RULE), ("u.yaml", _USER), ("plan.json", _PLAN)]
+)
+def test_a_file_is_known_whatever_its_name_order_or_escapes(tmp_path: Path, name: str, text: str) -> None:
+    found = read_rules(write_files(tmp_path, {name: text, "README.md": f"Such as:\n{_LISTING}"}))
+    assert [rule.partition(" to ")[0] for rule in found.rules] == ["ALLOW READ TOPIC t"]
+    assert found.ignored == {"other file": 1}
