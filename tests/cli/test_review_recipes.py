@@ -101,11 +101,13 @@ class TestAction:
         verdict = _run(self._step("verdict")["run"], work, binaries, {"CODE": outputs["code"]})
         assert verdict.returncode == 1
 
-    def test_what_cannot_be_reviewed_fails_the_step(self, work, binaries, tmp_path):
+    def test_what_cannot_be_reviewed_fails_and_no_earlier_review_stays(self, work, binaries, tmp_path):
         done, outputs = self._review(work, binaries, tmp_path / "runner", "--topics gone.txt")
-        assert done.returncode == 1
-        assert outputs["code"] == "2"
         assert "gone.txt" in done.stderr
+        assert Path(outputs["markdown"]).read_text() == (
+            "### aclog review: FAILS: there is no review: see the log of the job\n<!-- aclog review -->\n"
+        )
+        assert _run(self._step("verdict")["run"], work, binaries, {"CODE": outputs["code"]}).returncode == 2
 
     @pytest.mark.parametrize("comment", ["", "77\n"])
     def test_there_is_one_comment_that_is_updated(self, work, binaries, tmp_path, comment):
@@ -118,7 +120,9 @@ class TestAction:
         }
         done = _run(self._step("comment")["run"], work, binaries, self._environment("comment", values))
         assert done.returncode == 0, done.stderr
-        _, call = (tmp_path / "gh.txt").read_text().splitlines()
+        asked, call = (tmp_path / "gh.txt").read_text().rsplit("\n", 2)[:2]
+        assert "owner=o --raw-field name=r --field number=5" in asked
+        assert "viewerDidAuthor" in asked
         place = "PATCH repos/o/r/issues/comments/77" if comment else "POST repos/o/r/issues/5/comments"
         assert call == f"api --silent --method {place} --field body=@review.md"
 

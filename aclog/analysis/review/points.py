@@ -13,18 +13,16 @@ class Points:
     """Texts of one kind, the most important first."""
 
     texts: Sequence[str]
-    """As many as there are, or ROOM of them."""
+    """Those worth a line, at most ROOM; or all."""
     total: int | None = None
     """How many there are, if there are more than texts."""
-    before: str = ""
-    """What stands before each, such as `new lint: `."""
     after: str = ""
     """What stands after the last one that is shown."""
 
     def shown(self, count: int) -> list[str]:
         """Return the first ones; the last of them tells how many more there are."""
         left = (self.total or len(self.texts)) - count
-        found = [f"{self.before}{text}" for text in self.texts[:count]]
+        found = [*self.texts[:count]]
         if found:
             found[-1] += (f" (and {left:,} more)" if left > 0 else "") + self.after
         return found

@@ -111,10 +111,10 @@ class Review:
             yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=after)
         if self.own_checks:
             yield Points(texts=[f"the change touches the checks themselves: {', '.join(self.own_checks)}"])
-        yield Points(texts=[each.text for each in self.lint.new_errors + self.lint.new_warnings], before="new lint: ")
-        yield Points(texts=[each.text for each in self.lint.suppressed], before="suppressed: ")
-        yield Points(texts=[each.text() for each in self.replacements])
-        yield Points(texts=[each.text() for each in self.moves])
+        yield _one_of_each_lint("new lint", (*self.lint.new_errors, *self.lint.new_warnings))
+        yield _one_of_each_lint("suppressed", self.lint.suppressed)
+        for changes in (self.replacements, self.moves):
+            yield Points(texts=[each.text() for each in changes[:1]], total=len(changes))
 
     def _ranked(self) -> list[ReportRow]:
         return sorted(self.rows, key=risk)
@@ -176,6 +176,14 @@ class Review:
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in self.moves), folded=True)
         yield Section(title="Lint findings that are gone", items=self.lint.gone, folded=True)
         yield Section(title="Lint findings from before", items=self.lint.old, folded=True, command="aclog lint")
+
+
+def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:
+    """Return the first finding of each lint, such as `new lint: 13 consumer-without-group: ...`."""
+    first: dict[str, str] = {}
+    for item in items:
+        first.setdefault(item.text.partition(":")[0], item.text)
+    return Points(texts=[f"{what}: {text}" for text in first.values()], total=len(items))
 
 
 def _counted(count: int, one: str, many: str) -> Iterator[str]:

@@ -192,6 +192,16 @@ class TestReview:
         assert [point[:9] for point in review.document().points] == ["GAINED  U", "LOST  Use", "the chang", "new lint:"]
         assert "(and 2 more)" in review.document().points[0]
 
+    def test_findings_of_one_lint_and_moves_fill_no_room(self) -> None:
+        review = _review([], [])
+        review.lint = LintOutcome(new_warnings=tuple(Item(text=text) for text in ("13 x: a", "13 x: b", "11 y: c")))
+        review.moves = [Move(old="a", new="b", rules=count) for count in (3, 2)]
+        assert review.document().points == (
+            "new lint: 13 x: a",
+            "new lint: 11 y: c (and 1 more)",
+            "3 rules moved from a to b (and 1 more)",
+        )
+
     @pytest.mark.parametrize(("fail_on", "fails"), [((), False), ((Kind.LOST,), True), ((Kind.TESTS,), False)])
     def test_what_a_repository_does_not_accept_fails(self, fail_on: tuple[Kind, ...], *, fails: bool) -> None:
         review = _review([_rule("User:a")], [])
