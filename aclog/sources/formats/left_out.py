@@ -1,36 +1,95 @@
 """Counts what cannot make rules, by its kind."""
 
 import codecs
+import re
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.node import Node
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.resources import Resource, resources
 from aclog.sources.formats.source_file import SourceFile
 
 _LONGEST = 60
 """Of a kind, in characters: it is shown to people."""
+_RULE_KIND = re.compile(r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*", re.IGNORECASE)
+"""Kinds that make ACLs, those of operators that aclog does not know and misspelled ones among them."""
+_OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
+"""Where a KafkaUser has passwords, and no rules."""
+_WORDS = (b"Kafka", b"kafka", b"AccessControl", b"accesscontrol")
+_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache")
+_KIND_LINE = re.compile(
+    rb"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(KafkaUser|KafkaPrincipal\w+|AccessControlEntry)\b", re.MULTILINE
+)
+_MARKS = (b"ACLs for ", b"KafkaPrincipal", b"KafkaUser", b"kafka_acl", b"principal")
 
 
 def leave_out(file: SourceFile, context: ReadContext) -> None:
-    """Count a file that no format claims: the resources in it, or else the file.
-
-    Raises:
-        ConfigError: text in UTF-16, as Windows' shell writes what a tool prints: no format could know it.
-        OSError: it cannot be read.
-
-    """
-    if file.has_suffix(".txt", ".csv", ".acls") and file.content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        raise file.error(1, "text in UTF-16: save it as UTF-8")
+    """Count a file that no format claims: the resources in it, or else the file."""
     found = _resources(file)
     if not found or not all(each.kind for each in found):
         context.ignore("other file")
         return
     for each in found:
-        leave_out_resource(each, context)
+        _count(each, context)
+
+
+def check_no_rules(file: SourceFile) -> None:
+    """Refuse a file that holds rules and that no format claims.
+
+    Raises:
+        ConfigError: it is in UTF-16, as Windows' shell writes what a tool prints; a template of resources; or resources
+            of a kind that makes rules, of a version that is not known; with its line.
+        OSError: it cannot be read.
+
+    """
+    start = file.content[:4]
+    is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_wide and file.has_suffix(".txt", ".csv", ".acls"):
+        raise file.error(1, "text in UTF-16: save it as UTF-8")
+    if is_wide or b"\0" in start:
+        narrow = file.content.replace(b"\0", b"")
+        if any(mark in narrow for mark in _MARKS):
+            raise file.error(1, "text in UTF-16, with what rules have in it: save it as UTF-8")
+    found = _KIND_LINE.search(file.content) if file.has_suffix(*_TEMPLATES) else None
+    if found is not None:
+        line = file.content.count(b"\n", 0, found.start(1)) + 1
+        raise file.error(line, f"a {found[1].decode()} in a template: render it first, and give the result")
+    if file.has_suffix(".yaml", ".yml", ".json") and file.mentions(*_WORDS):
+        for document in _documents(file):
+            _check_no_rules(document)
+
+
+def _check_no_rules(node: Node) -> None:
+    """Refuse a resource that may make rules, in lists or in whatever else it may be."""
+    if isinstance(node.value, tuple):
+        for item in node.value:
+            _check_no_rules(item)
+    if not isinstance(node.value, dict):
+        return
+    kind, version = node.get("kind"), node.get("apiVersion")
+    if kind is not None and _RULE_KIND.fullmatch(kind.raw) and (node.get("spec") or node.get("items")):
+        text = "no apiVersion" if version is None else f"apiVersion {version.raw[:_LONGEST]}"
+        if version is None or not _OF_CREDENTIALS.match(version.raw) or not kind.raw.startswith("KafkaUser"):
+            raise node.error(
+                f"{kind.raw[:_LONGEST]} of {text} may make rules, and is not known: expected KafkaUser of "
+                "kafka.strimzi.io/v1, KafkaPrincipalAuthorization of kafka.jikkou.io/v1, or AccessControlEntry of v1"
+            )
+    for member in node.value.values():
+        _check_no_rules(member)
 
 
 def leave_out_resource(resource: Resource, context: ReadContext) -> None:
-    """Count a resource, and what a Kafka of Strimzi says of access besides rules."""
+    """Count a resource that stands beside others, and what a Kafka of Strimzi says of access besides rules.
+
+    Raises:
+        ConfigError: it may make rules, and no format knows it.
+
+    """
+    _check_no_rules(resource.node)
+    _count(resource, context)
+
+
+def _count(resource: Resource, context: ReadContext) -> None:
     context.ignore(resource.kind[:_LONGEST] or "document without a kind")
     node = resource.node if resource.kind == "Kafka" else None
     for key in ("spec", "kafka", "authorization"):
@@ -51,3 +110,10 @@ def _resources(file: SourceFile) -> list[Resource]:
         return list(resources(file.documents))
     except ConfigError:
         return []  # such as a template: no format claims it
+
+
+def _documents(file: SourceFile) -> list[Node]:
+    try:
+        return file.documents
+    except ConfigError:
+        return []

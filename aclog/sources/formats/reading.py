@@ -19,7 +19,7 @@ from aclog.sources.formats import (
 )
 from aclog.sources.formats.file_tree import FileTree
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.left_out import leave_out
+from aclog.sources.formats.left_out import check_no_rules, leave_out
 from aclog.sources.formats.located_rule import LocatedRule, StatedRules
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
@@ -106,6 +106,8 @@ def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext
     for file in files:
         found = format_of(file, asked)
         if found is None:
+            if form is AclsFormat.AUTO:
+                check_no_rules(file)
             leave_out(file, context)
         else:
             claimed.setdefault(found, []).append(file)

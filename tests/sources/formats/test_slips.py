@@ -30,6 +30,9 @@ spec:
     type: simple
     acls: [{resource: {type: topic, name: t}, operations: [Read]}]
 """
+_PLAIN = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nspec: {authorization: {type: simple, acls: []}}\n"
+_LIST = "apiVersion: v1\nkind: List\nitems:\n- "
+_ROLE = "apiVersion: kafka.jikkou.io/v1\nkind: KafkaPrincipalRole\nmetadata: {name: r}\nspec: {acls: []}\n"
 _PLAN = (
     '{"planned_values": {"root_module": {"resources": [{"address": "kafka_acl.a", "mode": "managed",'
     ' "type": "kafka_acl", "values": {"resource_name": "t", "resource_type": "Topic", "acl_principal": "User:a",'
@@ -62,6 +65,28 @@ _PLAN = (
         ("t.yaml", _JULIE.replace("projects", "proyects"), ":2: proyects, a part of the names of topics, is a list"),
         ("t.yaml", f"a: b\n---\n{_JULIE}", ":1: 2 documents"),
         ("a.json", f"[{_RULE}]", ": line 1: not JSON"),
+        ("u.yaml", _PLAIN.replace("strimzi.io", "strimzi.com"), ":1: KafkaUser of apiVersion kafka.strimzi.com/v1 may"),
+        (
+            "u.yaml",
+            _PLAIN.replace("KafkaUser", "kafkaUser"),
+            ":1: kafkaUser of apiVersion kafka.strimzi.io/v1 may make",
+        ),
+        ("u.yaml", "- " + _PLAIN.replace("\n", "\n  "), ":1: KafkaUser of apiVersion kafka.strimzi.io/v1 may"),
+        ("u.j2", _PLAIN, ":2: a KafkaUser in a template"),
+        ("r.yaml", _ROLE.replace("jikkou", "jikou"), ":1: KafkaPrincipalRole of apiVersion kafka.jikou.io/v1 may"),
+        (
+            "r.yaml",
+            _LIST + _ROLE.replace("\n", "\n  "),
+            ":4: KafkaPrincipalRole of apiVersion kafka",
+        ),
+        (
+            "n.yaml",
+            "apiVersion: v2\nkind: AccessControlEntry\nspec: {a: b}\n",
+            ":1: AccessControlEntry of apiVersion v2",
+        ),
+        ("k.yaml", "apiVersion: aiven.io/v1\nkind: KafkaNativeACL\nspec: {a: b}\n", ":1: KafkaNativeACL of apiVersion"),
+        ("a.tf", 'resource "aiven_kafka_native_acl" "a" {\n}\n', ":1: aiven_kafka_native_acl.a may make rules"),
+        ("p.json", _PLAN.replace('"kafka_acl"', '"kafka_acls"'), ":1: a kafka_acls may make rules"),
     ],
 )
 def test_a_file_with_a_slip_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -75,3 +100,19 @@ def test_a_file_is_known_whatever_its_name_order_or_escapes(tmp_path: Path, name
     found = read_rules(write_files(tmp_path, {name: text, "README.md": f"Such as:\n{_LISTING}"}))
     assert [rule.partition(" to ")[0] for rule in found.rules] == ["ALLOW READ TOPIC t"]
     assert found.ignored == {"other file": 1}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["acls.log", "acls.csv", "acls"])
+def test_wide_characters_are_refused(tmp_path: Path, encoding: str, name: str) -> None:
+    (tmp_path / name).write_bytes(_LISTING.encode(encoding))
+    write_files(tmp_path, {"other.jsonl": _RULE})
+    assert refused(tmp_path).startswith(f"{tmp_path / name}:1: text in UTF-16")
+
+
+def test_what_only_names_a_kind_is_left_out(tmp_path: Path) -> None:
+    crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {names: {kind: KafkaUser}}\n"
+    passwords = "apiVersion: kafka.jikkou.io/v1\nkind: KafkaUser\nspec: {authentications: []}\n"
+    files = {"crd.yaml": crd, "users.yaml": passwords, "rules.jsonl": _RULE, "a.bin": "\0\1\2"}
+    found = read_rules(write_files(tmp_path, files))
+    assert found.ignored == {"CustomResourceDefinition": 1, "KafkaUser": 1, "other file": 1}

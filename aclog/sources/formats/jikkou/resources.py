@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field
 
+from aclog.sources.formats.left_out import leave_out_resource
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.resources import Resource
 from aclog.sources.formats.source_file import SourceFile
 
 AUTHORIZATION = "KafkaPrincipalAuthorization"
@@ -104,7 +106,7 @@ def _add(kind: str, resource: Node, found: Resources, context: ReadContext) -> N
     elif kind.startswith("KafkaPrincipal"):
         raise resource.error(f"unknown kind {kind[:60]!r}: expected {AUTHORIZATION} or {ROLE}")
     else:
-        context.ignore(kind)
+        leave_out_resource(Resource(resource, "", kind), context)
 
 
 def annotation(resource: Node, key: str) -> Node | None:

@@ -1,5 +1,6 @@
 """The resources that make rules: Mongey's `kafka_acl`, and Confluent's `confluent_kafka_acl`."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
@@ -147,3 +148,10 @@ SCHEMAS: Mapping[str, AclSchema] = MappingProxyType(
     {"kafka_acl": _KAFKA, "confluent_kafka_acl": _CONFLUENT, "confluentcloud_kafka_acl": _CONFLUENT}
 )
 """By the kind of resource; `confluentcloud` is what Confluent's provider was called before."""
+
+_MAKES_ACLS = re.compile(r"kafka\w*acl|acl\w*kafka")
+
+
+def may_make_rules(kind: str) -> bool:
+    """Return whether a kind of resource that has no schema here is, by its name, for ACLs of Kafka."""
+    return kind not in SCHEMAS and _MAKES_ACLS.search(kind) is not None

@@ -9,7 +9,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
-from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
+from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema, may_make_rules
 from aclog.sources.formats.terraform.errors import EvaluationError
 from aclog.sources.formats.terraform.evaluation import evaluate
 from aclog.sources.formats.terraform.hcl.syntax import Block
@@ -112,6 +112,12 @@ def _error(block: Block, name: str, what: str) -> ConfigError:
 
 def _count_others(modules: Modules, context: ReadContext) -> None:
     for source in modules.read():
+        for (kind, name), block in source.resources.items():
+            if may_make_rules(kind):
+                raise ConfigError(
+                    f"{block.file}:{block.line}: {kind}.{name} may make rules, and aclog knows none of its kind: "
+                    f"expected one of {', '.join(SCHEMAS)}"
+                )
         for kind, _ in (*source.resources, *source.data):
             if kind not in SCHEMAS:
                 context.ignore(kind)

@@ -8,7 +8,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
-from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
+from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema, may_make_rules
 from aclog.sources.formats.terraform.located_json import Digits, LocatedObject, parse_located
 
 _MARKS = (b'"format_version"', b'"lineage"')
@@ -64,6 +64,8 @@ def _shown(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
             raise file.error(top.line_of(key), "a module is not an object")
         for resource in _objects(file, module, "resources"):
             address = str(resource.get("address"))
+            if resource.get("mode") == "managed":
+                _check_kind(file, resource)
             if resource.get("mode") == "managed" and resource.get("type") in SCHEMAS:
                 yield _rule(file, resource, resource.get("values"), address, unknowns.get(address))
             else:
@@ -85,6 +87,8 @@ def _unknown_after(top: LocatedObject) -> Mapping[str, object]:
 def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
     for resource in _objects(file, top, "resources"):
         kind = resource.get("type")
+        if resource.get("mode") == "managed":
+            _check_kind(file, resource)
         if resource.get("mode") != "managed" or kind not in SCHEMAS:
             context.ignore(str(kind))
             continue
@@ -98,6 +102,12 @@ def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
             address = name if index is None else f"{name}[{json.dumps(index, ensure_ascii=False)}]"
             typed = LocatedObject([*instance.items(), ("type", kind)], instance.line, [])
             yield _rule(file, typed, instance.get("attributes"), address, None)
+
+
+def _check_kind(file: SourceFile, resource: LocatedObject) -> None:
+    kind = str(resource.get("type"))
+    if may_make_rules(kind):
+        raise file.error(resource.line, f"a {kind[:60]} may make rules: expected one of {', '.join(SCHEMAS)}")
 
 
 def _objects(file: SourceFile, owner: LocatedObject, key: str) -> list[LocatedObject]:
