@@ -89,7 +89,7 @@ class Recording:
         content = f"{self._head(image)}{_yaml({**self._file_keys(), 'tests': tests})}"
         _check(content, policy)
         _write_new(self.path, content)
-        say(printable(f"{self.path}: {len(tests):,} tests recorded"))
+        say(printable(f"{self.path}: {len(tests):,} test{'' if len(tests) == 1 else 's'} recorded"))
 
     def _tests(self, policy: Policy, image: Image) -> Iterator[TestObject]:
         if self.accesses is not None:

@@ -131,7 +131,12 @@ def _notes(
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items())
-    yield f"{context.tree.name}: {len(stated):,} rules in {sum(used.values()):,} files ({listed})"
+    rules, files = _count(len(stated), "rule"), _count(sum(used.values()), "file")
+    yield f"{context.tree.name}: {rules} in {files} ({listed})"
     if context.ignored:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -66,6 +66,13 @@ def test_a_directory_is_read_through_and_a_rule_stated_twice_has_two_places(tmp_
     ]
 
 
+def test_one_is_counted_as_one(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(_RULE % "a")
+    notes: list[str] = []
+    AclsSource(str(tmp_path), notify=notes.append).image()
+    assert notes == [f"{tmp_path}: 1 rule in 1 file (jsonl 1)"]
+
+
 def test_a_directory_without_any_file_of_rules_is_no_empty_state(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("about")
     with pytest.raises(ConfigError, match="none of its 1 files is of a known format"):
