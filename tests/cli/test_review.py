@@ -96,6 +96,9 @@ def test_checks_that_a_change_deletes_are_told(repository: Repository) -> None:
     Path("tests/more.yaml").unlink()
     told = "- the change touches the checks themselves: "
     assert f"{told}tests/more.yaml (deleted)" in aclog("review", "--base", "main").ok().lines[:5]
+    failing = aclog("review", "--base", "main", "--fail-on", "checks", "--format", "jsonl")
+    assert failing.code == 1
+    assert json.loads(failing.lines[0])["checksChanged"] == ["tests/more.yaml (deleted)"]
     Path("aclog.toml").unlink()
     lines = aclog("review", "kafka", "--base", "main").ok().lines
     assert lines[0] == "aclog review: passes: no effective change, 2 files of the checks changed"

@@ -61,6 +61,7 @@ class Review:
             Kind.TESTS: bool(self.tests.failures),
             Kind.LINT_ERROR: bool(self.lint.new_errors),
             Kind.LINT_WARNING: bool(self.lint.new_warnings),
+            Kind.CHECKS: bool(self.own_checks),
         }
         return {kind for kind, is_there in present.items() if is_there}
 
@@ -107,8 +108,9 @@ class Review:
         ranked = [report for report in self._ranked() if not self._is_of_rename(report)]
         for direction in Direction:
             rows = [report for report in ranked if report.row.directions[0] is direction]
-            after = broken if direction is Direction.LOST else ""
-            yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=after)
+            loses = any(Direction.LOST in report.row.directions for report in rows)
+            yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=broken if loses else "")
+            broken = "" if loses else broken
         if self.own_checks:
             yield Points(texts=[f"the change touches the checks themselves: {', '.join(self.own_checks)}"])
         yield _one_of_each_lint("new lint", (*self.lint.new_errors, *self.lint.new_warnings))

@@ -20,6 +20,8 @@ class Kind(StrEnum):
     """The change brings a finding of severity error."""
     LINT_WARNING = "lint-warning"
     """The change brings a finding of severity warning."""
+    CHECKS = "checks"
+    """The change touches the checks themselves: settings, tests, what is known of the cluster."""
 
 
 DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})

@@ -20,6 +20,8 @@ def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
         "found": [kind.value for kind in Kind if kind in found],
         "failOn": [kind.value for kind in Kind if kind in review.fail_on],
         "testsPassed": review.tests.passed,
+        "checksChanged": list(review.own_checks),
+        "doubts": list(review.doubts),
     }
     for line in review.comparison.json_lines():
         yield {"kind": "difference", **line}

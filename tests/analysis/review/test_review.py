@@ -185,6 +185,11 @@ class TestReview:
         assert [point.split(":")[1] for point in points] == ["d", "c", "b", "a"]
         assert points[0].endswith("; removed: DENY User:* ALL on TOPIC LITERAL 'pii' from *")
 
+    def test_accesses_that_break_are_told_once(self) -> None:
+        review = _review([_rule("User:a"), _rule("User:b", "u")], [])
+        review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
+        assert sum("breaks User:a READ TOPIC t: 2 accesses" in point for point in review.document().points) == 1
+
     def test_each_kind_gets_a_point_before_one_gets_two(self) -> None:
         review = _review([_rule("User:z", "z")], [_rule(f"User:{name}", name) for name in "abc"])
         review.lint = LintOutcome(new_warnings=(Item(text="13 x"), Item(text="13 y")))
