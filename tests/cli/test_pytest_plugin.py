@@ -30,9 +30,7 @@ def repository(tmp_path: Path) -> Path:
 
 def run_pytest(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run pytest in a process of its own: it is configured by nothing of ours."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-q"]
-    # Named as the entry point does it, which is there only once aclog is installed.
-    command += ["-p", "aclog.pytest_plugin", *arguments]
+    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-q", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environment.pop("PYTEST_ADDOPTS", None)
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
