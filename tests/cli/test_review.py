@@ -243,7 +243,7 @@ def test_a_file_of_tests_has_its_own_settings_and_rules(repository: Repository) 
     assert aclog("review", "kafka", "--base", "main", "--tests", "t.yaml").code == 0
     assert aclog("review", "kafka", "--base", "main", "--tests", "t.yaml", "--super-users", "").code == 1
     Path("t.yaml").write_text(root.format("rules: kafka/\n"))
-    assert "left out" not in aclog("review", "kafka/", "--base", "main", "--tests", "t.yaml").ok().err
+    assert "left out" not in aclog("review", "kafka/", "--base", "main", "--tests", "t.yaml").ok().out
     Path("t.yaml").write_text(root.format("rules: kafka/teams\n"))
     left = aclog("review", "kafka", "--base", "main", "--tests", "t.yaml", "--super-users", "").ok()
-    assert "t.yaml: left out: its tests are of kafka/teams, not of kafka" in left.err
+    assert "t.yaml: left out: its tests are of kafka/teams, not of kafka" in left.out

@@ -23,6 +23,8 @@ class TestsOutcome:
 
     failures: tuple[Item, ...] = ()
     passed: int = 0
+    left_out: tuple[str, ...] = ()
+    """What is to be said of each file that was not run, as it tests other rules."""
 
 
 @frozen(kw_only=True)

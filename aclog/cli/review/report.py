@@ -12,6 +12,7 @@ from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.review.document_text import markdown_lines, text_lines
 from aclog.analysis.review.flipped import Flipped, flipped
 from aclog.analysis.review.move import moves
+from aclog.analysis.review.outcomes import TestsOutcome
 from aclog.analysis.review.rename import renames
 from aclog.analysis.review.replacement import Addresses, replacements
 from aclog.analysis.review.review import Review
@@ -79,6 +80,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     before, after = _lint(sides.base, inputs), _lint(sides.head, inputs)
     origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
     comparison = Comparison.of(sides.base.policy, sides.head.policy, topics=topics, origins=origins)
+    tests = HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run()
     review = Review(
         comparison=comparison,
         rows=comparison.rows(),
@@ -86,12 +88,12 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
         moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
         replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
         proofs=prove(resources, comparison),
-        tests=HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run(),
+        tests=tests,
         lint=lint_outcome(before, after),
         flipped=_flipped(comparison, settings),
         own_checks=tuple(own_checks(sides, settings)),
         doubts=sides.doubts if comparison.changes else (*sides.doubts, *unread(sides)),
-        foot=tuple(_foot(sides, settings)),
+        foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
     )
     return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
@@ -133,6 +135,13 @@ def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
         yield f"super users: {authorizer.super_users}"
     if authorizer.allow_everyone:
         yield "allow.everyone.if.no.acl.found is true"
+
+
+def _tests_foot(tests: TestsOutcome) -> Iterator[str]:
+    """Yield how many tests were run, and which were not: one that was not run does not fail."""
+    if tests.passed or tests.failures:
+        yield f"tests: {tests.passed:,} pass, {len(tests.failures):,} fail"
+    yield from tests.left_out
 
 
 def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:

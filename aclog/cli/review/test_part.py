@@ -24,7 +24,6 @@ from aclog.sources.named_source import NamedSource
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.rule_tests.reading import read_test_file
 from aclog.sources.rule_tests.rule_test_file import RuleTestFile
-from aclog.terminal.notices import note
 
 _SHOWN = 3
 """Reasons of a failing case; `aclog test` shows more."""
@@ -49,14 +48,22 @@ class HeadTests:
             OSError: a file cannot be read.
 
         """
-        found = [self._run_file(read_test_file(path)) for path in self.settings.test.files]
-        failures = tuple(item for failed, _ in found for item in failed)
-        return TestsOutcome(failures=failures, passed=sum(passed for _, passed in found))
+        files = [read_test_file(path) for path in self.settings.test.files]
+        found = [self._run_file(file) for file in files if self._is_run(file)]
+        return TestsOutcome(
+            failures=tuple(item for failed, _ in found for item in failed),
+            passed=sum(passed for _, passed in found),
+            left_out=tuple(
+                f"{file.path}: left out: its tests are of {file.source.value}, not of {self.path}"
+                for file in files
+                if file.source is not None and not self._is_run(file)
+            ),
+        )
+
+    def _is_run(self, file: RuleTestFile) -> bool:
+        return file.source is None or self._is_about_path(file.source)
 
     def _run_file(self, file: RuleTestFile) -> tuple[list[Item], int]:
-        if file.source is not None and not self._is_about_path(file.source):
-            note(f"{file.path}: left out: its tests are of {file.source.value}, not of {self.path}")
-            return [], 0
         settings = settings_for(file, self.repository, self.settings)
         policy = with_ids(policy_of(self.side.image, authorizer_flags(settings)))
         outcomes = [case.run(policy) for case in file.cases]
