@@ -117,8 +117,11 @@ class DirectoryTree:
         found = Path(self.display(path))
         if self._is_one_file and path == Path(self.name).name:
             return found  # the user named it
-        if not Path(os.path.realpath(found)).is_relative_to(self._boundary):
+        real = Path(os.path.realpath(found))
+        if not real.is_relative_to(self._boundary):
             raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
+        if any(part.lower() == ".git" for part in real.relative_to(self._boundary).parts):
+            raise ConfigError(f"{found}: leads into .git, which may hold credentials: nothing in it is read")
         return found
 
 

@@ -20,6 +20,12 @@ _TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".
 _KIND_LINE = re.compile(
     rb"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(KafkaUser|KafkaPrincipal\w+|AccessControlEntry)\b", re.MULTILINE
 )
+_SUFFIXES = (".yaml", ".yml", ".json", ".csv", ".txt", ".acls", ".tfstate", ".gz")
+_POINTERS = {
+    b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS",
+    b"\0GITCRYPT": "encrypted by git-crypt",
+}
+"""How files begin whose content is not there."""
 _MARKS = (b"ACLs for ", b"KafkaPrincipal", b"KafkaUser", b"kafka_acl", b"principal")
 
 
@@ -42,6 +48,9 @@ def check_no_rules(file: SourceFile) -> None:
         OSError: it cannot be read.
 
     """
+    pointer = next((what for begin, what in _POINTERS.items() if file.content.startswith(begin)), None)
+    if pointer is not None and ("." not in file.base_name or file.has_suffix(*_SUFFIXES)):
+        raise file.error(1, f"{pointer}: get what it stands for first")
     start = file.content[:4]
     is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_wide and file.has_suffix(".txt", ".csv", ".acls"):

@@ -73,6 +73,25 @@ def ask_git(*arguments: str) -> GitAnswer:
     return GitAnswer(output=None, said=said)
 
 
+def without_filters() -> list[str]:
+    """Return the options of git that switch off the filters of its settings, which a comparison of files would run.
+
+    Raises:
+        ConfigError: one has a name that an option cannot have.
+
+    """
+    keys = (
+        ask_git("config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$").output
+        or b""
+    )
+    options: list[str] = []
+    for key in keys.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        if "=" in key:
+            raise ConfigError(f"git's setting {key!r}: the name of a filter with =, which cannot be switched off")
+        options += ("-c", f"{key}=")
+    return options
+
+
 def is_partial_clone() -> bool:
     """Return whether git knows a remote that has what this clone lacks."""
     return ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output is not None

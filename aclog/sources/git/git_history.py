@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.git.git_command import ask_git
+from aclog.sources.git.git_command import ask_git, without_filters
 from aclog.sources.git.git_place import GitPlace, parse_git_place
 
 
@@ -68,7 +68,9 @@ def changed_files(base: str, head: str | None) -> set[str]:
 
     """
     refs = (base,) if head is None else (base, head)
-    answer = ask_git("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", *refs, "--")
+    # Neither filters nor submodules: git would run what the settings of both name.
+    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--name-only", "-z")
+    answer = ask_git(*without_filters(), *compared, *refs, "--")
     if answer.output is None:
         raise ConfigError(f"{' '.join(refs)}: {answer.said.removeprefix('fatal: ')}")
     found = set(answer.output.split(b"\0"))

@@ -94,6 +94,33 @@ def test_links_that_lead_back_end_and_pipes_are_not_read(tmp_path: Path) -> None
     assert DirectoryTree(str(tmp_path)).paths() == ["sub/x.jsonl", "y.jsonl"]
 
 
+@pytest.mark.parametrize("name", ["x.yaml", "x.tf"])
+def test_what_is_in_git_is_not_read_by_a_link_or_a_path(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("extraheader = AUTHORIZATION: basic abcdef\n")
+    (tmp_path / "acls").mkdir()
+    (tmp_path / "acls" / "a.jsonl").write_text(_RULE % "a")
+    if name == "x.yaml":
+        (tmp_path / "acls" / name).symlink_to("../.git/config")
+    else:
+        (tmp_path / "acls" / name).write_text(
+            'resource "kafka_acl" "a" {\n  resource_name = file("../.git/config")\n  resource_type = "Topic"\n'
+            '  acl_principal = "User:a"\n  acl_host = "*"\n  acl_operation = "Read"\n'
+            '  acl_permission_type = "Allow"\n}\n'
+        )
+    with pytest.raises(ConfigError, match=r"leads into .git, which may hold credentials") as caught:
+        AclsSource(str(tmp_path / "acls")).image()
+    assert "abcdef" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.yaml", "x"])
+def test_a_pointer_to_a_file_is_not_left_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.jsonl").write_text(_RULE % "a")
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(ConfigError, match=f"{tmp_path / name}:1: a pointer to Git LFS"):
+        AclsSource(str(tmp_path)).image()
+
+
 @pytest.mark.parametrize("in_repository", [True, False])
 def test_neither_dots_nor_links_lead_out_of_the_repository_or_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_repository: bool

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.git.git_history import changed_files
 from aclog.sources.git.git_place import parse_git_place
 from aclog.sources.git.git_tree import GitTree
 from tests.support.cli.repository import Repository
@@ -249,6 +250,11 @@ def test_nothing_that_the_repository_names_is_run(
     for hook in ("post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman"):
         (repository.path / ".git/hooks" / hook).symlink_to(evil)
     assert contents("main:kafka") == contents(":kafka") == {"a": "a\n"}
+    (repository.path / "kafka/a").write_text("b\n")
+    repository.git("config", "filter.evil.clean", str(evil))
+    repository.git("config", "filter.evil.required", "true")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    assert changed_files("main", None) == {"kafka/a"}
     assert not (tmp_path / "ran").exists()
 
 
