@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from aclog.authorizer.errors import InvalidRequestError
     from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
-    from aclog.library import Answer, Authorizer, Image, Log, open_acls, open_log
+    from aclog.library.answer import Answer
+    from aclog.library.authorizer import Authorizer
+    from aclog.library.image import Image
+    from aclog.library.log import Log
+    from aclog.library.opening import open_acls, open_log
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -38,7 +42,11 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_acls", "open_log"),
+    "aclog.library.answer": ("Answer",),
+    "aclog.library.authorizer": ("Authorizer",),
+    "aclog.library.image": ("Image",),
+    "aclog.library.log": ("Log",),
+    "aclog.library.opening": ("open_acls", "open_log"),
     "aclog.authorizer.origin": ("FileOrigin",),
     "aclog.analysis.comparison": ("Comparison",),
     "aclog.authorizer.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),

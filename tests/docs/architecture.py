@@ -20,6 +20,7 @@ BEGIN_AT = {
     "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
     "cli": ("app.py",),
     "credentials": ("scram.py", "tokens.py", "token_control.py"),
+    "library": ("opening.py", "log.py", "image.py", "authorizer.py"),
     "metalog": ("records.py", "batches.py", "log.py"),
     "metalog/filelog": ("startup.py", "file_log.py", "mark.py"),
     "metalog/topiclog": ("takeover.py", "topic_log.py", "election.py"),

@@ -1,0 +1,1 @@
+"""The classes and functions behind the public names of `import aclog`: logs, images, authorizers (docs/library.md)."""

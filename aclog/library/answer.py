@@ -1,0 +1,50 @@
+"""A decision and the reason for it."""
+
+from attrs import field, frozen
+
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.decision import Decision
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.explanation import Explanation
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+
+
+@frozen
+class Answer:
+    """A decision and the reason for it."""
+
+    context: RequestContext
+    action: Action
+    decision: Decision
+    _acls: AclsImage = field(repr=False)
+    _options: ExplainOptions = field(repr=False)
+
+    def __bool__(self) -> bool:
+        """Return whether the request is allowed, so that `if authorizer.check(...)` cannot let a denied one in."""
+        return self.allowed
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request is allowed."""
+        return self.decision.result is AuthorizationResult.ALLOWED
+
+    @property
+    def rule(self) -> str:
+        """The determining rule, as Kafka's audit log names it."""
+        return self.decision.text
+
+    @property
+    def acl(self) -> StandardAclWithId | None:
+        """The ACL that determined the decision, if any."""
+        return self.decision.rule
+
+    def explain(self) -> str:
+        """Return as text every ACL that takes part, the determining one, and what would reverse the decision."""
+        return "\n".join(explanation_lines(self.explanation()))
+
+    def explanation(self) -> Explanation:
+        """Return the same as a value."""
+        return explain(self._acls, self.decision, self.context, self.action, options=self._options)
