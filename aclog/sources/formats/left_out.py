@@ -20,6 +20,7 @@ _TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".
 _KIND_LINE = re.compile(
     rb"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(KafkaUser|KafkaPrincipal\w+|AccessControlEntry)\b", re.MULTILINE
 )
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _SUFFIXES = (".yaml", ".yml", ".json", ".csv", ".txt", ".acls", ".tfstate", ".gz")
 _POINTERS = {
     b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS",
@@ -63,6 +64,9 @@ def check_no_rules(file: SourceFile) -> None:
     if found is not None:
         line = file.content.count(b"\n", 0, found.start(1)) + 1
         raise file.error(line, f"a {found[1].decode()} in a template: render it first, and give the result")
+    if file.base_name in _KUSTOMIZATIONS and b"KafkaUser" in file.content:
+        line = file.content.count(b"\n", 0, file.content.index(b"KafkaUser")) + 1
+        raise file.error(line, "a patch of KafkaUsers: give what `kustomize build` prints (--acls -)")
     if file.has_suffix(".yaml", ".yml", ".json") and file.mentions(*_WORDS):
         for document in _documents(file):
             _check_no_rules(document)

@@ -72,6 +72,7 @@ _PLAN = (
             ":1: kafkaUser of apiVersion kafka.strimzi.io/v1 may make",
         ),
         ("u.yaml", "- " + _PLAIN.replace("\n", "\n  "), ":1: KafkaUser of apiVersion kafka.strimzi.io/v1 may"),
+        ("kustomization.yaml", "patches:\n- path: p.yaml\n  target: {kind: KafkaUser}\n", ":3: a patch of KafkaUsers"),
         ("u.j2", _PLAIN, ":2: a KafkaUser in a template"),
         ("r.yaml", _ROLE.replace("jikkou", "jikou"), ":1: KafkaPrincipalRole of apiVersion kafka.jikou.io/v1 may"),
         (
