@@ -10,7 +10,7 @@ from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git.git_place import parse_git_place
 from aclog.sources.paths import AclsSource, open_path
-from aclog.sources.rule_files import ReadOptions
+from aclog.sources.read_options import ReadOptions
 
 
 def open_log(

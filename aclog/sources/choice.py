@@ -17,7 +17,7 @@ from aclog.sources.git.git_place import GitPlace, parse_git_place
 from aclog.sources.line_table import LineTable
 from aclog.sources.name_file import NameFile
 from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
-from aclog.sources.rule_files import ReadOptions
+from aclog.sources.read_options import ReadOptions
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.age import AgeWatch
 from aclog.terminal.notices import note

@@ -28,7 +28,7 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import accept
-from aclog.sources.rule_files import ReadOptions, find_rules, ref_rules
+from aclog.sources.read_options import ReadOptions
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN, display_name
 
@@ -299,6 +299,9 @@ class AclsSource:
 
         """
         if self._image is None:
+            # Only here: the parsers of all formats take a tenth of a second to import, and other sources need none.
+            from aclog.sources.rule_files import find_rules, ref_rules
+
             find = ref_rules if self.is_ref else find_rules
             found = find(self.path, self.options, self.check)
             if self.notify is not None:

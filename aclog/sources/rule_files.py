@@ -1,7 +1,7 @@
 """Rules from `--acls PATH`: JSON lines, as a stream, or GitOps files, as a whole."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -21,19 +21,11 @@ from aclog.sources.git.git_place import parse_git_place
 from aclog.sources.git.git_tree import GitTree
 from aclog.sources.line_table import LineTable
 from aclog.sources.module_tree import with_modules
+from aclog.sources.read_options import ReadOptions
 from aclog.sources.text_lines import STDIN, blocks, display_name, numbered_lines
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Of files that hold no JSON lines."""
-
-
-@frozen(kw_only=True)
-class ReadOptions:
-    """How GitOps files are read."""
-
-    form: AclsFormat = AclsFormat.AUTO
-    modules: Mapping[str, str] = {}
-    topics: Callable[[], Sequence[str]] | None = None
 
 
 @frozen(kw_only=True)

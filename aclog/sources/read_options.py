@@ -1,0 +1,18 @@
+"""What tells how GitOps files are read."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import frozen
+
+from aclog.sources.formats.format import AclsFormat
+
+
+@frozen(kw_only=True)
+class ReadOptions:
+    """How GitOps files are read."""
+
+    form: AclsFormat = AclsFormat.AUTO
+    modules: Mapping[str, str] = {}
+    """The directory of each Terraform module that is not among the files, by its source."""
+    topics: Callable[[], Sequence[str]] | None = None
+    """The topics that exist; None if nobody knows."""
