@@ -9,7 +9,7 @@ from aclog.analysis.regions.region import Request
 from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
-from aclog.authorizer.acl import ResourcePattern, StandardAcl
+from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acl_command import acl_command
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.errors import InvalidRequestError
@@ -18,7 +18,7 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation, Role
 from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.origin import Origins, origin_text
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.rule_change import RuleChange
 
 _SHOWN = 5
@@ -66,17 +66,10 @@ def change_lines(change: RuleChange, place: ChangePlace) -> Iterator[str]:
         yield f"  {command}"
 
 
-def stated_text(rule: StandardAcl | str | None, origins: Origins) -> str:
-    """Return a rule with the places that state it."""
-    text = decided_by_text(rule)
-    places = origins.of(rule) if isinstance(rule, StandardAcl) else ()
-    return f"{text} ({', '.join(map(origin_text, places))})" if places else text
-
-
 def _why(failure: Failure, state: TestedState) -> Iterator[str]:
     if failure.request is not None:
         such_as = "" if failure.region is None else f"such as {request_text(failure.request)}, "
-        yield f"    {such_as}decided by {stated_text(failure.decided_by, state.origins)}"
+        yield f"    {such_as}decided by {decided_by_text(failure.decided_by, state.origins)}"
 
 
 def _explanation(request: Request, state: TestedState) -> Iterator[str]:
@@ -91,7 +84,7 @@ def _explanation(request: Request, state: TestedState) -> Iterator[str]:
     parts = ", ".join(f"{found.counts[role]:,} {role.value}" for role in Role if found.counts.get(role))
     yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
     for examined in found.rules:
-        yield f"  {examined.role.value}: {stated_text(examined.rule.acl, state.origins)}"
+        yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, state.origins)}"
         yield from (f"    ({note})" for note in examined.notes)
     for text in (*found.quirks, *found.near_misses):
         yield f"  note: {text}"

@@ -8,9 +8,8 @@ from attrs import frozen
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import Item
 from aclog.analysis.review.outcomes import TestsOutcome
-from aclog.analysis.rows.row_report import request_text
+from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.changed_policy import with_ids
-from aclog.analysis.rule_tests.failure_text import stated_text
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
 from aclog.authorizer.explanation_text import acl_text
@@ -92,7 +91,7 @@ def _item(outcome: Outcome, policy: Policy, origins: Origins) -> Item:
 
 def _details(failure: Failure, origins: Origins) -> Iterator[str]:
     if failure.request is not None:
-        yield f"such as {request_text(failure.request)}: {stated_text(failure.decided_by, origins)}"
+        yield f"such as {request_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
 
 
 def _change_text(change: RuleChange) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from aclog.analysis.regions.witness import witness
-from aclog.analysis.rows.row_report import request_text
+from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.coverage import Coverage
-from aclog.analysis.rule_tests.failure_text import failure_lines, stated_text
+from aclog.analysis.rule_tests.failure_text import failure_lines
 from aclog.analysis.rule_tests.mutation_testing import MutationResult
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.authorizer.explanation_text import acl_text
@@ -41,7 +41,7 @@ class TextReport:
             )
         )
         for rule in found.uncovered if listed or too_few else ():
-            say(printable(f"  not exercised: {stated_text(rule, rules.chosen.origins)}"))
+            say(printable(f"  not exercised: {decided_by_text(rule, rules.chosen.origins)}"))
 
     def mutations(self, rules: RulesUnderTest, found: Mutations) -> None:
         """Print how many mutants no test kills, and which."""
@@ -88,7 +88,7 @@ def _failed_line(outcome: Outcome) -> str:
 
 def _survivor_lines(result: MutationResult, origins: Origins) -> Iterator[str]:
     mutant = result.mutant
-    yield f"SURVIVED {mutant.mutation}: {stated_text(mutant.rule, origins)}"
+    yield f"SURVIVED {mutant.mutation}: {decided_by_text(mutant.rule, origins)}"
     if mutant.becomes is not None:
         yield f"  becomes {acl_text(mutant.becomes)}"
     if result.changed is not None:
