@@ -16,6 +16,7 @@ from aclog.analysis.review.outcomes import TestsOutcome
 from aclog.analysis.review.rename import renames
 from aclog.analysis.review.replacement import Addresses, replacements
 from aclog.analysis.review.review import Review
+from aclog.analysis.review.review_document import document_of
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin, TwoOrigins
 from aclog.cli.flags.repository import RepositoryFlags
@@ -150,5 +151,5 @@ def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
         return [json_text(log)]
     if form is ReviewFormat.JSONL:
         return map(json_text, json_lines(reviewed.review, reviewed.new))
-    document = reviewed.review.document()
+    document = document_of(reviewed.review)
     return markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)

@@ -16,6 +16,7 @@ from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
 from aclog.analysis.review.rename import renames
 from aclog.analysis.review.replacement import replacements
 from aclog.analysis.review.review import Review
+from aclog.analysis.review.review_document import document_of
 from aclog.analysis.review.verdict import Kind
 from aclog.authorizer.acl import (
     AclOperation,
@@ -91,11 +92,11 @@ class TestRenames:
     def test_everyone_takes_nobodys_place(self) -> None:
         review = _review([_rule("User:a")], [_rule("User:*")])
         assert not review.renames
-        assert review.document().points[0].startswith("GAINED  everyone but User:a: READ")
+        assert document_of(review).points[0].startswith("GAINED  everyone but User:a: READ")
 
     def test_a_rename_hides_nothing_else(self) -> None:
         review = _review([_rule("User:a"), _rule("User:c")], [_rule("User:b"), _rule("User:c"), _rule("User:c", "u")])
-        renamed, gained = review.document().points
+        renamed, gained = document_of(review).points
         assert renamed.startswith("principal renamed: User:a -> User:b: 1 rule")
         assert gained == "GAINED  User:c: READ, DESCRIBE on TOPIC u, from any host"
 
@@ -157,7 +158,7 @@ def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
 
 class TestReview:
     def test_nothing_changed(self) -> None:
-        document = _review([_rule("User:a")], [_rule("User:a")]).document()
+        document = document_of(_review([_rule("User:a")], [_rule("User:a")]))
         assert next(iter(text_lines(document))) == "aclog review: passes: no effective change"
 
     def test_what_fails_comes_first(self) -> None:
@@ -166,7 +167,7 @@ class TestReview:
         review.tests = TestsOutcome(failures=(Item(text="rules.yaml:3: billing"),))
         review.lint = LintOutcome(new_errors=(Item(text="01 x"),), new_warnings=(Item(text="13 y"),))
         review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
-        lines = list(text_lines(review.document()))[:5]
+        lines = list(text_lines(document_of(review)))[:5]
         assert lines == [
             (
                 "aclog review: FAILS: 1 gained, 1 lost, 1 proof refuted, 1 test fails, 2 recent accesses break, "
@@ -181,27 +182,32 @@ class TestReview:
     def test_the_riskiest_rows_come_first_and_fill_the_room(self) -> None:
         old = [_prefixed("User:c", "team07."), _rule("User:d", "pii"), _deny("User:*", "pii")]
         new = [_rule("User:a"), _prefixed("User:b", "b.x."), _prefixed("User:c", "t"), _rule("User:d", "pii")]
-        points = _review(old, new).document().points
+        points = document_of(_review(old, new)).points
         assert [point.split(":")[1] for point in points] == ["d", "c", "b", "a"]
         assert points[0].endswith("; removed: DENY User:* ALL on TOPIC LITERAL 'pii' from *")
 
     def test_accesses_that_break_are_told_once(self) -> None:
         review = _review([_rule("User:a"), _rule("User:b", "u")], [])
         review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
-        assert sum("breaks User:a READ TOPIC t: 2 accesses" in point for point in review.document().points) == 1
+        assert sum("breaks User:a READ TOPIC t: 2 accesses" in point for point in document_of(review).points) == 1
 
     def test_each_kind_gets_a_point_before_one_gets_two(self) -> None:
         review = _review([_rule("User:z", "z")], [_rule(f"User:{name}", name) for name in "abc"])
         review.lint = LintOutcome(new_warnings=(Item(text="13 x"), Item(text="13 y")))
         review.own_checks = ("aclog.toml",)
-        assert [point[:9] for point in review.document().points] == ["GAINED  U", "LOST  Use", "the chang", "new lint:"]
-        assert "(and 2 more)" in review.document().points[0]
+        assert [point[:9] for point in document_of(review).points] == [
+            "GAINED  U",
+            "LOST  Use",
+            "the chang",
+            "new lint:",
+        ]
+        assert "(and 2 more)" in document_of(review).points[0]
 
     def test_findings_of_one_lint_and_moves_fill_no_room(self) -> None:
         review = _review([], [])
         review.lint = LintOutcome(new_warnings=tuple(Item(text=text) for text in ("13 x: a", "13 x: b", "11 y: c")))
         review.moves = [Move(old="a", new="b", rules=count) for count in (3, 2)]
-        assert review.document().points == (
+        assert document_of(review).points == (
             "new lint: 13 x: a",
             "new lint: 11 y: c (and 1 more)",
             "3 rules moved from a to b (and 1 more)",
@@ -215,7 +221,7 @@ class TestReview:
 
     def test_a_comment_is_cut_to_what_a_comment_may_hold_and_says_so(self) -> None:
         review = _review([], [_rule(f"User:{n}", f"t{n}") for n in range(3)])
-        document = review.document()
+        document = document_of(review)
         item = Item(text="x" * 2_000)
         sections = tuple(Section(title="s", items=(item,) * SHOWN) for _ in range(2))
         long = type(document)(head=document.head, points=document.points, sections=sections, foot=())
@@ -225,13 +231,13 @@ class TestReview:
 
     def test_a_cut_comment_ends_what_it_folds(self) -> None:
         section = Section(title="s", items=(Item(text="x " * 900),) * SHOWN, folded=True)
-        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
         lines = list(markdown_lines(document))
         assert "</details>" in lines
         assert lines.index("</details>") < len(lines) - 2
 
     def test_no_name_is_so_long_that_a_comment_cannot_hold_it(self) -> None:
-        document = _review([], [_rule("User:" + "\x1b" * 30_000)]).document()
+        document = document_of(_review([], [_rule("User:" + "\x1b" * 30_000)]))
         text = "\n".join(markdown_lines(document))
         assert len(text) < 10_000
         assert "characters)" in text
@@ -239,7 +245,7 @@ class TestReview:
 
     def test_what_another_command_shows_is_only_counted_in_text(self) -> None:
         section = Section(title="Lint findings from before", items=(Item(text="x"),), folded=True, command="aclog lint")
-        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
         assert "Lint findings from before: 1: aclog lint shows them" in list(text_lines(document))
 
     @pytest.mark.parametrize(
@@ -254,14 +260,14 @@ class TestReview:
         ],
     )
     def test_markdown_mentions_nobody_and_links_nowhere(self, name: str, shown: str) -> None:
-        assert f"  {shown}: READ" in "\n".join(markdown_lines(_review([], [_rule(name)]).document()))
+        assert f"  {shown}: READ" in "\n".join(markdown_lines(document_of(_review([], [_rule(name)]))))
 
     def test_long_sections_tell_the_command_that_shows_all(self) -> None:
         section = Section(title="s", items=tuple(Item(text=str(n)) for n in range(SHOWN + 2)), command="aclog diff")
-        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
         assert "  and 2 more: aclog diff shows all" in list(text_lines(document))
 
     def test_markdown_shows_names_as_they_are(self) -> None:
-        lines = list(markdown_lines(_review([], [_rule("User:*", "a_b*|<x>")]).document()))
+        lines = list(markdown_lines(document_of(_review([], [_rule("User:*", "a_b*|<x>")]))))
         assert r"- GAINED  everyone: READ, DESCRIBE on TOPIC " in lines[1]
         assert r"a\_b\*\|\<x\>" in lines[1]
