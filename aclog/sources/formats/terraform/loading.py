@@ -39,7 +39,7 @@ class Modules:
         directory = posixpath.normpath(directory)
         found = self._sources.get(directory)
         if found is None:
-            names = module_files(self.context.tree.entries(directory))
+            names = module_files(self.context.tree.display(directory), self.context.tree.entries(directory))
             bodies = {name: self._body(posixpath.join(directory, name)) for name in names}
             found = merge_files(
                 directory,

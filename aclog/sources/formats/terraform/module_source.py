@@ -1,5 +1,6 @@
 """A module as its files state it: a directory of `.tf` and `.tf.json` files, merged."""
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -40,11 +41,20 @@ def is_module_file(name: str) -> bool:
     return not hidden and name.endswith((".tf", ".tf.json", ".tofu", ".tofu.json"))
 
 
-def module_files(names: Iterable[str]) -> list[str]:
-    """Return those of the files of a directory that are its module; `x.tofu` stands for `x.tf`, as OpenTofu has it."""
+def module_files(directory: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names in a directory that are files of its module.
+
+    Raises:
+        ConfigError: `x.tofu` beside `x.tf`, which OpenTofu reads instead of that, and Terraform does not read.
+
+    """
     found = [name for name in names if is_module_file(name)]
-    replaced = {name.replace(".tofu", ".tf") for name in found if ".tofu" in name}
-    return [name for name in found if name not in replaced]
+    for name in found:
+        replaced = name.replace(".tofu", ".tf")
+        if name != replaced and replaced in found:
+            what = f"OpenTofu reads it in place of {replaced}, Terraform does not: expected one of the two"
+            raise ConfigError(f"{posixpath.join(directory, name)}: {what}")
+    return found
 
 
 def is_override(name: str) -> bool:

@@ -215,8 +215,11 @@ def test_a_root_module_is_one_that_no_other_calls(tmp_path: Path) -> None:
 
 
 def test_files_of_opentofu(tmp_path: Path) -> None:
-    files = {"a.tf": acl(resource='"terraform"'), "a.tofu": acl(resource='"tofu"'), "b.tofu": acl("b", resource='"b"')}
-    assert list(rules(tmp_path, files)) == ["ALLOW READ TOPIC tofu to User:a", "ALLOW READ TOPIC b to User:a"]
+    files = {"a.tf": acl(resource='"terraform"'), "b.tofu": acl("b", resource='"b"')}
+    assert list(rules(tmp_path, files)) == ["ALLOW READ TOPIC terraform to User:a", "ALLOW READ TOPIC b to User:a"]
+    told = message(tmp_path, {"b.tf": acl("b")})
+    assert told == "b.tofu: OpenTofu reads it in place of b.tf, Terraform does not: expected one of the two"
+    (tmp_path / "b.tf").unlink()
     told = message(tmp_path, {"b.tofu": acl("b", more="lifecycle {\n enabled = false\n}")})
     assert told == "b.tofu:3: lifecycle.enabled is not understood: use count"
 
