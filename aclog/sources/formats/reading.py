@@ -75,7 +75,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     paths = tree.paths()
     files = [SourceFile(tree, path) for path in paths]
     if form is not AclsFormat.AUTO and paths == [tree.name.rsplit("/", 1)[-1]]:
-        claimed = {_known(form): files}
+        claimed: dict[AclsFormat, list[SourceFile]] = {form: files}
     else:
         claimed = _claimed(files, form, context)
     if not claimed:
@@ -94,14 +94,8 @@ def is_claimed(file: SourceFile) -> bool:
     return any(reader.claims(file) for form, reader in READERS.items() if form is not AclsFormat.JSONL)
 
 
-def _known(form: AclsFormat) -> AclsFormat:
-    if form not in READERS:
-        raise ConfigError(f"--acls-format {form}: not supported yet")
-    return form
-
-
 def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext) -> dict[AclsFormat, list[SourceFile]]:
-    asked: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[_known(form)]}
+    asked: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     for file in files:
         found = format_of(file, asked)
