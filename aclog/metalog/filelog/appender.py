@@ -112,9 +112,10 @@ class Appender:
         """Begin a new segment whose first record is `base_offset`.
 
         Raises:
-            LogError: the disk is full or fails.
+            LogError: the disk is full or fails, or the last segment no longer has its name.
 
         """
+        self.file.check()  # else the new one would be made in whatever directory has the name now
         file = SegmentFile(base_offset=base_offset, path=self.directory / segment_name(base_offset))
         fd = create_segment(file)
         os.close(self._fd)

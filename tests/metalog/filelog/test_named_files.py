@@ -72,6 +72,17 @@ def test_no_append_is_acknowledged_afterwards(log: FileLog, harm: Callable[[Path
             assert read_directory(place) == before
 
 
+@pytest.mark.parametrize("harm", [rename, rename_the_parent, swap, remove, link_elsewhere])
+def test_no_segment_is_begun_afterwards(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    with open_log(small_log(tmp_path / "node" / "log"), segment_bytes=1) as log:
+        log.append([value("before")], timestamp=1).result(60)
+        count = len(segment_paths(log.directory))
+        harm(log.directory)
+        with pytest.raises(LogError, match=r"\.log: removed, renamed or replaced while it was open"):
+            log.append([value("after")], timestamp=2).result(60)
+        assert not log.directory.is_dir() or len(segment_paths(log.directory)) == count
+
+
 @pytest.mark.parametrize("name", [LOCK_FILE, MARK_FILE, None])
 def test_the_check_finds_what_no_append_would(log: FileLog, name: str | None) -> None:
     path = log.directory / name if name else segment_paths(log.directory)[-1]

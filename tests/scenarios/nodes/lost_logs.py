@@ -61,7 +61,8 @@ class LostLogs:
         """Rename the directory under the running controller: it ends by itself. Then put it back."""
         aside = self.log.rename(self.node.home / "aside")
         assert self.node.wait() == 1
-        assert REMOVED in self.node.output.splitlines()[-1]
+        last = self.node.output.splitlines()[-1]
+        assert REMOVED in last, last
         aside.rename(self.log)
         self.done["log taken away from the running controller"] += 1
 
