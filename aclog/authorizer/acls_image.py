@@ -246,7 +246,7 @@ class AclsImage:
         `pause` is called about every millisecond, so that other threads can take the GIL.
         """
         index = self.index
-        base = build(merged_rows(index.base, index.overlay, pause), pause)
+        base = build(merged_rows(index.base, list(index.overlay.added.values()), index.overlay.removed, pause), pause)
         return type(self)(AclIndex(base), self.documented, self.cidr)
 
     @property

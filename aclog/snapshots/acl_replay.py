@@ -5,7 +5,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.arrays import slices
+from aclog.authorizer.index.byte_strings import numbered
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ReplayError
@@ -181,5 +181,4 @@ def _least(rows: Int64s) -> int:
 
 def _contents(acls: AclColumns) -> Int64s:
     """Return a number for the content of each ACL, equal for equal contents."""
-    rules = slices(acls.buffer, acls.value_start + _FRAME_AND_ID, acls.value_end - 1)
-    return np.asarray(rules.dictionary_encode().indices).astype(np.int64)
+    return numbered(acls.buffer, acls.value_start + _FRAME_AND_ID, acls.value_end - 1)[1].astype(np.int64)

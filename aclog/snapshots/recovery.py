@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
-import pyarrow as pa
 from attrs import define, field, frozen
 
 from aclog.metalog.batch_scan import scan_batches
@@ -253,11 +252,10 @@ def _is_known_at(image: Image, time: datetime) -> bool:
 
 
 def _release_freed_memory() -> None:
-    """Return memory that the allocators hold but nobody uses; after a large replay that is most of it.
+    """Return memory that the allocator holds but nobody uses; after a large replay that is most of it.
 
-    Only a hint: without malloc_trim in the C library, only Arrow's pool is released.
+    Only a hint: a C library without malloc_trim keeps it.
     """
-    pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from aclog.authorizer.acl import PatternType, StandardAcl
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.arrays import Binary
+from aclog.authorizer.index.arrow_arrays import Binary, key_array
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import resource_name, split_pair
 from aclog.authorizer.index.overlay import TouchedResource, key_of
@@ -78,8 +78,8 @@ def _touched(index: AclIndex) -> Iterator[CellKey]:
 def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
     """Compare two bases as columns: no object is made for a cell that is the same in both."""
     resources, pairs = (
-        _renumbered(new.resources.array(), old.resources.array()),
-        _renumbered(new.pairs.array(), old.pairs.array()),
+        _renumbered(key_array(new.resources), key_array(old.resources)),
+        _renumbered(key_array(new.pairs), key_array(old.pairs)),
     )
     before, after = _codes(old, None, None), _codes(new, resources, pairs)
     masks_before, masks_after = np.asarray(old.cell_masks), np.asarray(new.cell_masks)

@@ -11,7 +11,7 @@ from aclog.analysis.lint.catalogue import BY_ID
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.index.arrays import Binary
+from aclog.authorizer.index.arrow_arrays import Binary
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 

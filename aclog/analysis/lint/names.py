@@ -14,7 +14,7 @@ from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import noun, useless, verb, who
 from aclog.analysis.regions.topic_names import LONGEST
 from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.index.arrays import Binary
+from aclog.authorizer.index.arrow_arrays import Binary
 from aclog.metalog.vectors import Int64s
 
 _GLOB = r"[*?\[\]^$|\\]|^/.*/$"

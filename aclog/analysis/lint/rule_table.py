@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.index.arrays import Binary, Int32s, binary_columns, slices
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.columns import row_keys
 from aclog.authorizer.index.masks import OPERATIONS
@@ -76,7 +77,7 @@ class RuleTable:
 
     @cached_property
     def _resource_data(self) -> tuple[NDArray[np.int64], Bytes]:
-        return binary_columns(self.base.resources.array())
+        return binary_columns(key_array(self.base.resources))
 
     @cached_property
     def type_of_resource(self) -> Bytes:

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import WILDCARD, PatternType
 from aclog.authorizer.index.base import Base, Subject
-from aclog.authorizer.index.keys import pair_key, resource_name
+from aclog.authorizer.index.keys import resource_name
 from aclog.authorizer.index.masks import known_type
 from aclog.authorizer.index.overlay import Overlay, TouchedResource
 
@@ -65,7 +65,7 @@ class AclIndex:
         try:
             mask = subject.prefix_masks[node]
         except KeyError:
-            mask = base.chain_mask(subject, resource_type, node)
+            mask = base.chain_mask(subject, node)
         if not hidden or documented:
             mask |= subject.wildcard_masks[resource_type]
         if low != high:
@@ -100,7 +100,7 @@ class AclIndex:
             return mask
         _, _, node, _ = base.lookup(resource_type, name)
         known = subject.prefix_masks.get(node)
-        mask = base.chain_mask(subject, resource_type, node) if known is None else known
+        mask = base.chain_mask(subject, node) if known is None else known
         for resource in touched:
             # Only additions: what they say is or-ed to the base's chain, whose own cells need no second look (0, 0).
             mask |= self._resource_mask(0, 0, resource.touched, subject)
@@ -119,7 +119,7 @@ class AclIndex:
                 mask |= cell.mask
             elif shrunk and low < high:
                 # After a removal each pair is taken from one side only: the overlay's cell replaces the base's.
-                mask |= base.cells_mask(low, high, (base.pairs.find(pair_key(*key)),))
+                mask |= base.cells_mask(low, high, (base.pair(*key),))
         return mask if shrunk else mask | base.cells_mask(low, high, subject.pairs)
 
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
@@ -134,11 +134,11 @@ class AclIndex:
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:
         """Yield all prefixes of a name, longest first."""
-        prefixes = self.base.prefixes[resource_type]
+        prefixes = self.base.prefixes
         # A merge of two sequences by descending length; a prefix that both have comes with the overlay's state.
         touched = {resource.name: resource for resource in self._touched_prefixes(resource_type, name)}
-        for node in prefixes.chain(name):
-            text = prefixes.names[node]
+        for node in prefixes.chain(resource_type, name.encode("utf-8", "surrogatepass")):
+            text = prefixes.name(node).decode()
             longer = [known for known in touched if len(known) > len(text)]
             for known in longer:
                 yield touched.pop(known)

@@ -1,4 +1,4 @@
-"""The base: all ACLs of one moment in immutable columns.
+"""The base: all ACLs of one moment in immutable columns, which lie in one flat buffer (aclog.authorizer.index.layout).
 
 The columns are a sparse matrix in CSR form. Its rows are resource patterns, its columns are (principal, host) pairs,
 and a cell holds the ACLs of one pair on one pattern, together with one mask of what they deny and allow. Nothing is
@@ -15,12 +15,21 @@ from attrs import Factory, define, frozen
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.ids import IdIndex
-from aclog.authorizer.index.keys import KeyTable, compact, pair_key, resource_key, resource_name, split_pair
+from aclog.authorizer.index.keys import (
+    KeyTable,
+    compact,
+    pair_hash,
+    pair_key,
+    resource_hash,
+    resource_key,
+    resource_name,
+    split_pair,
+)
 from aclog.authorizer.index.prefixes import Prefixes
 from aclog.metalog.records import TaggedFields
 
 NameLookup: TypeAlias = tuple[int, int, int, bool]
-"""What the base has on a resource name: the cells [low, high) of its LITERAL pattern, the global node of its longest
+"""What the base has on a resource name: the cells [low, high) of its LITERAL pattern, the node of its longest
 prefix (-1 for none), and whether the name is hidden from LITERAL `*`: it begins with `*` and is longer (see "Quirks" in
 docs/semantics.md)."""
 
@@ -44,7 +53,7 @@ class Subject:
     wildcard_masks: dict[int, int]
     """By resource type: the mask of LITERAL `*`."""
     prefix_masks: dict[int, int]
-    """By global node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about."""
+    """By node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about."""
 
 
 @define(eq=False)
@@ -71,6 +80,8 @@ class Memo:
 class Base:
     """The matrix: rows are ACLs sorted by (resource, pair); a cell is the rows of one resource and pair."""
 
+    buffer: memoryview
+    """The flat form, which the columns below are views of."""
     resources: KeyTable
     pairs: KeyTable
     cell_starts: memoryview
@@ -81,8 +92,8 @@ class Base:
     """By cell: aclog.authorizer.index.masks, or-ed over the cell's rows."""
     cell_rows: "memoryview | range"
     """The first row of each cell, and at the end the number of rows; a range if every cell has one row."""
-    operations: bytes
-    permissions: bytes
+    operations: memoryview
+    permissions: memoryview
     ids: IdIndex
     has_ids: bool
     """False if the source has no ids; `ids` is all zeros then."""
@@ -90,11 +101,8 @@ class Base:
     """Row -> (resource type, pattern type) as written in the record, for rows whose key had to be normalised."""
     tags: Mapping[int, TaggedFields]
     """Row -> unknown tagged fields."""
-    prefixes: tuple[Prefixes, ...]
-    """By resource type."""
-    first_nodes: tuple[int, ...]
-    """By resource type: added to a node of `prefixes`, it gives a node number that is unique across types."""
-    wildcard_resources: tuple[int, ...]
+    prefixes: Prefixes
+    wildcard_resources: Sequence[int]
     """By resource type: the number of LITERAL `*`, or -1."""
     colonless_resources: frozenset[int]
     """Resources with an ACL whose principal has no colon; Kafka's authorizer throws when it reaches such an ACL."""
@@ -117,9 +125,8 @@ class Base:
         if found is not None:
             return found
         # Threads may race here: they compute the same value, and a dict assignment is atomic.
-        low, high = self.cells(self.resources.find(resource_key(resource_type, name, literal=True)))
-        node = self.prefixes[resource_type].longest(name)
-        node = -1 if node < 0 else node + self.first_nodes[resource_type]
+        low, high = self.cells(self.resource(resource_type, name, literal=True))
+        node = self.prefixes.longest(resource_type, name.encode("utf-8", "surrogatepass"))
         found = (low, high, node, name[:1] == "*" and len(name) > 1)
         if len(name) > LONGEST_REMEMBERED:
             return found
@@ -148,7 +155,7 @@ class Base:
 
     def subject(self, keys: Sequence[tuple[str, str]]) -> Subject:
         """Resolve a subject from the (principal, host) texts that match it."""
-        found = (self.pairs.find(pair_key(principal, host)) for principal, host in keys)
+        found = (self.pair(principal, host) for principal, host in keys)
         pairs = tuple(pair for pair in found if pair >= 0)
         masks = {
             kind: self.cells_mask(*self.cells(resource), pairs) for kind, resource in enumerate(self.wildcard_resources)
@@ -168,20 +175,18 @@ class Base:
                 mask |= self.cell_masks[cell]
         return mask
 
-    def chain_mask(self, subject: Subject, resource_type: int, node: int) -> int:
-        """Return the mask of a prefix and all its shorter prefixes; `node` is global. Memoised per node."""
+    def chain_mask(self, subject: Subject, node: int) -> int:
+        """Return the mask of a prefix and all its shorter prefixes. Memoised per node."""
         masks = subject.prefix_masks
-        prefixes, first = self.prefixes[resource_type], self.first_nodes[resource_type]
-        path = []
+        prefixes, path = self.prefixes, []
         # Up to the nearest prefix whose mask is known (or -1), then back down. The masks on the way are kept, so that a
         # ladder of a thousand nested prefixes is walked once per subject.
         while (known := masks.get(node)) is None:
             path.append(node)
-            parent = prefixes.parents[node - first]
-            node = parent + first if parent >= 0 else -1
+            node = prefixes.parents[node]
         mask = known
         for step in reversed(path):
-            mask |= self.cells_mask(*self.cells(prefixes.resources[step - first]), subject.pairs)
+            mask |= self.cells_mask(*self.cells(prefixes.resources[step]), subject.pairs)
             masks[step] = mask
         self.memo.mask_count += len(path)
         # Chain masks live in subjects, so dropping all subjects frees them; a caller that holds one may go on using it.
@@ -192,7 +197,13 @@ class Base:
 
     def resource(self, resource_type: int, name: str, *, literal: bool) -> int:
         """Return the number of a resource pattern, or -1."""
-        return self.resources.find(resource_key(resource_type, name, literal=literal))
+        hashed = resource_hash(resource_type, name.encode("utf-8", "surrogatepass"), literal=literal)
+        return self.resources.find(resource_key(resource_type, name, literal=literal), hashed)
+
+    def pair(self, principal: str, host: str) -> int:
+        """Return the number of a principal and host, or -1."""
+        key = pair_key(principal, host)
+        return self.pairs.find(key, pair_hash(key))
 
     def rows(self, low: int, high: int) -> range:
         """Return the rows of the cells [low, high)."""
@@ -239,7 +250,7 @@ class Base:
 
     def id_of(self, row: int) -> UUID | None:
         """Return the uuid of a row; None if the source has no ids."""
-        return UUID(bytes=self.ids.ids[16 * row : 16 * row + 16]) if self.has_ids else None
+        return UUID(int=self.ids.number(row)) if self.has_ids else None
 
     def rule(self, row: int) -> StandardAclWithId:
         """Return the ACL of a row."""

@@ -1,33 +1,33 @@
-"""Building a base from ACLs in columns: number the keys, sort the rows, or the masks of each cell. Fully vectorised."""
+"""Building a base from ACLs in columns: number the keys, sort the rows, or the masks of each cell. All vectorised."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from aclog.authorizer.index.arrays import Binary, Dictionary, Int32s, Pause, binary_columns, no_pause, slices, values
+from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, changes, no_pause, starts_of
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.first_units import count_units
-from aclog.authorizer.index.ids import IdIndex
-from aclog.authorizer.index.keys import KeyTable, compact
+from aclog.authorizer.index.build_resources import resource_columns, with_colon, with_slash
+from aclog.authorizer.index.byte_strings import ByteStrings, numbered
+from aclog.authorizer.index.flat_base import BaseColumns, pack_base
+from aclog.authorizer.index.ids import id_order
+from aclog.authorizer.index.key_order import bucket_order, pair_hashes, resource_hashes
+from aclog.authorizer.index.keys import compact
+from aclog.authorizer.index.layout import Allocate
 from aclog.authorizer.index.masks import TYPES, known_type, mask_table
-from aclog.authorizer.index.prefixes import EMPTY, Prefixes
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.errors import ReplayError
+from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import TaggedFields
 from aclog.metalog.uuids import uuid_text
-from aclog.metalog.vectors import Bools, Int64s, unsigned_varints
+from aclog.metalog.vectors import Int64s
 
 T = TypeVar("T")
 
-NONE: frozenset[int] = frozenset()
-_COLON, _SLASH = ord(":"), ord("/")
 _MASKS = mask_table().ravel()
 
 
@@ -35,10 +35,10 @@ _MASKS = mask_table().ravel()
 class Rows:
     """ACLs in log order with dictionary-encoded keys: the input of `build`."""
 
-    resources: Binary
+    resources: ByteStrings
     """Distinct resource keys (aclog.authorizer.index.keys); `resource_of` and `pair_of` are indices into the keys."""
     resource_of: Int32s
-    pairs: Binary
+    pairs: ByteStrings
     pair_of: Int32s
     ids: NDArray[np.uint8]
     has_ids: bool = True
@@ -46,9 +46,6 @@ class Rows:
     permissions: NDArray[np.uint8]
     raw_codes: Mapping[int, tuple[int, int]]
     tags: Mapping[int, TaggedFields]
-    resource_table: KeyTable | None = None
-    """The tables of `resources` and `pairs`, if they can be reused (see aclog.authorizer.index.merge)."""
-    pair_table: KeyTable | None = None
 
 
 def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
@@ -61,8 +58,8 @@ def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
     pairs = [compact(r.acl.principal) + compact(r.acl.host) for r in rules]
     ids = b"".join(r.id.bytes if r.id is not None else bytes(16) for r in rules)
     return _encoded(
-        pa.array(resources, pa.binary()),
-        pa.array(pairs, pa.binary()),
+        _whole(ByteStrings.of(resources)),
+        _whole(ByteStrings.of(pairs)),
         ids=np.frombuffer(ids, np.uint8).reshape(-1, 16),
         has_ids=all(r.id is not None for r in rules),
         operations=np.array([r.acl.operation & 0xFF for r in rules], np.uint8),
@@ -74,8 +71,8 @@ def rows_of_columns(columns: AclColumns) -> Rows:
     """Return the rows of records in a buffer; the buffer is not kept."""
     buffer = columns.buffer
     return _encoded(
-        slices(buffer, columns.resource_start, columns.resource_end),
-        slices(buffer, columns.pair_start, columns.pair_end),
+        (buffer, columns.resource_start, columns.resource_end),
+        (buffer, columns.pair_start, columns.pair_end),
         ids=columns.ids,
         has_ids=True,
         operations=columns.operation.view(np.uint8),
@@ -83,22 +80,26 @@ def rows_of_columns(columns: AclColumns) -> Rows:
     )
 
 
+def _whole(strings: ByteStrings) -> tuple[Buffer, Int64s, Int64s]:
+    return strings.data.tobytes(), strings.starts, strings.ends
+
+
 def _encoded(
-    resource_keys: Binary,
-    pair_keys: Binary,
+    resource_keys: tuple[Buffer, Int64s, Int64s],
+    pair_keys: tuple[Buffer, Int64s, Int64s],
     *,
     ids: NDArray[np.uint8],
     has_ids: bool,
     operations: NDArray[np.uint8],
     permissions: NDArray[np.uint8],
 ) -> Rows:
-    resources, raw_codes = _canonical(resource_keys, resource_keys.dictionary_encode())
-    pairs = pair_keys.dictionary_encode()
+    resources, resource_of, raw_codes = _canonical(*numbered(*resource_keys))
+    pairs, pair_of = numbered(*pair_keys)
     return Rows(
-        resources=resources.dictionary,
-        resource_of=np.asarray(resources.indices).astype(np.int32, copy=False),
-        pairs=pairs.dictionary,
-        pair_of=np.asarray(pairs.indices).astype(np.int32, copy=False),
+        resources=resources,
+        resource_of=resource_of,
+        pairs=pairs,
+        pair_of=pair_of,
         ids=ids,
         has_ids=has_ids,
         operations=operations,
@@ -108,46 +109,110 @@ def _encoded(
     )
 
 
-def _canonical(keys: Binary, encoded: Dictionary) -> tuple[Dictionary, dict[int, tuple[int, int]]]:
+def _canonical(keys: ByteStrings, numbers: Int32s) -> tuple[ByteStrings, Int32s, dict[int, tuple[int, int]]]:
     """Return the keys as authorize() reads them, and the original codes of each row whose key had to change.
 
     Kafka reads a resource type that it does not know as UNKNOWN, and every pattern type but LITERAL acts as PREFIXED.
     """
-    offsets, data = binary_columns(encoded.dictionary)
-    kinds, patterns = data[offsets[:-1]], data[offsets[1:] - 1]
+    kinds, patterns = keys.data[keys.starts], keys.data[keys.ends - 1]
     plain = (kinds < TYPES) & ((patterns == PatternType.LITERAL) | (patterns == PatternType.PREFIXED))
     if plain.all():
-        return encoded, {}
+        return keys, numbers, {}
     # Slow, by design: only handwritten records have such codes. Different keys may become equal here, so the changed
-    # keys are encoded once more.
-    codes = np.asarray(encoded.indices)
+    # keys are numbered once more.
     raw_codes = {}
-    texts = values(encoded.dictionary)
+    texts = keys.values()
     for number in np.flatnonzero(~plain).tolist():
         key = texts[number]
         kind, pattern = _signed(key[0]), _signed(key[-1])
         literal = PatternType.LITERAL if pattern == PatternType.LITERAL else PatternType.PREFIXED
         texts[number] = bytes((known_type(kind),)) + key[1:-1] + bytes((literal,))
-        for row in np.flatnonzero(codes == number).tolist():
+        for row in np.flatnonzero(numbers == number).tolist():
             raw_codes[row] = kind, pattern
-    renumbered = pa.array(texts, keys.type).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(renumbered.indices.take(encoded.indices), renumbered.dictionary), raw_codes
+    distinct, again = numbered(*_whole(ByteStrings.of(texts)))
+    return distinct, again[numbers], raw_codes
 
 
 def _signed(byte: int) -> int:
     return byte - (byte >> 7 << 8)
 
 
-def build(rows: Rows, pause: Pause = no_pause) -> Base:
-    """Build a base from these rows.
+def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -> Base:
+    """Return a base of these ACLs, in a buffer that `allocate` returns.
 
     Raises:
-        ReplayError: an id occurs twice, or the same ACL under two ids; `position` is the number of the later row.
+        ReplayError: an id occurs twice, or the same ACL under two ids; `position` is the later one's row.
 
     """
+    rows, resource_hashed, resource_buckets, pair_buckets = _in_bucket_order(rows, pause)
     order, resource_of, pair_of, codes = _sorted(rows)
-    # Sorted by resource and pair, equal ACLs are adjacent, and each cell is one slice of rows.
-    ids, repeated = IdIndex.of(rows.ids.take(order, axis=0), pause)
+    pause()
+    # From here on columns are sorted by (resource, pair): a cell is one slice of rows.
+    ids = rows.ids.take(order, axis=0)
+    id_rows, id_starts, repeated = id_order(ids)
+    _check_unique(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes, repeated=repeated)
+    first = changes(resource_of, pair_of)
+    cell_resources, cell_pairs = resource_of[first], pair_of[first]
+    masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
+    pause()
+    unbindable, irregular = _counts(rows)
+    colonless = np.flatnonzero(~with_colon(rows.pairs))
+    of_resources = resource_columns(
+        rows.resources, resource_hashed, np.bincount(rows.resource_of, minlength=len(rows.resources)), pause
+    )
+    columns = BaseColumns(
+        resources=rows.resources,
+        resource_buckets=resource_buckets,
+        pairs=rows.pairs,
+        pair_buckets=pair_buckets,
+        cell_starts=starts_of(cell_resources, len(rows.resources)),
+        cell_pairs=cell_pairs,
+        cell_masks=masks,
+        # With one row in every cell, a row and its cell have the same number and the column is left out.
+        cell_rows=None if len(first) == len(order) else np.append(first, len(order)).astype(np.int32),
+        operations=(codes & 0xFF).astype(np.uint8),
+        permissions=(codes >> 8).astype(np.uint8),
+        ids=ids,
+        id_order=id_rows,
+        id_starts=id_starts,
+        has_ids=rows.has_ids,
+        **of_resources,
+        colonless=np.unique(cell_resources[np.isin(cell_pairs, colonless)]),
+        range_pairs=with_slash(rows.pairs),
+        raw_codes=_moved(rows.raw_codes, order),
+        tags=_moved(rows.tags, order),
+        unbindable=unbindable,
+        irregular=irregular,
+    )
+    pause()
+    return pack_base(columns, allocate)
+
+
+def _in_bucket_order(rows: Rows, pause: Pause) -> tuple[Rows, UInt32s, Int32s, Int32s]:
+    """Return the rows with their keys numbered as in a KeyTable, the resources' hashes, and the buckets of both."""
+    hashed = resource_hashes(rows.resources, pause)
+    resources, resource_buckets = bucket_order(rows.resources, hashed)
+    pairs, pair_buckets = bucket_order(rows.pairs, pair_hashes(rows.pairs, pause))
+    renumbered = evolve(
+        rows,
+        resources=rows.resources.take(resources, pause),
+        resource_of=_places(resources)[rows.resource_of],
+        pairs=rows.pairs.take(pairs, pause),
+        pair_of=_places(pairs)[rows.pair_of],
+    )
+    return renumbered, hashed[resources], resource_buckets, pair_buckets
+
+
+def _places(order: Int64s) -> Int32s:
+    """Return by old number the new one."""
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places
+
+
+def _check_unique(
+    rows: Rows, order: Int64s, *, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16], repeated: bool
+) -> None:
     refused = dict(_repeated_content(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes))
     if repeated and rows.has_ids:
         refused |= _repeated_ids(rows)
@@ -155,30 +220,6 @@ def build(rows: Rows, pause: Pause = no_pause) -> Base:
         # The first offending row in log order, as a replay record by record would report it.
         row = min(refused)
         raise ReplayError(refused[row], position=row)
-    first = _changes(resource_of, pair_of)
-    cell_resources, cell_pairs = resource_of[first], pair_of[first]
-    masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
-    # With one row in every cell, a row and its cell have the same number and the column is left out.
-    one_each = len(first) == len(order)
-    unbindable, irregular = _counts(rows)
-    return Base(
-        resources=rows.resource_table or KeyTable.of(rows.resources, pause),
-        pairs=rows.pair_table or KeyTable.of(rows.pairs, pause),
-        cell_starts=_starts(cell_resources, len(rows.resources)),
-        cell_pairs=cell_pairs.data,
-        cell_masks=masks.data,
-        cell_rows=range(len(order) + 1) if one_each else np.append(first, len(order)).astype(np.int32).data,
-        operations=(codes & 0xFF).astype(np.uint8).tobytes(),
-        permissions=(codes >> 8).astype(np.uint8).tobytes(),
-        ids=ids,
-        has_ids=rows.has_ids,
-        raw_codes=_moved(rows.raw_codes, order),
-        tags=_moved(rows.tags, order),
-        range_pairs=_range_pairs(rows.pairs).data,
-        **_resources(rows, cell_resources, cell_pairs, pause),
-        unbindable=unbindable,
-        irregular=irregular,
-    )
 
 
 def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.uint16]]:
@@ -201,24 +242,6 @@ def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.u
         pairs.astype(np.int32),
         (key & np.uint64(0xFFFF)).astype(np.uint16),
     )
-
-
-def _changes(*columns: Int32s) -> Int64s:
-    """Return the rows at which a value differs from the row before; the first row is one of them."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    differs = np.ones(len(columns[0]), np.bool_)
-    differs[1:] = False
-    for column in columns:
-        differs[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(differs)
-
-
-def _starts(numbers: Int32s, count: int) -> memoryview:
-    """Return where each number 0..count-1 begins in a sorted column, and the column's length."""
-    starts = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:])
-    return starts.data
 
 
 def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
@@ -261,62 +284,12 @@ def _name(rows: Rows, row: int) -> str:
     return f"ACL {uuid_text(UUID(bytes=rows.ids[row].tobytes()))}" if rows.has_ids else f"ACL {row + 1}"
 
 
-def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pause) -> dict[str, Any]:
-    """Return the fields of a base about its resources: prefixes, LITERAL `*`, first units, colonless principals."""
-    offsets, data = binary_columns(rows.resources)
-    starts, ends = offsets[:-1], offsets[1:] - 1
-    kinds = data[starts]
-    prefixed = data[ends] == PatternType.PREFIXED
-    _, name_starts, _ = unsigned_varints(data, starts + 1)
-    acls = np.bincount(rows.resource_of, minlength=len(rows.resources))
-    # mode="clip": the empty name at the very end of the data has no first byte.
-    stars = ~prefixed & (ends - name_starts == 1) & (data.take(name_starts, mode="clip") == ord("*"))
-    prefixes, first_nodes, nodes = [], [], 0
-    for code in range(TYPES):
-        members = np.flatnonzero(prefixed & (kinds == code))
-        names = slices(data.data, name_starts[members], ends[members])
-        prefixes.append(Prefixes.of(names, members.astype(np.int32), pause) if len(members) else EMPTY)
-        first_nodes.append(nodes)
-        nodes += len(members)
-    star_of = dict(zip(kinds[stars].tolist(), np.flatnonzero(stars).tolist(), strict=True))
-    colonless = np.flatnonzero(~_with_colon(rows.pairs))
-    return {
-        "prefixes": tuple(prefixes),
-        "first_nodes": tuple(first_nodes),
-        "wildcard_resources": tuple(star_of.get(code, -1) for code in range(TYPES)),
-        "colonless_resources": frozenset(cell_resources[np.isin(cell_pairs, colonless)].tolist())
-        if len(colonless)
-        else NONE,
-        "units": count_units(kinds, data, name_starts, ends, acls),
-    }
-
-
-def _with_colon(pairs: Binary) -> Bools:
-    """Return whether the principal of each pair key has a colon."""
-    offsets, data = binary_columns(pairs)
-    length, starts, _ = unsigned_varints(data, offsets[:-1])
-    colons = np.append(np.flatnonzero(data == _COLON), len(data) + 1)
-    return np.asarray(colons[np.searchsorted(colons, starts)] < starts + length - 1, np.bool_)
-
-
-def _range_pairs(pairs: Binary) -> Int32s:
-    """Return the pairs whose host may have a slash (or 46 bytes: a length is not told from a slash), sorted by key."""
-    offsets, data = binary_columns(pairs)
-    length, starts, _ = unsigned_varints(data, offsets[:-1])
-    slashes = np.append(-1, np.flatnonzero(data == _SLASH))
-    found = np.flatnonzero(slashes[np.searchsorted(slashes, offsets[1:]) - 1] >= starts + length - 1)
-    order: Int64s = np.asarray(pc.array_sort_indices(pairs.take(found)))
-    in_order: Int32s = found[order].astype(np.int32)
-    return in_order
-
-
 def _counts(rows: Rows) -> tuple[int, int]:
     """Return the counts `unbindable` and `irregular` (see Base): ACLs that CreateAcls would have refused."""
     any_code = (rows.operations == AclOperation.ANY) | (rows.permissions == AclPermissionType.ANY)
     strange = (rows.permissions != AclPermissionType.ALLOW) & (rows.permissions != AclPermissionType.DENY)
-    offsets, data = binary_columns(rows.resources)
-    if len(data):
-        any_code |= (data[offsets[:-1]] == ResourceType.ANY)[rows.resource_of]
+    if len(rows.resources):
+        any_code |= (rows.resources.data[rows.resources.starts] == ResourceType.ANY)[rows.resource_of]
     for row, (_, pattern) in rows.raw_codes.items():
         any_code[row] |= pattern in {PatternType.ANY, PatternType.MATCH}
         strange[row] |= pattern not in {PatternType.LITERAL, PatternType.PREFIXED}

@@ -1,12 +1,12 @@
 """Columns by row that only filters and byResourceType need; built on first use and kept with the base."""
 
 import numpy as np
-import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.byte_strings import sorted_rows
 from aclog.authorizer.index.masks import Masks
 from aclog.metalog.vectors import Bytes, Int64s
 
@@ -75,6 +75,7 @@ def _make(base: Base) -> RowColumns:
     for column in (types, operations, permissions):
         keys = keys << np.uint64(8) | column
     by_pair = np.argsort(keys)
+    pair_offsets = np.asarray(base.pairs.offsets).astype(np.int64)
     return RowColumns(
         resource_of=resource_of,
         pair_of=pair_of,
@@ -85,7 +86,7 @@ def _make(base: Base) -> RowColumns:
         by_pair=by_pair.astype(np.int32),
         keys=keys[by_pair],
         pair_starts=starts,
-        pair_order=np.asarray(pc.array_sort_indices(base.pairs.array())).astype(np.int32),
+        pair_order=sorted_rows(np.frombuffer(base.pairs.data, np.uint8), pair_offsets[:-1], pair_offsets[1:]),
     )
 
 

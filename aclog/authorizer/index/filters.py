@@ -18,7 +18,6 @@ from aclog.authorizer.acl_records import rule_of
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.columns import RowColumns, pairs_of, row_columns
-from aclog.authorizer.index.keys import pair_key
 from aclog.authorizer.index.masks import (
     OPERATIONS,
     TYPES,
@@ -125,7 +124,7 @@ def _of_resource(index: AclIndex, wanted: AclBindingFilter, resource: Resource) 
 def _rows_of_principal(index: AclIndex, wanted: AclBindingFilter) -> Int32s:
     base, principal = index.base, wanted.principal or ""
     if wanted.host is not None:
-        return row_columns(base).of_pair(base.pairs.find(pair_key(principal, wanted.host)))
+        return row_columns(base).of_pair(base.pair(principal, wanted.host))
     columns = row_columns(base)
     return np.concatenate([columns.of_pair(pair) for pair in (*pairs_of(base, principal), -1)])
 

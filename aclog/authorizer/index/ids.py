@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.index.arrays import Pause, copy_bytes, no_pause
+from aclog.authorizer.index.arrays import Int32s, starts_of
 from aclog.authorizer.index.keys import bucket_count
 
 
@@ -16,31 +16,16 @@ from aclog.authorizer.index.keys import bucket_count
 class IdIndex:
     """Rows sorted by id; 24 bytes per ACL."""
 
-    ids: bytes
+    ids: memoryview
     """16 big-endian bytes per row."""
     _order: memoryview
     _starts: memoryview
     _shift: int
 
     @classmethod
-    def of(cls, ids: NDArray[np.uint8], pause: Pause = no_pause) -> tuple[Self, bool]:
-        """Return the index of (n, 16) ids, and whether an id occurs twice."""
-        n = len(ids)
-        halves = np.ascontiguousarray(ids).view(">u8").reshape(n, 2)
-        high = halves[:, 0].astype(np.uint64)
-        order = np.argsort(high)
-        ordered = high[order]
-        repeated = False
-        # Random uuids hardly ever share their high halves; only if two do are the low halves sorted as well.
-        if (ordered[1:] == ordered[:-1]).any():
-            order = np.lexsort((halves[:, 1], high))
-            ordered, low = high[order], halves[:, 1][order]
-            repeated = bool(((ordered[1:] == ordered[:-1]) & (low[1:] == low[:-1])).any())
-        bits = bucket_count(n).bit_length() - 1
-        starts = np.zeros((1 << bits) + 1, np.int32)
-        bucket_of = (ordered >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(n, np.int64)
-        np.cumsum(np.bincount(bucket_of, minlength=1 << bits), out=starts[1:])
-        return cls(copy_bytes(ids.reshape(-1), pause), order.astype(np.int32).data, starts.data, 128 - bits), repeated
+    def of(cls, ids: memoryview, order: memoryview, starts: memoryview) -> Self:
+        """Return the index in these columns; the number of buckets is a power of two."""
+        return cls(ids, order, starts, 128 - (len(starts) - 2).bit_length())
 
     def find(self, number: int) -> int:
         """Return the row of the uuid with this integer value; -1 if there is none."""
@@ -50,11 +35,11 @@ class IdIndex:
         wanted = number.to_bytes(16)
         # Buckets hold one row on average. Only uuids that are not random, such as numbered ones, crowd into a bucket.
         if high - low > 4:
-            low = bisect_left(order, wanted, low, high, key=lambda row: ids[16 * row : 16 * row + 16])
+            low = bisect_left(order, number, low, high, key=self.number)
             high = min(high, low + 1)
         for at in range(low, high):
             row = order[at]
-            if ids.startswith(wanted, 16 * row):
+            if ids[16 * row : 16 * row + 16] == wanted:
                 return int(row)
         return -1
 
@@ -69,3 +54,21 @@ class IdIndex:
     def number(self, row: int) -> int:
         """Return the integer value of a row's uuid."""
         return int.from_bytes(self.ids[16 * row : 16 * row + 16])
+
+
+def id_order(ids: NDArray[np.uint8]) -> tuple[Int32s, Int32s, bool]:
+    """Return the columns of the index of (n, 16) ids, order and starts, and whether an id occurs twice."""
+    n = len(ids)
+    halves = np.ascontiguousarray(ids).view(">u8").reshape(n, 2)
+    high = halves[:, 0].astype(np.uint64)
+    order = np.argsort(high)
+    ordered = high[order]
+    repeated = False
+    # Random uuids hardly ever share their high halves; only if two do are the low halves sorted as well.
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.lexsort((halves[:, 1], high))
+        ordered, low = high[order], halves[:, 1][order]
+        repeated = bool(((ordered[1:] == ordered[:-1]) & (low[1:] == low[:-1])).any())
+    bits = bucket_count(n).bit_length() - 1
+    bucket_of = (ordered >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(n, np.int64)
+    return order.astype(np.int32), starts_of(bucket_of, 1 << bits), repeated

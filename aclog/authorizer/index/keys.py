@@ -1,23 +1,21 @@
-"""Keys of resource patterns and of (principal, host) pairs, and the table that numbers them.
+"""Keys of resource patterns and of (principal, host) pairs, their hashes, and the table that numbers them.
 
 A key is a slice of the record. In an AccessControlEntryRecord resource type, name and pattern type are adjacent, and
 so are principal and host: bulk loading cuts one slice for each and decodes nothing. A resource key is the type byte,
 the name as a compact string and the byte of LITERAL or PREFIXED; a pair key is principal and host as compact strings.
+
+A hash must not depend on the process, since tables are written to files: it is a CRC-32, mixed by a multiplication. Of
+a resource it is the CRC of the name alone, so that one pass over a name gives the hashes of all its prefixes.
 """
 
-from typing import Self
+from bisect import bisect_left
+from typing import Final, Self
+from zlib import crc32
 
-import numpy as np
-import pyarrow as pa
 from attrs import frozen
 
 from aclog.authorizer.acl import PatternType
-from aclog.authorizer.index.arrays import INT32_BYTES, Binary, Pause, binary_columns, copy_bytes, no_pause, values
 from aclog.authorizer.index.masks import TYPES
-from aclog.metalog.vectors import Int64s
-
-_CHUNK = 2048
-"""Keys made into objects at a time: a longer call would hold the GIL for too long."""
 
 _TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
 _SHORT = 0x7F
@@ -25,6 +23,14 @@ _SHORT = 0x7F
 _HEADS = tuple(tuple(bytes((code, length + 1)) for length in range(_SHORT)) for code in range(TYPES))
 """By type and length of a short name: the first two bytes of the key."""
 _PATTERN_BYTES = (bytes([PatternType.PREFIXED]), bytes([PatternType.LITERAL]))
+
+SALT: Final = 0x85EBCA6B
+"""Keeps apart resource patterns of one name: added once per LITERAL and twice per type to the CRC of the name."""
+FIBONACCI: Final = 0x9E3779B1
+"""2**32 divided by the golden ratio: multiplied by it, hashes of similar names differ in their leading bits."""
+_SALTS = tuple(number * SALT for number in range(2 * TYPES))
+CROWDED: Final = 8
+"""A bucket with more keys is sorted and searched by bisection: names picked to collide gain nothing."""
 
 
 def compact(text: str) -> bytes:
@@ -53,9 +59,19 @@ def resource_key(resource_type: int, name: str, *, literal: bool) -> bytes:
     return _TYPE_BYTES[resource_type] + compact(name) + _PATTERN_BYTES[literal]
 
 
+def resource_hash(resource_type: int, name: bytes, *, literal: bool) -> int:
+    """Return the hash of a resource pattern, 32 bits; the name is its UTF-8 bytes."""
+    return (crc32(name) + _SALTS[2 * resource_type + literal]) * FIBONACCI & 0xFFFFFFFF
+
+
 def pair_key(principal: str, host: str) -> bytes:
     """Return the key of a principal and a host."""
     return compact(principal) + compact(host)
+
+
+def pair_hash(key: bytes) -> int:
+    """Return the hash of a pair key, 32 bits."""
+    return crc32(key) * FIBONACCI & 0xFFFFFFFF
 
 
 def _string(key: bytes, start: int) -> tuple[str, int]:
@@ -79,6 +95,14 @@ def resource_name(key: bytes) -> str:
     return _string(key, 1)[0]
 
 
+def name_bytes(key: bytes) -> bytes:
+    """Return the name in a resource key as UTF-8."""
+    at = 1
+    while key[at] >= 0x80:
+        at += 1
+    return key[at + 1 : -1]
+
+
 def split_pair(key: bytes) -> tuple[str, str]:
     """Return the principal and the host of a pair key."""
     principal, end = _string(key, 0)
@@ -87,65 +111,43 @@ def split_pair(key: bytes) -> tuple[str, str]:
 
 @frozen(eq=False)
 class KeyTable:
-    """Distinct keys, numbered 0..n-1.
+    """Distinct keys, numbered 0..n-1 in the order of their buckets: bucket b has `buckets[b]` to `buckets[b + 1]` - 1.
 
-    `find` goes through a hash table in int32 columns, which takes a tenth of the memory and a third of the build time
-    of a dict of a million bytes objects.
+    The leading bits of a key's hash say its bucket. Nothing is kept per key but its bytes and its offset.
     """
 
-    data: bytes
+    data: memoryview
     offsets: memoryview
     """n + 1 positions in `data`."""
-    _buckets: memoryview
-    """By bucket: where its entries begin."""
-    _entries: memoryview
-    """Numbers of keys, sorted by bucket."""
+    buckets: memoryview
+    shift: int
+    """The hash shifted right by this many bits is the bucket."""
 
     @classmethod
-    def of(cls, array: Binary, pause: Pause = no_pause) -> Self:
-        """Number the values of a binary array, which are distinct and not null."""
-        offsets, data = binary_columns(array)
-        hashes = np.empty(len(array), np.int64)
-        for start in range(0, len(array), _CHUNK):
-            chunk = values(array.slice(start, _CHUNK))
-            hashes[start : start + len(chunk)] = np.fromiter(map(hash, chunk), np.int64, len(chunk))
-            pause()
-        buckets, entries = bucketed(hashes & (bucket_count(len(array)) - 1), bucket_count(len(array)))
-        narrow = offsets.astype(np.int32) if len(data) < INT32_BYTES else offsets
-        return cls(copy_bytes(data, pause), narrow.data, buckets, entries)
+    def of(cls, data: memoryview, offsets: memoryview, buckets: memoryview) -> Self:
+        """Return the table in these columns; the number of buckets is a power of two."""
+        return cls(data, offsets, buckets, 32 - (len(buckets) - 2).bit_length())
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def key(self, number: int) -> bytes:
         """Return the key with this number."""
-        return self.data[self.offsets[number] : self.offsets[number + 1]]
+        return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
 
-    def find(self, key: bytes) -> int:
-        """Return the number of a key; -1 if the table does not have it."""
-        # There are n + 1 starts for n buckets, a power of two: n - 1 is the bit mask.
-        bucket = hash(key) & (len(self._buckets) - 2)
-        buckets, entries, offsets = self._buckets, self._entries, self.offsets
-        for entry in range(buckets[bucket], buckets[bucket + 1]):
-            number: int = entries[entry]
-            # `data` is bytes and not an Arrow buffer: comparing a memoryview with bytes goes element by element.
+    def find(self, key: bytes, hashed: int) -> int:
+        """Return the number of a key, given its hash; -1 if the table does not have it."""
+        bucket, buckets, offsets = hashed >> self.shift, self.buckets, self.offsets
+        low, high = buckets[bucket], buckets[bucket + 1]
+        if high - low > CROWDED:  # only such buckets are sorted
+            low = bisect_left(range(high), key, low, high, key=self.key)
+            high = min(high, low + 1)
+        for number in range(low, high):
             if self.data[offsets[number] : offsets[number + 1]] == key:
                 return number
         return -1
-
-    def array(self) -> Binary:
-        """Return the keys as an Arrow array that shares the memory."""
-        kind = pa.large_binary() if self.offsets.itemsize == 8 else pa.binary()
-        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)])
 
 
 def bucket_count(n: int) -> int:
     """Return the smallest power of two that is at least n and 1."""
     return 1 << max(n - 1, 0).bit_length()
-
-
-def bucketed(bucket_of: Int64s, count: int) -> tuple[memoryview, memoryview]:
-    """Return the entries of each bucket: count + 1 starts, and the entries sorted by bucket."""
-    starts = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(bucket_of, minlength=count), out=starts[1:])
-    return starts.data, np.argsort(bucket_of.astype(np.uint32)).astype(np.int32).data

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL
 from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.keys import pair_key
 from aclog.authorizer.index.masks import ALLOWED, DENIED, Masks, mask_table
 from aclog.authorizer.index.ranges import RangePairs, SubjectPairs
 from aclog.authorizer.index.tables import PairedTable, Tables, numbers_of, tables_of
@@ -83,8 +82,8 @@ def _resources_on(base: Base, kind: int, name: str, *, documented: bool) -> Iter
     literal = base.resource(kind, name, literal=True)
     if literal >= 0:
         yield literal
-    prefixes = base.prefixes[kind]
-    for node in prefixes.chain(name):
+    prefixes = base.prefixes
+    for node in prefixes.chain(kind, name.encode("utf-8", "surrogatepass")):
         yield prefixes.resources[node]
     wildcard = base.wildcard_resources[kind]
     if wildcard >= 0 and name != WILDCARD and (documented or name[:1] != WILDCARD):
@@ -168,14 +167,14 @@ class Matcher:
 
     def _pairs_one_by_one(self, requests: RequestCodes) -> list[Int32s]:
         """Return the same for few requests: `numbers_of` would hash every principal that has ACLs, at each call."""
-        find, known = self.base.pairs.find, dict[tuple[str, str], int]()
+        find, known = self.base.pair, dict[tuple[str, str], int]()
         found = []
         for who, where in zip(requests.principal_of.tolist(), requests.host_of.tolist(), strict=True):
             principal, host = requests.principals[who], requests.hosts[where]
             for pair in (principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), _EVERYBODY:
                 number = known.get(pair)
                 if number is None:
-                    number = known[pair] = find(pair_key(*pair))
+                    number = known[pair] = find(*pair)
                 found.append(number)
         return list(np.array(found, np.int32).reshape(-1, 4).T)
 

@@ -1,13 +1,15 @@
 """The base's resources ranked by name; built on first use and kept with the base."""
 
 from bisect import bisect_left
+from itertools import chain
+from operator import ne
 
 import numpy as np
-import pyarrow.compute as pc
 from attrs import frozen
 
-from aclog.authorizer.index.arrays import Int32s, binary_columns, slices
+from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.byte_strings import ByteStrings, sorted_rows
 from aclog.authorizer.index.keys import resource_name
 from aclog.metalog.vectors import unsigned_varints
 
@@ -46,14 +48,12 @@ def name_ranks(base: Base) -> NameRanks:
 
 
 def _make(base: Base) -> NameRanks:
-    offsets, data = binary_columns(base.resources.array())
+    offsets, data = np.asarray(base.resources.offsets).astype(np.int64), np.frombuffer(base.resources.data, np.uint8)
     _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
-    names = slices(data.data, starts, offsets[1:] - 1)
-    indices = pc.array_sort_indices(names)
-    ordered = names.take(indices)
-    differs = np.ones(len(names), np.bool_)
-    differs[1:] = np.asarray(pc.not_equal(ordered[1:], ordered[:-1]))
-    order = np.asarray(indices).astype(np.int32)
+    ends = offsets[1:] - 1
+    order = sorted_rows(data, starts, ends)
+    names = ByteStrings.cut(data, starts[order], ends[order]).values()
+    differs = np.fromiter(map(ne, names, chain([None], names)), np.bool_, len(names))
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0))
     return NameRanks(base=base, order=order, of_resource=ranks)

@@ -14,7 +14,7 @@ from immutables import Map
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.first_units import first_unit, is_counted
-from aclog.authorizer.index.keys import pair_key, resource_key, resource_name, split_pair
+from aclog.authorizer.index.keys import resource_name, split_pair
 from aclog.authorizer.index.masks import TYPES, rule_mask
 from aclog.authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, TouchedResource
 from aclog.metalog.errors import ReplayError
@@ -79,7 +79,7 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     pair = principal, host = record.principal, record.host
     touched = overlay.touched.get(key)
     if touched is None:
-        touched = _untouched(base, base.resources.find(resource_key(key[0], key[1], literal=key[2])))
+        touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
     cells, rules, shrunk, resource = touched
     mask, rows = rule_mask(operation, permission), NO_ROWS
     records: tuple[AccessControlEntryRecord, ...] = (record,)
@@ -211,7 +211,7 @@ def _untouched(base: Base, resource: int) -> TouchedResource:
 
 def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell | None:
     """Return the base's cell of a resource and a pair, if there is one."""
-    low, high = base.cell(resource, base.pairs.find(pair_key(*pair)))
+    low, high = base.cell(resource, base.pair(*pair))
     return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else None
 
 

@@ -1,72 +1,87 @@
-"""The PREFIXED names of one resource type, and the chain of those that are prefixes of a given name.
+"""The PREFIXED names of a base, and the chain of those that are prefixes of a given name.
 
-The names are one sorted list, and also a forest: the parent of a name is the longest other name that it begins with.
+The names of a type are sorted, and also a forest: the parent of a name is the longest other name that it begins with.
 The prefixes of a given name are ancestors of the last name that sorts at or before it. Walking up parent by parent
 could take a thousand steps in a ladder of nested prefixes, so each node has a jump link to a far ancestor, too
 (skew-binary jump pointers, Myers 1983): the longest prefix is found with O(log n) comparisons on any set of names.
+
+Names are compared as UTF-8, whose order is that of code points.
 """
 
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Self
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from attrs import frozen
+from attrs import Factory, define
 
-from aclog.authorizer.index.arrays import Binary, Int32s, Pause, no_pause
+from aclog.authorizer.index.arrays import Pause, no_pause
+from aclog.authorizer.index.keys import KeyTable, name_bytes
 
 _CHUNK = 2048
 
+_LISTED_AFTER = 16
+"""A list of all names is made once there was one search per this many names: it makes searches five times as fast, and
+costs as much as a few hundred of them per thousand names."""
 
-@frozen(eq=False)
+
+@define(eq=False)
 class Prefixes:
-    """Sorted distinct names, and by name its resource, its parent and its jump link, -1 for none.
+    """The prefixed names of all types by type and name. A node is an index into these columns, -1 stands for none."""
 
-    A node is an index into these columns.
-    """
-
-    names: list[str]
+    _keys: KeyTable
     resources: memoryview
     parents: memoryview
     jumps: memoryview
+    type_nodes: memoryview
+    """Where the nodes of each type begin, and at the end their number."""
+    _searches: int = 0
+    _names: list[bytes] | None = Factory(lambda: None)
+    """All names, once searches have paid for them. Threads may race here: they make the same list."""
 
-    @classmethod
-    def of(cls, names: Binary, resources: Int32s, pause: Pause = no_pause) -> Self:
-        """Build the links from UTF-8 names in any order and the resource number of each."""
-        order = pc.array_sort_indices(names)
-        in_order = names.take(order).cast(pa.large_string() if pa.types.is_large_binary(names.type) else pa.string())
-        texts: list[str] = []
-        for start in range(0, len(in_order), _CHUNK):
-            texts += in_order.slice(start, _CHUNK).to_pylist()  # type: ignore[arg-type]  # there are no nulls
-            pause()
-        parents, jumps = _links(texts, pause)
-        return cls(texts, resources[np.asarray(order)].data, memoryview(parents), memoryview(jumps))
+    def __len__(self) -> int:
+        return len(self.resources)
 
-    def longest(self, name: str) -> int:
-        """Return the node of the longest name that `name` begins with or equals; -1 if there is none."""
-        names, parents, jumps = self.names, self.parents, self.jumps
-        node = bisect_right(names, name) - 1
-        while node >= 0 and not name.startswith(names[node]):
+    def name(self, node: int) -> bytes:
+        """Return the name of a node in UTF-8."""
+        return name_bytes(self._keys.key(self.resources[node]))
+
+    def longest(self, resource_type: int, name: bytes) -> int:
+        """Return the node of the longest name that `name`, in UTF-8, begins with or equals; -1 if there is none."""
+        low, high = self.type_nodes[resource_type], self.type_nodes[resource_type + 1]
+        if low == high:
+            return -1
+        names = self._names
+        if names is None:
+            names = self._listed()
+        if names is None:
+            node = bisect_right(range(high), name, low, high, key=self.name) - 1
+        else:
+            node = bisect_right(names, name, low, high) - 1
+        if node < low:
+            return -1
+        text, parents, jumps = self.name if names is None else names.__getitem__, self.parents, self.jumps
+        while node >= 0 and not name.startswith(text(node)):
             # If the jump target is no prefix, nothing between it and this node is: all of them begin with the target.
             jump = jumps[node]
-            node = jump if jump >= 0 and not name.startswith(names[jump]) else parents[node]
+            node = jump if jump >= 0 and not name.startswith(text(jump)) else parents[node]
         return node
 
-    def chain(self, name: str) -> Iterator[int]:
-        """Yield the nodes of all prefixes of `name`, longest first."""
-        node = self.longest(name)
+    def chain(self, resource_type: int, name: bytes) -> Iterator[int]:
+        """Yield the nodes of all prefixes of `name`, in UTF-8, longest first."""
+        node = self.longest(resource_type, name)
         while node >= 0:
             yield node
             node = self.parents[node]
 
+    def _listed(self) -> list[bytes] | None:
+        self._searches += 1
+        if self._searches * _LISTED_AFTER > len(self.resources):
+            self._names = list(map(self.name, range(len(self.resources))))
+        return self._names
 
-EMPTY = Prefixes([], *(np.zeros(0, np.int32).data for _ in range(3)))
 
-
-def _links(names: Sequence[str], pause: Pause) -> "tuple[array[int], array[int]]":
+def links(names: Sequence[bytes], pause: Pause = no_pause) -> "tuple[array[int], array[int]]":
+    """Return the parent and the jump link of each of these sorted names, all of one type."""
     parents, jumps = array("i", [-1]) * len(names), array("i", [-1]) * len(names)
     depths: dict[int, int] = {}
     for node in range(1, len(names)):

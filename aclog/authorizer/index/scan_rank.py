@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import PatternType
-from aclog.authorizer.index.arrays import Binary, Int32s, binary_columns, slices
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, slices
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.columns import row_keys
 from aclog.authorizer.index.keys import utf16

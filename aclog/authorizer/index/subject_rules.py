@@ -61,15 +61,14 @@ class SubjectRules:
         if index.overlay.lengths[resource_type]:
             return filter(self._has, index.prefixes(resource_type, name))
         _, _, node, _ = base.lookup(resource_type, name)
-        prefixes, first = base.prefixes[resource_type], base.first_nodes[resource_type]
+        prefixes = base.prefixes
         found = []
         # The mask of a chain covers all shorter prefixes: without the bit, the rest of the chain can be skipped.
-        while node >= 0 and base.chain_mask(subject, resource_type, node) & bit:
-            number = prefixes.resources[node - first]
+        while node >= 0 and base.chain_mask(subject, node) & bit:
+            number = prefixes.resources[node]
             if base.cells_mask(*base.cells(number), subject.pairs) & bit:
-                found.append(Resource(prefixes.names[node - first], literal=False, number=number, touched=None))
-            parent = prefixes.parents[node - first]
-            node = parent + first if parent >= 0 else -1
+                found.append(Resource(prefixes.name(node).decode(), literal=False, number=number, touched=None))
+            node = prefixes.parents[node]
         return found
 
     def _wildcard(self, resource_type: int) -> list[Resource]:

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.index.arrays import Binary, Int32s, binary_columns, slices
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import compact
 from aclog.metalog.vectors import Int64s, unsigned_varints
@@ -93,7 +94,7 @@ def tables_of(base: Base) -> Tables:
 
 
 def _make(base: Base) -> Tables:
-    keys = base.pairs.array()
+    keys = key_array(base.pairs)
     offsets, data = binary_columns(keys)
     # A pair key is two compact strings; the varint before the first one is its length + 1.
     length, starts, _ = unsigned_varints(data, offsets[:-1])

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import fields, frozen
 
-from aclog.authorizer.index.arrays import slices
+from aclog.authorizer.index.arrow_arrays import slices
 from aclog.metalog.batch_scan import BatchColumns
 from aclog.metalog.json_form import may_hold_secret
 from aclog.metalog.record_schemas import SCHEMAS

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
-from aclog.authorizer.index.arrays import slices
+from aclog.authorizer.index.arrow_arrays import slices
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.codec import decode_record
