@@ -7,6 +7,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import WILDCARD, PatternType
 from aclog.authorizer.index.base import Base, Subject
+from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.keys import resource_name
 from aclog.authorizer.index.masks import known_type
 from aclog.authorizer.index.overlay import Overlay, TouchedResource
@@ -40,6 +41,11 @@ class AclIndex:
     overlay: Overlay = field(factory=Overlay)
     memo: dict[str, Any] = field(factory=dict)
     """Results that are seldom needed, kept once computed. Unlike the base's memo it dies with this version."""
+    core: Core | None = field(init=False)
+    """The same index in the native core, if there is one."""
+
+    def __attrs_post_init__(self) -> None:
+        self.core = self.overlay.core or self.base.core
 
     @property
     def has_colonless(self) -> bool:

@@ -13,6 +13,7 @@ from uuid import UUID
 from attrs import Factory, define, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import (
@@ -113,6 +114,8 @@ class Base:
     units: UnitCounts
     range_pairs: memoryview
     """The pairs whose host may have a slash, sorted by key: candidates for CIDR ranges."""
+    core: Core | None = None
+    """The same base in the native core, if there is one."""
     memo: Memo = Factory(Memo)
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from attrs import frozen
 from aclog.authorizer.index.arrays import Int32s, UInt32s
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.byte_strings import ByteStrings
+from aclog.authorizer.index.core import core_of
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import KeyTable
@@ -150,6 +151,7 @@ def base_of(flat: memoryview) -> Base:
         irregular=irregular,
         units={(kind, unit): count for kind, unit, count in _rows_of(view[Column.UNITS], None)},
         range_pairs=view[Column.RANGE_PAIRS],
+        core=core_of(flat),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from immutables import Map
 
 from aclog.authorizer.acl import PatternType, StandardAcl
+from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.masks import TYPES, known_type
 from aclog.metalog.records import AccessControlEntryRecord
 
@@ -69,6 +70,8 @@ class Overlay(NamedTuple):
     """What to add to the base's UnitCounts."""
     changes: int = 0
     """The number of ACLs added and removed."""
+    core: Core | None = None
+    """The same changes in the native core, if there is one and the base was ever changed."""
 
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:

@@ -44,6 +44,8 @@ def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Ov
         ReplayError: an added id exists already, an added ACL exists under another id, or a removed id does not exist.
 
     """
+    if overlay.core is None and base.core is not None:
+        overlay = overlay._replace(core=base.core)
     for change in changes:
         if isinstance(change, AccessControlEntryRecord):
             overlay = _add(base, overlay, change)
@@ -92,7 +94,9 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
         mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
     cells = cells.set(pair, Cell(mask, records, rows))
     touched = TouchedResource(cells, rules + 1, shrunk, resource)
-    overlay = _changed(overlay, key, touched, added=added.set(number, record), removed=removed, codes=codes, step=1)
+    overlay = _changed(
+        overlay, key, pair, touched, added=added.set(number, record), removed=removed, codes=codes, step=1
+    )
     if "/" in host:
         hosts = (*overlay.ranges.get(principal, ()), host)
         overlay = overlay._replace(ranges=overlay.ranges.set(principal, hosts))
@@ -126,6 +130,7 @@ def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord
     return _changed(
         overlay,
         key,
+        pair,
         touched,
         added=overlay.added.delete(record.id.int),
         removed=overlay.removed,
@@ -145,7 +150,8 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
     removed = overlay.removed.set(row, True)
     cells = _with_cell(base, touched.cells, pair, removed=removed, added=others, rows=rows)
     touched = TouchedResource(cells, touched.rules - 1, True, resource)
-    return _changed(overlay, key, touched, added=overlay.added, removed=removed, codes=base.codes(row, data), step=-1)
+    codes = base.codes(row, data)
+    return _changed(overlay, key, pair, touched, added=overlay.added, removed=removed, codes=codes, step=-1)
 
 
 def _with_cell(
@@ -173,6 +179,7 @@ def _with_cell(
 def _changed(
     overlay: Overlay,
     key: ResourceKey,
+    pair: PairKey,
     touched: TouchedResource,
     *,
     added: "Map[int, AccessControlEntryRecord]",
@@ -180,8 +187,11 @@ def _changed(
     codes: Codes,
     step: int,
 ) -> Overlay:
-    """Return the overlay with the new state of a resource; `step` is 1 if an ACL was added, -1 if one was removed."""
-    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _ = overlay
+    """Return the overlay with the new state of a resource, one cell of which changed.
+
+    `step` is 1 if an ACL was added, -1 if one was removed.
+    """
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core = overlay
     kind, name, literal = key
     if is_counted(name):
         unit = kind, first_unit(name)
@@ -198,8 +208,13 @@ def _changed(
         irregular += step * is_irregular(codes)
     resources = resources.set(key, touched)
     changes = len(added) + len(removed)
-    # Positional on purpose: with eleven keywords it would take twice as long.
-    return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes)
+    if core is not None:
+        cell = touched.cells.get(pair)
+        core = core.put(kind, name, literal, *pair, -1 if cell is None else cell.mask, touched.rules)
+    # Positional on purpose: with twelve keywords it would take twice as long.
+    return Overlay(
+        added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
+    )
 
 
 def _untouched(base: Base, resource: int) -> TouchedResource:

@@ -1,0 +1,53 @@
+"""The native core (aclog-native), if it is installed: the same decisions over the same flat base, in compiled code.
+
+Whoever holds a core asks it first. It answers -1 or -2 where it leaves the request to the Python path, which is whole
+without it and is the reference for every answer.
+"""
+
+from typing import Protocol
+
+from aclog.authorizer.index import layout
+
+try:
+    import aclog_native
+except ImportError:
+    aclog_native = None
+
+ASK_PYTHON = -1
+"""A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8."""
+NO_RULE, RULE_OF_PYTHON = -1, -2
+"""A core's rule if none matches, and where it leaves the order of the scan to the Python path."""
+
+
+class Core(Protocol):
+    """A base, or a base and changes, in the native core. Immutable: `put` returns another one."""
+
+    def mask(self, principal: str, host: str, resource_type: int, name: str, documented: bool, /) -> int:
+        """Return the mask of all ACLs that cover the name and match the subject (AclIndex.mask), or ASK_PYTHON."""
+
+    def has_candidate(self, resource_type: int, name: str, documented: bool, /) -> int:
+        """Return 1 if a resource pattern with ACLs covers the name, 0 if none does, or ASK_PYTHON."""
+
+    def rule(
+        self, principal: str, host: str, operation: int, resource_type: int, name: str, documented: bool, /
+    ) -> int:
+        """Return the row of the base that Kafka names, NO_RULE, or RULE_OF_PYTHON."""
+
+    def put(
+        self, resource_type: int, name: str, literal: bool, principal: str, host: str, mask: int, rules: int, /
+    ) -> "Core":
+        """Return the core after a change: the mask of the touched cell now, and the ACLs of its resource pattern.
+
+        A mask of -1: nothing is left of the cell but what the base does not have either.
+        """
+
+
+def core_of(flat: memoryview) -> Core | None:
+    """Return the core of a flat base; None if the native core is not installed or does not read this base."""
+    if aclog_native is None or aclog_native.LAYOUT != layout.VERSION:
+        return None
+    try:
+        found: Core = aclog_native.Base(flat)
+    except ValueError:
+        return None
+    return found
