@@ -25,6 +25,21 @@ $(VENV)/.installed: constraints.txt pyproject.toml
 .PHONY: venv
 venv: $(VENV)/.installed  ## the virtual environment, with what is pinned in constraints.txt
 
+# The compiled core is optional: NATIVE=0 does without it. Nothing that only runs aclog compiles.
+NATIVE ?= 1
+export NATIVE
+CORE := $(if $(filter 0,$(NATIVE)),,$(VENV)/.native)
+CORE_SOURCES := native/pyproject.toml native/setup.py native/MANIFEST.in $(wildcard native/src/*.[ch])
+
+$(VENV)/.native: $(VENV)/.installed $(CORE_SOURCES)
+	@command -v $(firstword $(CC)) >/dev/null || { \
+	  echo "aclog's native core needs a C compiler, and there is no $(firstword $(CC)): install one, set CC, or test without the core: NATIVE=0" >&2; exit 1; }
+	CC="$(CC)" $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --force-reinstall ./native
+	@touch $@
+
+.PHONY: native
+native: $(VENV)/.native  ## the compiled core of native/, built and installed; tests build it, unless NATIVE=0
+
 .PHONY: run
 run: venv  ## the tour, then a node that Kafka's own clients manage
 	@./run.sh
@@ -63,9 +78,9 @@ test: build/jvm/.ready  ## lint, and every test, in parallel and in random order
 	@$(MAKE) --no-print-directory -j2 lint all-tests
 
 .PHONY: quick-tests all-tests
-quick-tests: venv
+quick-tests: venv $(CORE)
 	$(TESTS) -n $(WORKERS) -m "not server and not slow"
-all-tests: build/jvm/.ready  # two more workers than cores: many of these tests wait for a server
+all-tests: build/jvm/.ready $(CORE)  # two more workers than cores: many of these tests wait for a server
 	$(TESTS) -n $$(($(WORKERS) + 2))
 
 .PHONY: oracle-long

@@ -1,0 +1,28 @@
+/* Python's stable ABI, and what the types of this module share. */
+#ifndef ACLOG_PYTHON_H
+#define ACLOG_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef Py_GIL_DISABLED
+#error "the stores of changes rely on the interpreter's lock: use aclog without its native core on this Python"
+#endif
+
+#define VERSION "0.1.0"
+#define LAYOUT 1 /* the version of the flat base that is read (aclog.authorizer.index.layout) */
+
+/* Objects of one interpreter; the module has no other state. */
+typedef struct {
+    PyTypeObject *base_type;
+    PyTypeObject *store_type;
+} module_state;
+
+extern PyModuleDef native_module;
+
+PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
+#endif
