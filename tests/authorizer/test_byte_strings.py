@@ -4,12 +4,13 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.index import byte_strings
 from aclog.authorizer.index.byte_strings import ByteStrings, crc32s, numbered, sorted_rows
 
+CORES = [None] if byte_strings.native is None else [None, byte_strings.native]
 TEXTS = st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"\0", b"\0" * 8, b"\0" * 9, b"a" * 8, b"a" * 17]))
 
 
@@ -18,6 +19,14 @@ def columns(texts):
     return strings.data, strings.starts, strings.ends
 
 
+@pytest.fixture(params=CORES, ids=["python", "native"][: len(CORES)], autouse=True)
+def core(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(byte_strings, "native", request.param)
+        yield request.param
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=TEXTS)
 def test_functions_of_many(texts):
     data, starts, ends = columns(texts)
@@ -30,6 +39,7 @@ def test_functions_of_many(texts):
 
 
 @pytest.mark.parametrize("many", [0, 1 << 40])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=TEXTS)
 def test_numbered(texts, many):
     with pytest.MonkeyPatch.context() as patch:
@@ -42,6 +52,7 @@ def test_numbered(texts, many):
 
 
 def test_numbered_when_hashes_collide(monkeypatch):
+    monkeypatch.setattr(byte_strings, "native", None)
     monkeypatch.setattr(byte_strings, "_MULTIPLIER", np.uint64(0))
     texts = [b"one", b"two", b"one", b"three"] * 2000
     data, starts, ends = columns(texts)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "aclog" / "authorizer"
-LIBRARIES = {"aclog_native", "attrs", "immutables", "numpy", "pyarrow"}
+LIBRARIES = {"attrs", "immutables", "numpy", "pyarrow"}
 
 
 def imported(path: Path) -> set[str]:

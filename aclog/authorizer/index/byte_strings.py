@@ -13,6 +13,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, no_pause
+from aclog.authorizer.index.core import native
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.vectors import Bytes, Int64s
 
@@ -51,6 +52,8 @@ class ByteStrings:
         """Return a copy of the slices [start, end) of `data`, in any order."""
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(ends - starts, out=offsets[1:])
+        if native is not None:
+            return cls(offsets, np.frombuffer(native.cut(data, starts, ends), np.uint8))
         copied = np.empty(int(offsets[-1]), np.uint8)
         shifts = starts - offsets[:-1]
         for first in range(0, len(starts), _BLOCK):
@@ -97,6 +100,10 @@ def _values(data: bytes | memoryview, starts: Int64s, ends: Int64s) -> list[byte
 
 def numbered(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[ByteStrings, Int32s]:
     """Return the distinct slices of a buffer, in any order, and the number of each slice among them."""
+    if native is not None:
+        of_rows, of_numbers = (np.frombuffer(found, np.int32) for found in native.number(source, starts, ends))
+        firsts = starts[of_numbers], ends[of_numbers]
+        return ByteStrings.cut(np.frombuffer(source, np.uint8), *firsts), of_rows
     if len(starts) >= _MANY:
         found = _numbered_by_words(source, starts, ends)
         if found is not None:
@@ -162,6 +169,8 @@ def _steps(starts: Int64s, left: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64
 
 def crc32s(data: Bytes, starts: Int64s, ends: Int64s, pause: Pause = no_pause) -> UInt32s:
     """Return the CRC-32 (zlib's) of each slice."""
+    if native is not None:
+        return np.frombuffer(native.crc32(data, starts, ends), np.uint32)
     found = np.empty(len(starts), np.uint32)
     whole = data.tobytes()
     for first in range(0, len(starts), _CHUNK):
@@ -174,5 +183,7 @@ def crc32s(data: Bytes, starts: Int64s, ends: Int64s, pause: Pause = no_pause) -
 
 def sorted_rows(data: Bytes, starts: Int64s, ends: Int64s) -> Int32s:
     """Return the rows of slices in the order of their bytes; equal slices stay in their order."""
+    if native is not None:
+        return np.frombuffer(native.order(data, starts, ends), np.int32)
     texts = _values(data.tobytes(), starts, ends)
     return np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int32)

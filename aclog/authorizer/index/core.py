@@ -4,14 +4,28 @@ Whoever holds a core asks it first. It answers -1 or -2 where it leaves the requ
 without it and is the reference for every answer.
 """
 
-from typing import Protocol
+import os
+from importlib import import_module
+from typing import Any, Protocol
 
 from aclog.authorizer.index import layout
 
-try:
-    import aclog_native
-except ImportError:
-    aclog_native = None
+NATIVE_VARIABLE = "ACLOG_NATIVE"
+"""Set to 0, this environment variable turns the native core off."""
+
+
+def _native() -> Any:
+    if os.environ.get(NATIVE_VARIABLE) == "0":
+        return None
+    try:
+        found = import_module("aclog_native")
+    except ImportError:
+        return None
+    return found if found.LAYOUT == layout.VERSION else None
+
+
+native: Any = _native()
+"""The module aclog_native; None where it is not installed, reads another layout, or is turned off."""
 
 ASK_PYTHON = -1
 """A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8."""
@@ -44,10 +58,10 @@ class Core(Protocol):
 
 def core_of(flat: memoryview) -> Core | None:
     """Return the core of a flat base; None if the native core is not installed or does not read this base."""
-    if aclog_native is None or aclog_native.LAYOUT != layout.VERSION:
+    if native is None:
         return None
     try:
-        found: Core = aclog_native.Base(flat)
-    except ValueError:
+        found: Core = native.Base(flat)
+    except (AttributeError, ValueError):
         return None
     return found
