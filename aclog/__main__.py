@@ -22,6 +22,8 @@ BROKEN_PIPE = 141
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    # numpy's linear algebra is used nowhere, but the threads that it starts spin for a quarter of a second of CPU.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # An image of a million ACLs is a few large columns and has no cycles: frequent collections would only cost pauses.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

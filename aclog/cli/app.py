@@ -1,29 +1,10 @@
 """The `aclog` command, assembled from its sub-commands."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from aclog.cli import authorize, explain, export, what_can, when, who_can
-from aclog.cli import format as formatting
-from aclog.cli import import_ as importing
-from aclog.cli.acls import command as acls
-from aclog.cli.check import command as check
-from aclog.cli.diff import command as diff
-from aclog.cli.lint import command as lint
-from aclog.cli.log import command as log
-from aclog.cli.migrate import command as migrate
-from aclog.cli.mirror import command as mirror
-from aclog.cli.review import command as review
-from aclog.cli.serve import command as serve
-from aclog.cli.shell import command as shell
-from aclog.cli.snapshot import command as snapshot
-from aclog.cli.spark import command as spark
-from aclog.cli.status import command as status
-from aclog.cli.sync import command as sync
-from aclog.cli.test import command as test
-from aclog.cli.tokens import command as tokens
+from aclog.cli.lazy_commands import LazyGroup
 from aclog.terminal.output import say
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
@@ -49,15 +30,56 @@ _EPILOG = (
     "line on stderr says what and where)."
 )
 
+_COMMANDS = {
+    "log": "Print the records of a log, verify it, copy it, or adopt it.",
+    "acls": "List, add and remove ACLs, with the flags of kafka-acls.sh.",
+    "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
+    "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
+    "reverse the decision.",
+    "diff": "Show which requests a second state allows and the first one does not, and which it no longer allows.",
+    "check": "Prove something about one state or two, or refute it with an example: exit code 0 if "
+    "proved, 1 if refuted.",
+    "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
+    "who-can": "List everybody who may do something with a resource: principals, hosts, and the rules that allow it.",
+    "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
+    "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
+    "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
+    "snapshot": "Write, check and list checkpoint files.",
+    "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
+    "history of its ACLs.",
+    "import": "Write ACLs, credentials, tokens and features into a log, all or nothing; a new "
+    "directory becomes a new log.",
+    "shell": "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, "
+    "/scram, /delegationToken, ...",
+    "serve": "Run a node: a controller, a broker, or both, as process.roles in CONFIG says.",
+    "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
+    "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
+    "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
+    "tokens": "Create, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
+    "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
+    "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
+    "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
+    "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
+    "usage, what-if. Requires `aclog\\[spark]` and Java 17.",
+}
+"""The commands in the order of `--help`, and the first line of the help of each."""
+
+
+class _Commands(LazyGroup):
+    lines = _COMMANDS
+
 
 def _print_version(value: bool) -> None:
     if value:
+        from importlib.metadata import version
+
         say(f"aclog {version('aclog')}")
         raise typer.Exit
 
 
 app = typer.Typer(
     name="aclog",
+    cls=_Commands,
     help=_HELP,
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -77,33 +99,3 @@ def _root(
     ] = False,
 ) -> None:
     """Take the options before a sub-command."""
-
-
-_MODULES = (
-    log,
-    acls,
-    authorize,
-    explain,
-    diff,
-    check,
-    test,
-    who_can,
-    what_can,
-    when,
-    lint,
-    snapshot,
-    export,
-    importing,
-    shell,
-    serve,
-    formatting,
-    status,
-    sync,
-    tokens,
-    mirror,
-    review,
-    migrate,
-    spark,
-)
-for _module in _MODULES:
-    app.add_typer(_module.app)

@@ -1,4 +1,4 @@
-"""Decisions for `authorize` and `explain`: on one request, or on a file of them."""
+"""Decisions on one request, or on a file of them."""
 
 import json
 import sys
@@ -8,16 +8,12 @@ from functools import lru_cache
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import PROBE
 from aclog.authorizer.decision import Decision
-from aclog.authorizer.explain import explain
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
-from aclog.cli.image_report import CidrWatch
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
@@ -152,17 +148,3 @@ def parse_request(line: bytes) -> Request:
         resource_type=enum_field(value, "resourceType", ResourceType),
         name=None if kind else text_field(value, "resourceName"),
     )
-
-
-def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:
-    """Return the explanation of a decision; warn of ACLs with a CIDR range as host. Raises as decide_one."""
-    context = RequestContext(principal=request.principal, host=host_address(request.host))
-    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
-    action = Action(operation=request.operation, resource_pattern=pattern)
-    decision = authorizer_of(image, flags).decide(context, action)
-    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
-    if not flags.cidr:
-        watch = CidrWatch(options.origins)
-        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
-        watch.report()
-    return explain(acls, decision, context, action, options=options)

@@ -41,7 +41,7 @@ def explain(
 
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
-    from aclog.cli.decisions import explain_one
+    from aclog.cli.explained import explain_one
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.json_text import json_text
     from aclog.terminal.output import emit, say

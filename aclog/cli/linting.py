@@ -21,10 +21,10 @@ from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
 from aclog.sources.log_past import LogPast, past_of
 from aclog.sources.name_file import NameFile
-from aclog.sources.paths import AclsSource
 from aclog.sources.repository.inline_suppressions import inline_suppressions
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses

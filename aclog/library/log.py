@@ -12,7 +12,8 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.snapshots import rule_history as history
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.paths import AclsSource, LogSource
+from aclog.sources.acls_source import AclsSource
+from aclog.sources.paths import LogSource
 
 
 @define(eq=False)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from aclog.library.log import Log
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git.git_place import parse_git_place
-from aclog.sources.paths import AclsSource, open_path
+from aclog.sources.paths import open_path
 from aclog.sources.read_options import ReadOptions
 
 

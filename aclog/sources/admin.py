@@ -25,7 +25,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.bootstrap import connect_to_first
 from aclog.sources.max_age import check_age
-from aclog.sources.paths import Notify
+from aclog.sources.notify import Notify
 
 _T = TypeVar("_T")
 

@@ -12,11 +12,12 @@ from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, parse_moment
 from aclog.snapshots.state_source import StateSource
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git.git_place import GitPlace, parse_git_place
 from aclog.sources.line_table import LineTable
 from aclog.sources.name_file import NameFile
-from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
+from aclog.sources.notify import Notify
 from aclog.sources.read_options import ReadOptions
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.age import AgeWatch
@@ -49,8 +50,11 @@ class ChosenSource:
         """
         moment = self.moment  # parsed first: a mistyped moment must not cost a replay
         with progress(f"reading {self.source.name}") as advance:
-            if isinstance(self.source, LogSource):
-                self.source.progress = advance
+            if not isinstance(self.source, AclsSource):
+                from aclog.sources.paths import LogSource
+
+                if isinstance(self.source, LogSource):
+                    self.source.progress = advance
             image = self.source.image() if moment is None else self.source.image_at(moment)
         self._taken, self._taken_at = self.source.freshness(), elapsed_seconds()
         self._age.tell(self._taken)
@@ -78,7 +82,11 @@ class ChosenSource:
             MetadataError: no server responds, or one refuses.
 
         """
-        if isinstance(self.source, LogSource | CheckpointSource | AclsSource):
+        if isinstance(self.source, AclsSource):
+            return []
+        from aclog.sources.paths import CheckpointSource, LogSource
+
+        if isinstance(self.source, LogSource | CheckpointSource):
             return []
         from aclog.sources.admin import AdminSource
 
@@ -152,13 +160,22 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
         )
-    if selection.log is not None:
-        return ChosenSource(LogSource(selection.log, notify), selection.as_of)
-    if selection.snapshot is not None:
-        return ChosenSource(CheckpointSource(selection.snapshot, notify), selection.as_of)
     if selection.acls is not None or selection.ref is not None:
         return ChosenSource(_acls_source(selection, notify), selection.as_of)
-    return ChosenSource(_live_source(selection, notify), selection.as_of)
+    if selection.log is None and selection.snapshot is None:
+        return ChosenSource(_live_source(selection, notify), selection.as_of)
+    return ChosenSource(_stored_source(selection, notify), selection.as_of)
+
+
+def _stored_source(selection: SourceSelection, notify: Notify) -> StateSource:
+    from aclog.sources.paths import (  # logs and their replay, which rules in files do without
+        CheckpointSource,
+        LogSource,
+    )
+
+    if selection.log is not None:
+        return LogSource(selection.log, notify)
+    return CheckpointSource(selection.snapshot or Path(), notify)
 
 
 def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:

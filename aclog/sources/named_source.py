@@ -16,7 +16,7 @@ from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.node import Node
 from aclog.sources.name_file import NameFile
-from aclog.sources.paths import Notify
+from aclog.sources.notify import Notify
 
 _KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server")
 _SERVERS = ("bootstrap-controller", "bootstrap-server")

@@ -1,19 +1,14 @@
 """State sources at a path: a log directory, a checkpoint file, or a file of ACLs."""
 
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
 
 from attrs import define, field
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import LeaderChange, decode_control
-from aclog.metalog.errors import ConfigError, LogError, ReplayError
+from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.epochs import read_epochs
@@ -23,17 +18,14 @@ from aclog.metalog.filelog.mirror_properties import read_mirror_properties
 from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import Moment, moment_text
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.acl_lines import accept
-from aclog.sources.read_options import ReadOptions
+from aclog.sources.acls_source import AclsSource
+from aclog.sources.notify import Notify
 from aclog.sources.sync_properties import read_sync_properties
-from aclog.sources.text_lines import STDIN, display_name
-
-Notify: TypeAlias = Callable[[str], None]
-"""Called once with each note of a recovery: a torn tail, a lowered offset, a skipped checkpoint."""
+from aclog.sources.text_lines import STDIN
 
 METADATA_PARTITION = "__cluster_metadata-0"
 _LOOKED_AT = 1000
@@ -257,72 +249,6 @@ class CheckpointSource:
         for note in found.notes:
             self.notify(note)
         return found.image
-
-
-@define(eq=False)
-class AclsSource:
-    """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
-
-    path: str
-    """Of a file or directory; with `is_ref` GITREF:PATH."""
-    check: Callable[[StandardAcl], None] = accept
-    """Raises ConfigError on an ACL that the command refuses; called before the first image."""
-    options: ReadOptions = field(factory=ReadOptions)
-    notify: Notify | None = None
-    is_ref: bool = field(default=False, kw_only=True)
-    """Whether they are read as of a git commit."""
-    _image: Image | None = field(default=None, init=False)
-    _origins: Origins = field(default=NO_ORIGINS, init=False)
-
-    log: None = field(default=None, init=False)
-    """None: there is no log to follow."""
-
-    change_place: ChangePlace = field(factory=ChangePlace, init=False)
-    """A cluster whose address is not known."""
-
-    @property
-    def name(self) -> str:
-        """The file or directory."""
-        return display_name(self.path)
-
-    @property
-    def origins(self) -> Origins:
-        """Where the rules of the image stand; nothing before there is one."""
-        return self._origins
-
-    def image(self) -> Image:
-        """Return a state with these ACLs and nothing else.
-
-        Raises:
-            ConfigError: a line that is not an ACL, or a duplicate ACL or id.
-            OSError: the file cannot be read.
-
-        """
-        if self._image is None:
-            # Only here: the parsers of all formats take a tenth of a second to import, and other sources need none.
-            from aclog.sources.rule_files import find_rules, ref_rules
-
-            find = ref_rules if self.is_ref else find_rules
-            found = find(self.path, self.options, self.check)
-            if self.notify is not None:
-                for text in found.notes:
-                    self.notify(text)
-            try:
-                acls = AclsImage.from_acls(found.rules)
-            except ReplayError as error:
-                raise ConfigError(f"{self.name}: {error.what}") from error
-            self._image, self._origins = Image(acls=acls), found.origins
-        return self._image
-
-    def freshness(self) -> None:
-        """Return None: a file is read as it is."""
-
-    def close(self) -> None:
-        """Do nothing: no file is kept open."""
-
-    def image_at(self, moment: Moment) -> Image:
-        """Raise ConfigError: a file of ACLs has no history."""
-        raise ConfigError(f"{self.name}: as of {moment_text(moment)}: a file of ACLs has one state only")
 
 
 def open_path(path: str, notify: Notify, progress: Progress | None = None) -> StateSource:

@@ -16,7 +16,7 @@ from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
 from aclog.sources.max_age import check_age
-from aclog.sources.paths import Notify
+from aclog.sources.notify import Notify
 from aclog.terminal.age import STALE_SECONDS
 from aclog.terminal.timestamps import utc_text
 

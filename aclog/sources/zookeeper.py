@@ -12,7 +12,7 @@ from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
-from aclog.sources.paths import Notify
+from aclog.sources.notify import Notify
 from aclog.terminal.notices import warn
 from aclog.zkstore.acl_store import AclStore, StoreContents
 from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from rich.cells import cell_len
-
 from aclog.metalog.printable import printable
 
 _LOOKAHEAD = 1000
@@ -12,6 +10,8 @@ _LOOKAHEAD = 1000
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield lines without line ends: the header, then the rows. Control characters in cells are escaped."""
+    from rich.cells import cell_len  # here: nearly every command may print a table, few do
+
     rows = iter(rows)
     widths = [cell_len(title) for title in header]
     heading: Sequence[str] | None = header
@@ -19,11 +19,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
         widths = [
             max(width, *map(cell_len, column)) for width, column in zip(widths, zip(*block, strict=True), strict=True)
         ]
-        if heading is not None:
-            yield _padded(heading, widths)
-            heading = None
-        yield from (_padded(row, widths) for row in block)
-
-
-def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in block if heading is None else (heading, *block):
+            cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+            yield "  ".join(cells).rstrip()
+        heading = None

@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from aclog.cli.app import app
+from aclog.cli.lazy_commands import LazyCommand
 from tests.support.cli.command import aclog
 
 ROOT = Path(__file__).parents[2]
@@ -17,8 +18,14 @@ PAGE = (ROOT / "docs/commands.md").read_text()
 README = (ROOT / "README.md").read_text()
 
 
+def loaded(command):
+    """Return a command itself, if it is one that is imported only when it is called."""
+    return command.load() if isinstance(command, LazyCommand) else command
+
+
 def commands(command, path=()) -> Iterator[tuple[str, object]]:
     """Yield every leaf command with the words that call it."""
+    command = loaded(command)
     if hasattr(command, "commands"):
         for name, sub in command.commands.items():
             yield from commands(sub, (*path, name))
@@ -107,7 +114,7 @@ def parse(words):
     """Parse a command line without running it; raise if it is invalid."""
     command = get_command(app)
     while hasattr(command, "commands") and words and words[0] in command.commands:
-        command, words = command.commands[words[0]], words[1:]
+        command, words = loaded(command.commands[words[0]]), words[1:]
     command.make_context("aclog", words, resilient_parsing=False)
 
 
@@ -124,3 +131,8 @@ def test_help_shows_every_default_by_name():
     for command in COMMANDS.values():
         for parameter in command.params:
             assert not isinstance(parameter.default, IntEnum)
+
+
+@pytest.mark.parametrize("command", get_command(app).commands.values(), ids=lambda command: command.name)
+def test_the_first_help_tells_of_each_command_what_its_own_help_begins_with(command):
+    assert command.help == command.load().help.partition("\n\n")[0]

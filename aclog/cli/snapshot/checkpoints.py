@@ -22,8 +22,8 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
-from aclog.sources.paths import AclsSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.terminal.timestamps import utc_text

@@ -27,10 +27,11 @@ from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import ChangeKind
 from aclog.sources.accesses import read_accesses
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.log_history import history_of
-from aclog.sources.paths import AclsSource, LogSource
+from aclog.sources.paths import LogSource
 from aclog.sources.rule_tests.yaml_cases import read_yaml_cases
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.notices import warn

@@ -7,10 +7,10 @@ from datetime import date
 from aclog.analysis.lint.catalogue import parse_lints
 from aclog.analysis.lint_report.suppression import Suppression
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats.file_tree import DirectoryTree, FileTree
 from aclog.sources.git.git_place import parse_git_place
 from aclog.sources.git.git_tree import GitTree
-from aclog.sources.paths import AclsSource
 from aclog.sources.text_lines import STDIN
 
 _MARK = b"aclog: ignore"

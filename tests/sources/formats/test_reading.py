@@ -8,9 +8,9 @@ import pytest
 
 from aclog.authorizer.origin import origin_text
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats import file_tree
 from aclog.sources.formats.file_tree import DirectoryTree
-from aclog.sources.paths import AclsSource
 
 _RULE = (
     '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'

@@ -135,6 +135,7 @@ def main() -> None:
     """Until the end of stdin."""
     import aclog.cli.app
     import aclog.cli.format
+    import aclog.cli.serve.command
     import aclog.cli.serve.run  # noqa: F401 - so that no child has to
     from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
     from aclog.nodes.wire.messages import warm_up

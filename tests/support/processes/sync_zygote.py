@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aclog.cli.app
 import aclog.cli.log_writer
+import aclog.cli.sync.command
 import aclog.cli.sync.poller
 import aclog.cli.sync.sync
 import aclog.sources.bootstrap

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
-from typing import IO, TypeAlias
-
-import fastavro
-from fastavro.types import Schema
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fastavro.types import Schema
 
 Row: TypeAlias = dict[str, object]
 
@@ -19,7 +19,7 @@ IMAGE, HISTORY = "aclog.ImageRow", "aclog.AclChange"
 _FILES = {IMAGE: "image.avsc", HISTORY: "history.avsc"}
 
 
-def load_schema(name: str) -> Schema:
+def load_schema(name: str) -> "Schema":
     """Return the schema of this name, from the package data."""
     text = files("aclog.cli.transfer.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
@@ -28,6 +28,8 @@ def load_schema(name: str) -> Schema:
 
 def write_rows(file: IO[bytes], name: str, rows: Iterable[Row]) -> None:
     """Write rows of the schema of this name as a container file (deflate). Raises OSError."""
+    import fastavro  # here: JSON lines are exported and imported without it
+
     fastavro.writer(file, fastavro.parse_schema(load_schema(name)), rows, codec="deflate")
 
 
@@ -40,6 +42,8 @@ def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
         ConfigError: the file is not Avro, of another schema, or damaged; iterating the rows raises it too.
 
     """
+    import fastavro
+
     try:
         name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
     except Exception as error:  # on damaged bytes fastavro raises nearly any exception
@@ -51,6 +55,8 @@ def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
 
 
 def _rows(file: IO[bytes], name: str, source: str) -> Iterator[Row]:
+    import fastavro
+
     number = 0
     try:
         for row in fastavro.reader(file, reader_schema=load_schema(name)):

@@ -1,0 +1,32 @@
+"""The explanation of one decision, for `explain`."""
+
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.explanation import Explanation
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.cli.decisions import authorizer_of
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.request import Request
+from aclog.cli.image_report import CidrWatch
+from aclog.snapshots.image import Image
+
+
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:
+    """Return the explanation of a decision; warn of ACLs with a CIDR range as host.
+
+    Raises:
+        ConfigError, InvalidRequestError: as aclog.cli.decisions.decide_one.
+
+    """
+    context = RequestContext(principal=request.principal, host=host_address(request.host))
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
+    action = Action(operation=request.operation, resource_pattern=pattern)
+    decision = authorizer_of(image, flags).decide(context, action)
+    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
+    if not flags.cidr:
+        watch = CidrWatch(options.origins)
+        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
+        watch.report()
+    return explain(acls, decision, context, action, options=options)

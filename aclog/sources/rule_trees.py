@@ -1,0 +1,91 @@
+"""Rules in GitOps files: of a directory, or of one file that is not of JSON lines."""
+
+from collections.abc import Callable, Iterator
+
+from attrs import evolve, frozen
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.origin import origin_text
+from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import accept
+from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
+from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.git.git_tree import GitTree
+from aclog.sources.module_tree import with_modules
+from aclog.sources.read_options import ReadOptions
+from aclog.sources.rule_lines import FoundRules, line_rules
+
+_OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
+"""Of files that hold no JSON lines."""
+
+
+def content_rules(
+    name: str, content: bytes, beside: FileTree, options: ReadOptions, *, check: Callable[[StandardAcl], None]
+) -> FoundRules:
+    """Return the rules of one file whose first line is no rule as JSON; `beside` are the files around it.
+
+    Raises:
+        ConfigError: as aclog.sources.rule_files.find_rules.
+
+    """
+    alone = _OneFile(name, content, beside)
+    if options.form is not AclsFormat.AUTO or alone.file.has_suffix(*_OTHER_SUFFIXES):
+        return tree_rules(alone, options, check)
+    claimed = next((each for each in alone.guesses() if is_claimed(each.file)), None)
+    if claimed is None:
+        return line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
+    return tree_rules(claimed, options, check)
+
+
+def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
+    """Return the rules of a tree. Raises as content_rules."""
+    source = tree.beside if isinstance(tree, _OneFile) else tree
+    whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
+    context = ReadContext(tree=whole, topics=options.topics, modules=modules)
+    found: ReadFiles = read_tree(context, options.form)
+    rules = found.stated.rules()
+    for rule in rules:
+        try:
+            check(rule.acl)
+        except ConfigError as error:
+            raise ConfigError(f"{origin_text(found.stated.of(rule.acl)[0])}: {error}") from error
+    return FoundRules(rules=rules, origins=found.stated, notes=found.notes)
+
+
+@frozen
+class _OneFile:
+    """A file whose content was read already, as a tree; the others beside it are within reach."""
+
+    name: str
+    content: bytes
+    beside: FileTree
+    suffix: str = ""
+    """Added to a name that has none, such as stdin: formats ask for it before they look into a file."""
+
+    @property
+    def file(self) -> SourceFile:
+        return SourceFile(self, self.paths()[0])
+
+    def guesses(self) -> "Iterator[_OneFile]":
+        """Yield the file as it is named, then, if its name tells no format, as JSON and as YAML."""
+        yield self
+        if "." not in self.paths()[0]:
+            yield from (evolve(self, suffix=suffix) for suffix in (".json", ".yaml"))
+
+    def paths(self) -> list[str]:
+        return [self.name.rsplit("/", 1)[-1] + self.suffix]
+
+    def read(self, path: str) -> bytes:
+        return self.content if path == self.paths()[0] else self.beside.read(path)
+
+    def is_file(self, path: str) -> bool:
+        return path == self.paths()[0] or self.beside.is_file(path)
+
+    def entries(self, path: str) -> list[str]:
+        return self.beside.entries(path)
+
+    def display(self, path: str) -> str:
+        return self.name if path == self.paths()[0] else self.beside.display(path)
