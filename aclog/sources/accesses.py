@@ -1,12 +1,10 @@
 """The accesses of a file (`--accesses`), and those that two policies decide differently."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from attrs import frozen
 
 from aclog.analysis.deciding import is_allowed
@@ -116,21 +114,23 @@ def access_of_object(value: dict[str, object]) -> Request | None:
 
 
 def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
+    import pyarrow as pa  # here: for Parquet alone
+    import pyarrow.dataset as ds
+
     inner = Path(path, "accesses")
     try:
         table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
         for batch in table.to_batches(columns=list(COLUMNS)):
             # Equal rows are counted before an object is made of them: logs repeat themselves.
             distinct = pa.Table.from_batches([batch]).group_by(list(COLUMNS)).aggregate([([], "count_all")])
-            counts = map(int, distinct.column("count_all").to_numpy())
-            rows = zip(*(distinct.column(name).to_pylist() for name in COLUMNS), strict=True)
-            yield from ((access_of_row(row), count) for row, count in zip(rows, counts, strict=True))
+            columns = (distinct.column(name).to_pylist() for name in (*COLUMNS, "count_all"))
+            yield from ((access_of_row(row), count) for *row, count in zip(*columns, strict=True))
     except (pa.ArrowInvalid, KeyError) as error:
         what = " ".join(str(error).split())[:200]
         raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(COLUMNS)}: {what}") from error
 
 
-def access_of_row(row: tuple[object, ...]) -> Request | None:
+def access_of_row(row: Sequence[object]) -> Request | None:
     """Return the access in a row of principal, host, operation, resource type and name; None if it is none."""
     principal, host, operation, kind, name = map(str, row)
     if None in row or operation not in AclOperation.__members__ or kind not in ResourceType.__members__:

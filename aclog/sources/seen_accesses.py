@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from attrs import frozen
 
 from aclog.analysis.regions.region import Request
@@ -74,6 +72,9 @@ def _from_lines(path: str) -> Iterator[tuple[str | None, Request | None]]:
 
 
 def _from_parquet(path: str) -> Iterator[tuple[str | None, Request | None]]:
+    import pyarrow as pa  # here: for Parquet alone
+    import pyarrow.dataset as ds
+
     inner = Path(path, "accesses")
     try:
         table = ds.dataset(inner if inner.is_dir() else path, format="parquet")

@@ -1,17 +1,15 @@
 """The cells in which two images differ: where an exact difference has to look."""
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from aclog.authorizer.acl import PatternType, StandardAcl
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.arrow_arrays import Binary, key_array
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.keys import resource_name, split_pair
+from aclog.authorizer.index.keys import KeyTable, resource_name, split_pair
 from aclog.authorizer.index.overlay import TouchedResource, key_of
 from aclog.metalog.vectors import Int64s
 
@@ -77,10 +75,7 @@ def _touched(index: AclIndex) -> Iterator[CellKey]:
 
 def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
     """Compare two bases as columns: no object is made for a cell that is the same in both."""
-    resources, pairs = (
-        _renumbered(key_array(new.resources), key_array(old.resources)),
-        _renumbered(key_array(new.pairs), key_array(old.pairs)),
-    )
+    resources, pairs = _renumbered(new.resources, old.resources), _renumbered(new.pairs, old.pairs)
     before, after = _codes(old, None, None), _codes(new, resources, pairs)
     masks_before, masks_after = np.asarray(old.cell_masks), np.asarray(new.cell_masks)
     order = np.argsort(before)
@@ -95,13 +90,15 @@ def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
     yield from _keys(old, np.flatnonzero(~untouched))
 
 
-def _renumbered(keys: Binary, known: Binary) -> Int64s:
+def _renumbered(keys: KeyTable, known: KeyTable) -> Int64s:
     """Return the number of each key in another table; a number beyond it for those that it does not have."""
-    found = pc.index_in(keys, value_set=known)
-    numbers = np.asarray(found.fill_null(-1)).astype(np.int64)
-    absent = numbers < 0
-    numbers[absent] = len(known) + np.arange(int(absent.sum()))
-    return numbers
+    number_of = {key: number for number, key in enumerate(_all(known))}
+    return np.array([number_of.setdefault(key, len(number_of)) for key in _all(keys)], np.int64)
+
+
+def _all(table: KeyTable) -> Iterator[bytes]:
+    data, offsets = table.data.tobytes(), table.offsets.tolist()
+    return (data[start:end] for start, end in pairwise(offsets))
 
 
 def _codes(base: Base, resources: Int64s | None, pairs: Int64s | None) -> Int64s:

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from aclog.analysis.lint.catalogue import BY_ID
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.index.arrow_arrays import Binary
+from aclog.authorizer.index.arrow_arrays import Binary, text_array, vector
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 
@@ -54,13 +53,14 @@ def replaced(rule: StandardAcl, *by: StandardAcl) -> tuple[RuleChange, ...]:
 
 def texts_matching(texts: Binary, pattern: str) -> Bools:
     """Return which texts a regular expression (RE2) finds itself in."""
-    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+    found: Bools = vector(pc.match_substring_regex(texts, pattern))
+    return found
 
 
 def texts_among(texts: Binary, wanted: Iterable[str]) -> Bools:
     """Return which texts are some of these."""
-    found = pc.is_in(texts, value_set=pa.array(list(wanted), texts.type))
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+    found: Bools = vector(pc.is_in(texts, value_set=text_array(list(wanted), texts.type)))
+    return found
 
 
 def one_of(characters: str) -> str:

@@ -24,6 +24,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.arrow_arrays import vector
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 
@@ -100,7 +101,7 @@ def many_literals(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     if not rows.any() or not chars:
         return
     heads = pc.replace_substring_regex(table.names, f"([^{chars}]+[{chars}]*|[{chars}]+)$", "").dictionary_encode()
-    head_of = np.asarray(heads.indices).astype(np.int64)[table.resource_of]
+    head_of = vector(heads.indices).astype(np.int64)[table.resource_of]
     pair_and_operation = table.pair_of.astype(np.int64) << 8 | table.operation_of
     for chosen in groups_of(pair_and_operation, rows, head_of, least=_MANY):
         head: str = heads.dictionary[int(head_of[chosen[0]])].as_py()

@@ -14,7 +14,7 @@ from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import noun, useless, verb, who
 from aclog.analysis.regions.topic_names import LONGEST
 from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.index.arrow_arrays import Binary
+from aclog.authorizer.index.arrow_arrays import Binary, vector
 from aclog.metalog.vectors import Int64s
 
 _GLOB = r"[*?\[\]^$|\\]|^/.*/$"
@@ -81,5 +81,5 @@ def illegal_topic_name(table: RuleTable, _context: LintContext) -> Iterator[Find
 
 def _lengths(texts: Binary) -> Int64s:
     """Return the number of characters of each text."""
-    found: Int64s = np.asarray(pc.utf8_length(texts)).astype(np.int64)  # type: ignore[call-overload]
+    found: Int64s = vector(pc.utf8_length(texts)).astype(np.int64)  # type: ignore[call-overload]
     return found

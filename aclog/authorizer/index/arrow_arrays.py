@@ -1,5 +1,6 @@
 """Keys and texts of a base as Arrow arrays: for the pipeline and for lints, which join and sort them in bulk."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,24 @@ def binary_columns(array: Binary) -> tuple[Int64s, Bytes]:
     return offsets - offsets[0], content[offsets[0] : offsets[-1]]
 
 
+def text_array(texts: Sequence[str], kind: "pa.DataType | None" = None) -> Binary:
+    """Return texts as an array of `kind` (string unless given); pa.array would import pandas."""
+    encoded = [text.encode() for text in texts]
+    kind = kind or pa.string()
+    positions = np.zeros(len(encoded) + 1, np.int64 if kind == pa.large_string() else np.int32)
+    np.cumsum([len(text) for text in encoded], out=positions[1:])
+    return pa.Array.from_buffers(
+        kind, len(encoded), [None, pa.py_buffer(positions.data), pa.py_buffer(b"".join(encoded))]
+    )
+
+
+def vector(array: "pa.Array[Any]") -> Any:
+    """Return the numbers or truth values of an array without nulls; np.asarray would import pandas."""
+    if pa.types.is_boolean(array.type):
+        return np.from_dlpack(array.cast(pa.uint8())).astype(np.bool_)
+    return np.from_dlpack(array)
+
+
 def slices(source: Buffer, starts: Int64s, ends: Int64s) -> Binary:
     """Return the bytes [start, end) of each row as a binary array; the bytes are copied."""
     buffer = pa.py_buffer(source)
@@ -53,4 +72,4 @@ def slices(source: Buffer, starts: Int64s, ends: Int64s) -> Binary:
     slot = np.arange(0, 2 * len(starts), 2)
     if order is not None:
         slot[order] = slot.copy()  # back to the caller's row order
-    return interleaved.take(slot)
+    return interleaved.take(pa.Array.from_buffers(pa.int64(), len(slot), [None, pa.py_buffer(slot.data)]))  # as vector

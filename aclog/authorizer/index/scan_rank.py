@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclog.authorizer.acl import PatternType
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, slices
+from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, slices, vector
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.columns import row_keys
 from aclog.authorizer.index.keys import utf16
@@ -93,7 +93,7 @@ def _text_ranks(texts: Binary) -> Int32s:
         values: list[bytes] = plain.to_pylist()  # type: ignore[assignment]  # there are no nulls
         order = np.array(sorted(range(len(values)), key=lambda at: utf16(values[at].decode())), np.int64)
     else:
-        order = np.asarray(pc.array_sort_indices(plain)).astype(np.int64)
+        order = vector(pc.array_sort_indices(plain)).astype(np.int64)
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks

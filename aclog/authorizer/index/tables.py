@@ -10,7 +10,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices
+from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices, vector
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import compact
 from aclog.metalog.vectors import Int64s, unsigned_varints
@@ -103,15 +103,16 @@ def _make(base: Base) -> Tables:
     hosts = slices(data.data, middle, offsets[1:]).dictionary_encode()
     pairs = np.arange(1, len(keys) + 1, dtype=np.uint32)
     return Tables(
-        pairs=PairedTable.of(np.asarray(principals.indices), np.asarray(hosts.indices), pairs),
+        pairs=PairedTable.of(vector(principals.indices), vector(hosts.indices), pairs),
         principals=principals.dictionary,
         hosts=hosts.dictionary,
-        principal_of=np.asarray(principals.indices).astype(np.int32, copy=False),
-        host_of=np.asarray(hosts.indices).astype(np.int32, copy=False),
+        principal_of=vector(principals.indices).astype(np.int32, copy=False),
+        host_of=vector(hosts.indices).astype(np.int32, copy=False),
     )
 
 
 def numbers_of(texts: Sequence[str], known: Binary) -> Int32s:
     """Return the number of each text among compact strings; -1 for absent ones."""
     found = pc.index_in(pa.array([compact(text) for text in texts], known.type), value_set=known)
-    return np.asarray(found.fill_null(-1)).astype(np.int32, copy=False)
+    numbers: Int32s = vector(found.fill_null(-1)).astype(np.int32, copy=False)
+    return numbers

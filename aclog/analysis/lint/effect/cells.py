@@ -1,8 +1,6 @@
 """The cells of a table: all rules of one principal and host on one resource pattern, if any request matches them."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import frozen
 
 from aclog.analysis.lint.effect.host_tree import HostTree
@@ -64,8 +62,9 @@ class Cells:
     def of(cls, table: RuleTable) -> "Cells":
         """Return the cells of a table."""
         hosts, names = HostTree.of(table), NamePlaces.of(table)
-        at = pc.index(table.principals, pa.scalar(WILDCARD_PRINCIPAL, table.principals.type)).as_py()
-        everyone = len(table.principals) if at < 0 else at
+        everyone = next(
+            iter(np.flatnonzero(texts_among(table.principals, (WILDCARD_PRINCIPAL,))).tolist()), len(table.principals)
+        )
         is_super = np.append(texts_among(table.principals, table.settings.super_users), False)
         is_super[everyone] = False  # as a super user it is a name like any other
         colonless = np.append(~texts_matching(table.principals, ":"), False)

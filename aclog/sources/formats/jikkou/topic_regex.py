@@ -3,9 +3,6 @@
 import re
 from collections.abc import Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from aclog.metalog.errors import ConfigError
 
 _REPETITION = re.compile(r"\{\d+(,\d*)?\}")
@@ -19,11 +16,16 @@ def matching(pattern: str, topics: Sequence[str]) -> list[str]:
             look-around, back references, possessive repetition.
 
     """
+    import pyarrow as pa  # for RE2, whose time is linear, as Java's is not: here, as few files have an expression
+    import pyarrow.compute as pc
+
+    from aclog.authorizer.index.arrow_arrays import text_array
+
     _refuse_dialect(pattern)
     whole = rf"\A(?:{pattern})\z"
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)  # by itself: `a)|(b` is none, though it is one in brackets
-        found = pc.match_substring_regex(pa.array(topics, pa.string()), whole)
+        pc.match_substring_regex(text_array([""]), pattern)  # by itself: `a)|(b` is none, though it is one in brackets
+        found = pc.match_substring_regex(text_array(topics), whole)
     except pa.ArrowInvalid as error:
         what = str(error).removeprefix("Invalid regular expression: ")
         raise ConfigError(f"not a regular expression that can be expanded: {what}") from error

@@ -1,0 +1,96 @@
+"""A command imports what it needs and nothing else: what is large is there only where the table says why."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LARGE = {
+    "confluent_kafka", "cryptography", "fastavro", "kazoo", "kio", "numpy", "pandas", "prometheus_client",
+    "prompt_toolkit", "pyarrow", "pydantic", "pyroaring", "pyspark", "rich", "structlog", "tree_sitter", "yaml",
+}  # fmt: skip
+LOG = "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
+RULE = (
+    b'{"resourceType":"TOPIC","resourceName":"t","patternType":"LITERAL","principal":"User:a","host":"*",'
+    b'"operation":"READ","permissionType":"ALLOW"}\n'
+)
+ASKED = "--principal User:a --operation READ --topic t"
+INDEX = {"numpy": "rules are columns"}
+HELP = {"rich": "help is a page with colors"}
+NODE = INDEX | {
+    "kio": "the wire protocol",
+    "cryptography": "TLS",
+    "prometheus_client": "/metrics",
+    "structlog": "a node's log",
+    "rich": "structlog imports it where it is installed",
+}
+
+NEEDED = {
+    "--version": {},
+    "--help": HELP,
+    "authorize --help": HELP,
+    "mirror --help": HELP,
+    f"authorize --acls rules.jsonl {ASKED}": INDEX,
+    f"authorize --log {LOG} {ASKED}": INDEX,
+    f"authorize --acls . {ASKED}": INDEX | {"yaml": "a directory of files", "tree_sitter": "with Terraform among them"},
+    f"explain --acls rules.jsonl {ASKED}": INDEX,
+    "acls list --acls rules.jsonl --format jsonl": INDEX,
+    "acls list --acls rules.jsonl --format table": INDEX | {"rich": "columns as wide as what they show"},
+    f"log dump {LOG} --json": INDEX,
+    f"log verify {LOG}": INDEX,
+    f"snapshot list {LOG}": INDEX,
+    "export --acls rules.jsonl --format jsonl": INDEX,
+    "export --acls rules.jsonl --format avro --out state.avro": INDEX | {"fastavro": "Avro"},
+    f"shell --log {LOG} ls /": INDEX,
+    "who-can --acls rules.jsonl --operation READ --topic t": INDEX,
+    "diff --acls rules.jsonl --to-acls rules.jsonl": INDEX,
+    "lint --acls rules.jsonl": INDEX | {"pyarrow": "names of all rules at once, as Arrow columns"},
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("imports")
+    (directory / "rules.jsonl").write_bytes(RULE)
+    (directory / "tests").symlink_to(Path("tests").absolute())
+    (directory / "acls").mkdir()
+    (directory / "acls/rules.jsonl").write_bytes(RULE)
+    return directory
+
+
+def imported(words, directory, command=(sys.executable, "-m", "aclog")):
+    """Run a command and return the packages that it imported, by PYTHONPROFILEIMPORTTIME's report."""
+    words, environment = [*command, *words], {"PYTHONPROFILEIMPORTTIME": "1"}
+    ended = subprocess.run(words, check=False, cwd=directory, capture_output=True, text=True, env=environment)
+    assert "Traceback" not in ended.stderr, ended.stderr[-2000:]
+    names = re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", ended.stderr, re.MULTILINE)
+    assert "aclog" in names
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.server
+def test_a_node_imports_what_it_needs(place):
+    assert imported(("serve", "no.properties"), place) & LARGE <= set(NODE)
+
+
+@pytest.mark.parametrize("line", NEEDED)
+def test_a_command_imports_what_it_needs(line, place):
+    words = line.replace("--acls . ", "--acls acls ").split()
+    assert imported(words, place) & LARGE <= set(NEEDED[line])
+
+
+def test_the_script_imports_no_more_than_the_module(place):
+    words = ("authorize", "--acls", "rules.jsonl", *ASKED.split())
+    script = Path(sys.executable).with_name("aclog")
+    assert imported(words, place, (script,)) <= imported(words, place) | {"re", "__main__"}
+
+
+def test_to_import_the_library_imports_nothing_large(place):
+    assert not imported((), place, (sys.executable, "-c", "import aclog")) & LARGE
+
+
+def test_the_librarys_authorizer_imports_columns_only(place):
+    code = f"import aclog; aclog.open_log({LOG!r}).image().authorizer()"
+    assert imported((), place, (sys.executable, "-c", code)) & LARGE <= {"numpy"}
