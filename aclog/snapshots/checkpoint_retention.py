@@ -3,16 +3,23 @@
 from pathlib import Path
 
 from aclog.metalog.errors import CheckpointError
-from aclog.metalog.filelog.file_names import DELETED_SUFFIX, CheckpointFile, list_checkpoints, parse_checkpoint_name
+from aclog.metalog.filelog.file_names import (
+    DELETED_SUFFIX,
+    CheckpointFile,
+    list_checkpoints,
+    parse_checkpoint_name,
+)
 from aclog.metalog.filelog.filesystem import fsync_directory, log_error
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoint_state import read_state
+from aclog.snapshots.image_writer import remove_orphaned_images
 
 
 def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, ...]:
     """Remove all but the newest `keep` valid checkpoints; return what was removed.
 
     A damaged one does not count towards `keep`, and is not removed while it is newer than the oldest kept one: it is
-    evidence. So the last valid checkpoint always stays. Files that a process renamed before it died are removed too.
+    evidence. So the last valid checkpoint always stays. An image file goes with its checkpoint. Files that a process
+    renamed before it died are removed too, and image files without a checkpoint.
 
     Raises:
         ValueError: keep is below 1.
@@ -32,6 +39,7 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
         for path in directory.glob(f"*{DELETED_SUFFIX}"):
             if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
                 path.unlink(missing_ok=True)
+        remove_orphaned_images(directory)
     except OSError as error:
         raise log_error(error, directory, "cannot remove checkpoints") from error
     return tuple(file.path for file in old)
@@ -50,7 +58,7 @@ def _first_kept(checkpoints: tuple[CheckpointFile, ...], keep: int) -> int:
 
 def _is_whole(path: Path) -> bool:
     try:
-        read_checkpoint(path)
+        read_state(path)
     except CheckpointError:
         return False
     return True

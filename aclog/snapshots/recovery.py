@@ -16,7 +16,7 @@ from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints, list_segments
 from aclog.metalog.log import LogReader
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoint_state import read_state
 from aclog.snapshots.image import Image
 from aclog.snapshots.merger import MERGE_AT
 from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
@@ -90,7 +90,8 @@ def _recover_directory(
 
 
 def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
-    image = read_checkpoint(path, newer=newer)
+    notes: list[str] = []
+    image = read_state(path, newer=newer, notify=notes.append)
     _release_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
     wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
@@ -102,7 +103,7 @@ def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recove
             f"before its last record's, {image.timestamp} ms"
         )
     applier = Applier(image=image, newer=newer)
-    return Recovered(image=image, notes=newer.warnings(), source=str(path), applier=applier)
+    return Recovered(image=image, notes=(*notes, *newer.warnings()), source=str(path), applier=applier)
 
 
 def recover_log(
@@ -193,7 +194,7 @@ class _Recovery:
             if end > limit or not (end == limit or (log_start is not None and log_start <= end)):
                 continue
             try:
-                image = read_checkpoint(checkpoint.path, newer=self.newer)
+                image = read_state(checkpoint.path, newer=self.newer, notify=self.notes.append)
             except CheckpointError as e:
                 failure = e
                 self.notes.append(f"{e}; falling back to an older checkpoint or the log")

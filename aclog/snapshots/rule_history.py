@@ -15,7 +15,7 @@ from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.metalog.log import LogReader
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoint_state import read_state
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.visible_records import VisibleRecord, visible_records
@@ -95,7 +95,7 @@ def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
         # A checkpoint below the log start would leave a gap of unknown changes.
         if checkpoint.end_offset >= start:
             try:
-                return read_checkpoint(checkpoint.path, newer=NewerKafka(strict=False))
+                return read_state(checkpoint.path, newer=NewerKafka(strict=False))
             except CheckpointError as e:
                 failures.append(e)
     if failures:

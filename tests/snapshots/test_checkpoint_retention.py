@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.file_names import image_path, list_checkpoints
 from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
+from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.provenance import Provenance
 
 
@@ -46,6 +47,26 @@ def test_a_disk_error_leaves_the_newest(directory, monkeypatch):
     assert [checkpoint.end_offset for checkpoint in list_checkpoints(directory)] == [3]
     remove_old_checkpoints(directory, keep=1)
     assert names(directory) == [list_checkpoints(directory)[0].path.name]
+
+
+def test_image_files_go_with_their_checkpoints(directory):
+    for checkpoint in list_checkpoints(directory):
+        write_image_file(checkpoint.path)
+    kept = list_checkpoints(directory)[-1].path
+    remove_old_checkpoints(directory, keep=1)
+    assert names(directory) == [kept.name, image_path(kept).name]
+
+
+def test_an_image_file_whose_checkpoint_is_gone_is_removed(directory):
+    """A process died after the checkpoint was removed, or made the file while it was."""
+    gone = list_checkpoints(directory)[0].path
+    orphan = write_image_file(gone)
+    gone.unlink()
+    stranger = directory / "x.image"
+    stranger.touch()
+    assert remove_old_checkpoints(directory, keep=3) == ()
+    assert not orphan.exists()
+    assert stranger.exists()
 
 
 class TestRetention:

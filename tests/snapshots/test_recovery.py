@@ -11,11 +11,12 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, list_checkpoints, segment_name
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path, list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.snapshots import recovery
+from aclog.snapshots import checkpoint_state, recovery
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.recovery import recover, recover_log
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_logs import damage, write_log
@@ -127,7 +128,7 @@ class TestWhatIsRead:
         (log / segment_name(3)).write_bytes(segment.read_bytes()[start:])
         segment.write_bytes(segment.read_bytes()[:start])
         older, newest = checkpoint_at(log, 2), recover(log).image
-        real = recovery.read_checkpoint
+        real = recovery.read_state
 
         def meanwhile(path, **options):
             if older.exists():
@@ -136,10 +137,42 @@ class TestWhatIsRead:
                 older.unlink()
             return real(path, **options)
 
-        monkeypatch.setattr(recovery, "read_checkpoint", meanwhile)
+        monkeypatch.setattr(recovery, "read_state", meanwhile)
         found = recover(log)
         assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
         assert not any("falling back to an older checkpoint or the log" in note for note in found.notes)
+
+    def test_an_image_file_is_used_and_the_log_after_it(self, log, monkeypatch):
+        path = checkpoint_at(log, 4)
+        write_image_file(path)
+        expected = [numbers(recover(log).image), numbers(recover(log, 4).image), numbers(recover(path).image)]
+
+        def not_needed(*_, **__):
+            raise AssertionError("the checkpoint was replayed")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(checkpoint_state, "read_checkpoint", not_needed)
+            found = [recover(log), recover(log, 4), recover(path)]
+        assert [numbers(each.image) for each in found] == expected == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [0, 1, 2, 3]]
+        assert not any("ignored" in note for each in found for note in each.notes)
+
+    def test_a_bad_image_file_is_said(self, log):
+        path = checkpoint_at(log, 4)
+        damage(write_image_file(path))
+        for place in (log, path):
+            found = recover(place)
+            why = "damaged: a checksum does not match; it is ignored, and the checkpoint read instead"
+            assert f"{image_path(path)}: {why}" in found.notes
+            assert numbers(found.image)[:4] == [0, 1, 2, 3]
+
+    def test_an_image_file_of_a_damaged_checkpoint_does_not_stand_in_for_it(self, log):
+        path = checkpoint_at(log, 4)
+        write_image_file(path)
+        damage(path)
+        with pytest.raises(CheckpointError, match="CRC mismatch"):
+            recover(path)
+        assert numbers(recover(log).image) == [0, 1, 2, 3, 4, 5]
+        assert any("falling back to an older checkpoint or the log" in note for note in recover(log).notes)
 
     def test_a_checkpoint_file_alone(self, log):
         path = checkpoint_at(log, 4)

@@ -2,7 +2,8 @@
 
 Mirrors Kafka's `LogFileUtils` (segments: 20 digits of base offset) and `org.apache.kafka.snapshot.Snapshots`
 (checkpoints: 20 digits of end offset, 10 digits of epoch, `.checkpoint`; `.part` while being written, `.deleted`
-while being removed). `.index`, `.timeindex` and `.snapshot` files can be rebuilt and are not read.
+while being removed). `.index`, `.timeindex` and `.snapshot` files can be rebuilt and are not read. Beside a checkpoint
+there may be its image file, of the same name with `.image`, which only aclog knows.
 """
 
 import os
@@ -18,6 +19,7 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 """The metadata log's directory, in the log directory of a node."""
 PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
+IMAGE_SUFFIX = ".image"
 _SEGMENT = re.compile(r"([0-9]{20})\.log")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _MAX_OFFSET = 2**63 - 1
@@ -65,6 +67,28 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
     if found is None or int(found[1]) > _MAX_OFFSET or int(found[2]) > _MAX_EPOCH:
         return None
     return int(found[1]), int(found[2])
+
+
+def image_path(checkpoint: Path) -> Path:
+    """Return the path of the image file of a checkpoint, whether there is one or not."""
+    return checkpoint.with_suffix(IMAGE_SUFFIX)
+
+
+def image_checkpoint(path: Path) -> Path | None:
+    """Return the path of the checkpoint that an image file belongs to; None if the name is not an image file's."""
+    checkpoint = path.with_suffix(".checkpoint")
+    return checkpoint if path.suffix == IMAGE_SUFFIX and parse_checkpoint_name(checkpoint.name) is not None else None
+
+
+def list_images(directory: Path) -> tuple[Path, ...]:
+    """Return the image files of a directory, sorted by name.
+
+    Raises:
+        LogError: the directory cannot be listed.
+
+    """
+    paths = (directory / name for name in sorted(_listed(directory)) if name.endswith(IMAGE_SUFFIX))
+    return tuple(path for path in paths if image_checkpoint(path) is not None)
 
 
 def list_segments(directory: Path) -> tuple[SegmentFile, ...]:

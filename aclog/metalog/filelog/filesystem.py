@@ -18,7 +18,7 @@ def log_error(error: OSError, path: Path, doing: str) -> LogError:
     return LogError(f"{path}: {doing}: {error.strerror or error}")
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | memoryview) -> None:
     """Append all of `data` to a file opened with O_APPEND, continuing after short writes."""
     view = memoryview(data)
     while view:

@@ -1,0 +1,283 @@
+"""Image files: they say what their checkpoint says, or nothing."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import crc32c
+import pytest
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError
+from aclog.metalog.filelog.file_names import checkpoint_name, image_path
+from aclog.metalog.records import FeatureLevelRecord
+from aclog.snapshots import image_header, image_reader
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoint_state import read_state
+from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
+from aclog.snapshots.content_digest import PART_BYTES, digest_of, digest_of_file
+from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.image import Image
+from aclog.snapshots.image_header import HEADER_BYTES, decode_header
+from aclog.snapshots.image_reader import read_image_file
+from aclog.snapshots.image_writer import remove_partial_images, write_image_file
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.provenance import Provenance
+from tests.support.builders.random_log import random_image
+from tests.support.builders.state_records import acl
+
+
+def rest(image):
+    return b"".join(checkpoint_batches(image.with_acls(AclsImage.empty())))
+
+
+def same(one, other):
+    return rest(one) == rest(other) and one.acls.digest() == other.acls.digest() and len(one.acls) == len(other.acls)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint of a few ACLs, with its image file."""
+    values = [encode_record(acl(number)) for number in range(3)]
+    image = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+    path = write_checkpoint(image, tmp_path)
+    write_image_file(path)
+    return path
+
+
+def fault(checkpoint):
+    """Why the image file is ignored; the state is the checkpoint's, and a reader is told."""
+    with pytest.raises(DecodeError) as error:
+        read_image_file(checkpoint)
+    notes = []
+    assert same(read_state(checkpoint, notify=notes.append), read_checkpoint(checkpoint))
+    assert notes == [f"{error.value}; it is ignored, and the checkpoint read instead"]
+    assert notes[0].startswith(f"{image_path(checkpoint)}: ")
+    return error.value.what
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_says_what_the_checkpoint_says(tmp_path, seed):
+    path = write_checkpoint(random_image(seed), tmp_path)
+    assert read_image_file(path) is None
+    assert write_image_file(path) == image_path(path)
+    found = read_image_file(path)
+    assert same(found, read_checkpoint(path))
+    assert found.provenance == read_checkpoint(path).provenance
+    assert {rule.id for rule in found.acls} == {rule.id for rule in read_checkpoint(path).acls}
+
+
+def test_an_image_without_anything(tmp_path):
+    path = write_checkpoint(Image(provenance=Provenance(end_offset=1, epoch=0, timestamp=0)), tmp_path)
+    write_image_file(path)
+    assert same(read_image_file(path), read_checkpoint(path))
+
+
+def test_it_lives_on_when_the_file_is_gone(checkpoint):
+    found = read_image_file(checkpoint)
+    image_path(checkpoint).unlink()
+    assert same(found, read_checkpoint(checkpoint))
+
+
+class TestDamage:
+    def test_every_byte(self, checkpoint):
+        path = image_path(checkpoint)
+        whole = bytearray(path.read_bytes())
+        for position in range(len(whole)):
+            whole[position] ^= 1 << position % 8
+            path.write_bytes(whole)
+            with pytest.raises(DecodeError):
+                read_image_file(checkpoint)
+            whole[position] ^= 1 << position % 8
+        path.write_bytes(whole)
+        assert same(read_image_file(checkpoint), read_checkpoint(checkpoint))
+
+    def test_every_length(self, checkpoint):
+        path = image_path(checkpoint)
+        whole = path.read_bytes()
+        for size in range(len(whole)):
+            path.write_bytes(whole[:size])
+            with pytest.raises(DecodeError):
+                read_image_file(checkpoint)
+        path.write_bytes(whole + b"\0")
+        assert fault(checkpoint) == f"{len(whole) + 1} bytes: expected {len(whole)}, as its header says"
+
+    def test_anywhere_in_the_middle(self, checkpoint):
+        path = image_path(checkpoint)
+        whole = bytearray(path.read_bytes())
+        for position in (HEADER_BYTES + 5, len(whole) // 2, len(whole) - 1):
+            whole[position] ^= 1
+            path.write_bytes(whole)
+            assert fault(checkpoint) == "damaged: a checksum does not match"
+            whole[position] ^= 1
+
+    def test_a_base_of_another_layout(self, checkpoint):
+        path = image_path(checkpoint)
+        whole = bytearray(path.read_bytes())
+        header = decode_header(bytes(whole[:HEADER_BYTES]))
+        whole[header.base_start + 8] += 1  # the base's version
+        blocks = (whole[start:end] for start, end in header.blocks())
+        checksums = image_header.checksums_of(blocks)
+        whole[header.checksums_start :] = checksums
+        whole[:HEADER_BYTES] = image_header.encode_header(
+            image_header.ImageHeader(
+                checkpoint=header.checkpoint,
+                rest_size=header.rest_size,
+                base_size=header.base_size,
+                checksums_crc=image_header.checksum_of(checksums),
+            )
+        )
+        path.write_bytes(whole)
+        assert "version 2" in fault(checkpoint)
+
+    def test_another_version(self, checkpoint):
+        path = image_path(checkpoint)
+        whole = bytearray(path.read_bytes())
+        whole[8] += 1
+        whole[HEADER_BYTES - 4 : HEADER_BYTES] = crc32c.crc32c(whole[: HEADER_BYTES - 4]).to_bytes(4, "little")
+        path.write_bytes(whole)
+        assert fault(checkpoint) == "an image file of version 2: expected 1"
+
+    def test_a_damaged_checkpoint_is_damaged(self, checkpoint):
+        """Its image file is whole, but what it was made from is not there any more: nobody can check it."""
+        data = bytearray(checkpoint.read_bytes())
+        data[-100] ^= 1
+        checkpoint.write_bytes(data)
+        with pytest.raises(DecodeError, match="made from another"):
+            read_image_file(checkpoint)
+        with pytest.raises(CheckpointError, match="CRC mismatch"):
+            read_state(checkpoint)
+
+
+class TestStrangers:
+    def test_another_checkpoint_of_the_same_name_and_size(self, tmp_path, checkpoint):
+        there = tmp_path / "there"
+        there.mkdir()
+        values = [encode_record(acl(number, permission=2)) for number in range(3)]
+        other = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+        path = write_checkpoint(other, there)
+        assert path.name == checkpoint.name
+        assert path.stat().st_size == checkpoint.stat().st_size
+        path.replace(checkpoint)
+        assert fault(checkpoint) == f"made from another {checkpoint.name} than the one beside it"
+
+    def test_the_image_file_of_another_checkpoint(self, tmp_path, checkpoint):
+        other = write_checkpoint(random_image(4), tmp_path)
+        image_path(checkpoint).replace(image_path(other))
+        assert fault(other) == f"made from the checkpoint of offset 3, epoch 1, not from {other.name}"
+
+    def test_a_checkpoint_under_another_name(self, tmp_path, checkpoint):
+        renamed = checkpoint.rename(tmp_path / checkpoint_name(4, 1))
+        image_path(checkpoint).rename(image_path(renamed))
+        assert "made from the checkpoint of offset 3" in fault(renamed)
+
+    def test_another_file(self, checkpoint):
+        for content in (b"", b"x", checkpoint.read_bytes()):
+            image_path(checkpoint).write_bytes(content)
+            assert fault(checkpoint) == "not an image file: it does not begin with the header of one"
+
+    def test_a_link(self, tmp_path, checkpoint):
+        path = image_path(checkpoint)
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+        assert fault(checkpoint) == f"cannot open: {os.strerror(errno.ELOOP)}"
+
+    def test_a_directory_and_a_fifo(self, checkpoint):
+        path = image_path(checkpoint)
+        path.unlink()
+        path.mkdir()
+        assert fault(checkpoint) == "it is not a regular file"
+        path.rmdir()
+        os.mkfifo(path)
+        assert fault(checkpoint) == "it is not a regular file"
+
+    @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+    def test_one_that_others_may_write(self, checkpoint, mode):
+        image_path(checkpoint).chmod(mode)
+        assert fault(checkpoint) == "others than its owner may write to it: expected mode 0600"
+
+    def test_one_of_another_owner(self, checkpoint, monkeypatch):
+        real = os.fstat
+
+        def fstat(fd):
+            found = list(real(fd))
+            found[stat.ST_UID] += Path(f"/proc/self/fd/{fd}").readlink().suffix == ".image"
+            return os.stat_result(found)
+
+        monkeypatch.setattr(image_reader.os, "fstat", fstat)
+        owner = checkpoint.stat().st_uid
+        assert fault(checkpoint) == f"its owner is user {owner + 1}: expected {owner}, the checkpoint's"
+
+    def test_no_checkpoint(self, checkpoint):
+        checkpoint.unlink()
+        with pytest.raises(DecodeError, match="cannot read: No such file"):
+            read_image_file(checkpoint)
+
+
+class TestWriting:
+    def test_it_is_private_and_nothing_else_is_left(self, tmp_path, checkpoint):
+        assert set(tmp_path.iterdir()) == {checkpoint, image_path(checkpoint)}
+        assert stat.S_IMODE(image_path(checkpoint).stat().st_mode) == 0o600
+
+    @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+    def test_a_full_disk_leaves_the_old_one(self, tmp_path, monkeypatch, checkpoint, step):
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        before = image_path(checkpoint).read_bytes()
+        with monkeypatch.context() as patched:
+            patched.setattr(Path if step == "replace" else os, step, full)
+            with pytest.raises(LogError, match="cannot write the image file: the disk is full"):
+                write_image_file(checkpoint)
+        assert set(tmp_path.iterdir()) == {checkpoint, image_path(checkpoint)}
+        assert image_path(checkpoint).read_bytes() == before
+
+    def test_none_is_made_of_a_damaged_checkpoint(self, tmp_path, checkpoint):
+        image_path(checkpoint).unlink()
+        data = bytearray(checkpoint.read_bytes())
+        data[-100] ^= 1
+        checkpoint.write_bytes(data)
+        with pytest.raises(CheckpointError, match="CRC mismatch"):
+            write_image_file(checkpoint)
+        assert list(tmp_path.iterdir()) == [checkpoint]
+
+    def test_none_is_made_of_what_a_newer_kafka_wrote(self, tmp_path):
+        """So that readers are warned as they are without one, with the checkpoint's own offsets."""
+        values = [encode_record(FeatureLevelRecord(name=METADATA_VERSION, feature_level=99))]
+        newer = NewerKafka(strict=False)
+        image = Applier(newer=newer).apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+        path = write_checkpoint(image, tmp_path)
+        with pytest.raises(CheckpointError, match="newer Kafka"):
+            write_image_file(path)
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_retention_was_faster(self, tmp_path, monkeypatch, checkpoint):
+        real = Path.replace
+
+        def replace(self, target):
+            checkpoint.unlink()
+            return real(self, target)
+
+        monkeypatch.setattr(Path, "replace", replace)
+        write_image_file(checkpoint)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_a_dead_process_left(self, tmp_path, checkpoint):
+        left = tmp_path / f"{checkpoint.stem}-0123456789abcdef.image.part"
+        others = [tmp_path / "x.image.part", tmp_path / f"{checkpoint.name}.part"]
+        for path in (left, *others):
+            path.touch()
+        remove_partial_images(tmp_path)
+        assert set(tmp_path.iterdir()) == {checkpoint, image_path(checkpoint), *others}
+
+
+def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):
+    path = tmp_path / "file"
+    for size in (0, 1, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES - 7):
+        path.write_bytes(os.urandom(size))
+        with path.open("rb") as file:
+            assert digest_of_file(file.fileno(), size) == digest_of(path.read_bytes())
