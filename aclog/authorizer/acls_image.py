@@ -24,6 +24,7 @@ from aclog.authorizer.index import by_type, filters, inventory, rules, subjects
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
+from aclog.authorizer.index.core import NO_RULE, RULE_OF_PYTHON, Core
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
@@ -145,15 +146,34 @@ class AclsImage:
                 without a colon.
 
         """
-        subject = self.subject(principal, host)
-        bits = self.index.mask(subject, resource_type, name, self.documented) >> known_operation(operation)
+        bits = self.mask(principal, host, resource_type, name) >> known_operation(operation)
         if self.index.has_colonless:
-            self.check_principals(subject, operation, resource_type, name)
+            self.check_principals(self.subject(principal, host), operation, resource_type, name)
         if bits & DENIED:
             return Verdict.DENY
         if bits & ALLOWED:
             return Verdict.ALLOW
         return Verdict.NO_MATCH if self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
+
+    def mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """Return the mask of all ACLs that cover a name and match the subject (aclog.authorizer.index.masks).
+
+        Raises:
+            InvalidRequestError: the principal has no colon or is `User:*`.
+
+        """
+        core = self.core
+        if core is not None:
+            mask = core.mask(principal, host, resource_type, name, self.documented)
+            if mask >= 0:
+                return mask
+        return self.index.mask(self.subject(principal, host), resource_type, name, self.documented)
+
+    @property
+    def core(self) -> Core | None:
+        """The native core that decides on this image; None if there is none, or it does not know these semantics."""
+        # Which ranges a host is in is the Python path's business.
+        return None if self.cidr else self.index.core
 
     def check_principals(self, subject: Subject, operation: int, resource_type: int, name: str) -> None:
         """Check whether Kafka would visit an ACL whose principal has no colon; needed only if `index.has_colonless`.
@@ -169,6 +189,11 @@ class AclsImage:
 
     def has_candidate(self, resource_type: int, name: str) -> bool:
         """Return whether any ACL covers this name, whomever it is for."""
+        core = self.index.core
+        if core is not None:
+            found = core.has_candidate(resource_type, name, self.documented)
+            if found >= 0:
+                return bool(found)
         levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
         return bool(levels.named or levels.wildcard or levels.empty)
 
@@ -176,10 +201,14 @@ class AclsImage:
         self, principal: str, host: str, operation: int, resource_type: int, name: str
     ) -> StandardAclWithId | None:
         """Return the ACL that Kafka names as the reason; None if no ACL matches. Raises as `verdict`."""
-        subject = self.subject(principal, host)
+        core = self.core
+        if core is not None:
+            row = core.rule(principal, host, known_operation(operation), resource_type, name, self.documented)
+            if row != RULE_OF_PYTHON:
+                return None if row == NO_RULE else self.index.base.rule(row)
         return rules.determining(
             self.index,
-            subject,
+            self.subject(principal, host),
             known_operation(operation),
             resource_type=known_type(resource_type),
             name=name,
