@@ -24,8 +24,8 @@ from aclog.authorizer.index import by_type, filters, inventory, rules, subjects
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
-from aclog.authorizer.index.core import NO_RULE, RULE_OF_PYTHON, Core
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
+from aclog.authorizer.index.core import NO_RULE, RULE_OF_PYTHON, Core
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
 from aclog.authorizer.index.overlay import key_of

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from aclog.metalog.batches import CONTROL, CRC_START, HEADER_SIZE, LENGTH_END, MAGIC
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer, read_varint
 from aclog.metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 
@@ -205,6 +206,10 @@ def _walk_in_lockstep(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s,
 
 def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
     """Record the starts of `count` records from `at` on; return the end of the last one, or -1 if one is malformed."""
+    if native is not None:
+        found, end = native.walk(buffer, at, count)
+        starts.frombytes(found)
+        return int(end)
     note = starts.append
     try:
         for _ in range(count):

@@ -40,6 +40,18 @@ static uint64_t process_seed(void)
     return (uint64_t)hash * 0x9E3779B97F4A7C15u;
 }
 
+/* Rows whose slots are fetched ahead: every look-up in a table of a million misses the caches. */
+#define AHEAD 16
+
+static void hash_ahead(const slices *rows, uint64_t seed, const slot *slots, size_t mask, size_t first, uint32_t *hashes)
+{
+    size_t last = first + AHEAD < rows->count ? first + AHEAD : rows->count;
+    for (size_t row = first; row < last; row++) {
+        hashes[row % AHEAD] = seeded_hash(seed, slice_data(rows, row), slice_size(rows, row));
+        PREFETCH(&slots[hashes[row % AHEAD] & mask]);
+    }
+}
+
 /* Fills `numbers` (by row) and `firsts` (by number); returns how many distinct values there are, -1 without memory. */
 static int64_t number_rows(const slices *rows, uint64_t seed, int32_t *numbers, int32_t *firsts)
 {
@@ -51,10 +63,13 @@ static int64_t number_rows(const slices *rows, uint64_t seed, int32_t *numbers, 
         return -1;
     memset(slots, 0xFF, capacity * sizeof *slots);
     int32_t distinct = 0;
+    uint32_t hashes[AHEAD];
     for (size_t row = 0; row < rows->count; row++) {
+        if (row % AHEAD == 0)
+            hash_ahead(rows, seed, slots, capacity - 1, row, hashes);
         const uint8_t *data = slice_data(rows, row);
         size_t size = slice_size(rows, row);
-        uint32_t hash = seeded_hash(seed, data, size);
+        uint32_t hash = hashes[row % AHEAD];
         slot *at = &slots[hash & (capacity - 1)];
         while (at->row >= 0 && (at->hash != hash || slice_size(rows, (size_t)at->row) != size ||
                                 memcmp(slice_data(rows, (size_t)at->row), data, size) != 0))
@@ -119,7 +134,7 @@ PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t co
 /* ---- order: a stable sort by bytes ---- */
 
 typedef struct {
-    uint64_t head; /* the first eight bytes as a big-endian number, zeros after the end */
+    uint64_t head; /* eight bytes after those that all share, as a big-endian number; zeros after the end */
     int32_t row;
 } ranked;
 
@@ -135,10 +150,25 @@ static int compare(const slices *rows, const ranked *left, const ranked *right)
     return left_size == right_size ? 0 : left_size < right_size ? -1 : 1;
 }
 
-static uint64_t head_of(const slices *rows, size_t row)
+/* How many bytes all slices begin with: names of one kind often share a stem, which would make all heads equal. */
+static size_t shared_by_all(const slices *rows)
 {
-    const uint8_t *data = slice_data(rows, row);
-    size_t size = slice_size(rows, row);
+    size_t shared = rows->count ? slice_size(rows, 0) : 0;
+    for (size_t row = 1; row < rows->count && shared; row++) {
+        size_t size = slice_size(rows, row), at = 0;
+        if (size < shared)
+            shared = size;
+        while (at < shared && slice_data(rows, row)[at] == slice_data(rows, 0)[at])
+            at++;
+        shared = at;
+    }
+    return shared;
+}
+
+static uint64_t head_of(const slices *rows, size_t row, size_t shared)
+{
+    const uint8_t *data = slice_data(rows, row) + shared;
+    size_t size = slice_size(rows, row) - shared;
     uint64_t head = 0;
     for (size_t at = 0; at < 8; at++)
         head = head << 8 | (at < size ? data[at] : 0);
@@ -183,8 +213,9 @@ PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t co
     if (order != NULL && memory != NULL) {
         int32_t *into = (int32_t *)(void *)PyBytes_AsString(order);
         Py_BEGIN_ALLOW_THREADS
+        size_t shared = shared_by_all(&rows);
         for (size_t row = 0; row < rows.count; row++)
-            memory[row] = (ranked){.head = head_of(&rows, row), .row = (int32_t)row};
+            memory[row] = (ranked){.head = head_of(&rows, row, shared), .row = (int32_t)row};
         const ranked *result = sorted(&rows, memory, memory + rows.count);
         for (size_t row = 0; row < rows.count; row++)
             into[row] = result[row].row;
@@ -225,4 +256,66 @@ PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t coun
     }
     slices_release(&rows);
     return copy;
+}
+
+/* ---- walk: the records of a batch ---- */
+
+/* Reads a zigzag varint of up to 32 bits in its shortest form; returns how many bytes it has, 0 if it is malformed. */
+static size_t read_varint(const uint8_t *data, size_t size, int64_t *value)
+{
+    uint64_t read = 0;
+    for (size_t at = 0; at < 5 && at < size; at++) {
+        read |= (uint64_t)(data[at] & 0x7F) << 7 * at;
+        if (data[at] < 0x80) {
+            if ((at > 0 && data[at] == 0) || read > UINT32_MAX)
+                return 0;
+            *value = (int64_t)(read >> 1) ^ -(int64_t)(read & 1);
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
+static int64_t walk(const uint8_t *data, size_t size, size_t at, size_t count, int64_t *starts, size_t *found)
+{
+    for (size_t row = 0; row < count; row++) {
+        int64_t length;
+        size_t head;
+        if (at >= size || (head = read_varint(data + at, size - at, &length)) == 0)
+            return -1;
+        starts[(*found)++] = (int64_t)at;
+        at += head + (length > 0 ? (size_t)length : 0);
+    }
+    return (int64_t)at;
+}
+
+PyObject *bulk_walk(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)module;
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "walk takes 3 arguments, not %zd", count);
+    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), rows = PyLong_AsSsize_t(arguments[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_buffer data;
+    if (PyObject_GetBuffer(arguments[0], &data, PyBUF_SIMPLE) < 0)
+        return NULL;
+    /* A record has at least one byte: more of them than bytes are left cannot be there. */
+    PyObject *starts = NULL, *result = NULL;
+    if (at < 0 || rows < 0 || at > data.len || rows > data.len - at)
+        result = Py_BuildValue("(y#i)", "", (Py_ssize_t)0, -1);
+    else if ((starts = PyBytes_FromStringAndSize(NULL, 8 * rows)) != NULL) {
+        int64_t *into = (int64_t *)(void *)PyBytes_AsString(starts), end;
+        size_t found = 0;
+        Py_BEGIN_ALLOW_THREADS
+        end = walk(data.buf, (size_t)data.len, (size_t)at, (size_t)rows, into, &found);
+        Py_END_ALLOW_THREADS
+        if ((Py_ssize_t)found < rows)
+            result = Py_BuildValue("(y#L)", (const char *)into, (Py_ssize_t)(8 * found), (long long)end);
+        else
+            result = Py_BuildValue("(OL)", starts, (long long)end);
+    }
+    Py_XDECREF(starts);
+    PyBuffer_Release(&data);
+    return result;
 }

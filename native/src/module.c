@@ -15,6 +15,10 @@ static PyMethodDef functions[] = {
     {"order", FUNCTION(bulk_order),
      PyDoc_STR("order(buffer, starts, ends) -> rows\n\n"
                "Return the rows, int32, in the order of their bytes; equal ones stay in their order.")},
+    {"walk", FUNCTION(bulk_walk),
+     PyDoc_STR("walk(buffer, at, count) -> (starts, end)\n\n"
+               "Return where each of `count` records of a batch begins, int64, each a varint of its length and as many\n"
+               "bytes, and where the last one ends: -1 if a length is malformed or beyond the buffer.")},
     {"cut", FUNCTION(bulk_cut), PyDoc_STR("cut(buffer, starts, ends) -> bytes\n\nReturn the slices joined.")},
     {NULL, NULL, 0, NULL},
 };

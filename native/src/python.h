@@ -23,6 +23,7 @@ extern PyModuleDef native_module;
 PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_walk(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -13,7 +13,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, no_pause
-from aclog.authorizer.index.core import native
+from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.vectors import Bytes, Int64s
 

@@ -4,28 +4,10 @@ Whoever holds a core asks it first. It answers -1 or -2 where it leaves the requ
 without it and is the reference for every answer.
 """
 
-import os
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol
 
 from aclog.authorizer.index import layout
-
-NATIVE_VARIABLE = "ACLOG_NATIVE"
-"""Set to 0, this environment variable turns the native core off."""
-
-
-def _native() -> Any:
-    if os.environ.get(NATIVE_VARIABLE) == "0":
-        return None
-    try:
-        found = import_module("aclog_native")
-    except ImportError:
-        return None
-    return found if found.LAYOUT == layout.VERSION else None
-
-
-native: Any = _native()
-"""The module aclog_native; None where it is not installed, reads another layout, or is turned off."""
+from aclog.metalog.native import native
 
 ASK_PYTHON = -1
 """A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8."""
@@ -58,7 +40,7 @@ class Core(Protocol):
 
 def core_of(flat: memoryview) -> Core | None:
     """Return the core of a flat base; None if the native core is not installed or does not read this base."""
-    if native is None:
+    if native is None or native.LAYOUT != layout.VERSION:
         return None
     try:
         found: Core = native.Base(flat)
