@@ -16,7 +16,7 @@ from aclog.metalog.codec import decode_values, encode_record
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, LeaderChange, decode_control_batch
 from aclog.metalog.errors import CheckpointError, LockedError, LogError
 from aclog.metalog.filelog import open_log, open_reader, verify
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.file_names import image_path, list_checkpoints, list_segments
 from aclog.metalog.filelog.quorum_state import read_quorum_state
 from aclog.metalog.records import (
     AbortTransactionRecord,
@@ -27,10 +27,12 @@ from aclog.metalog.records import (
 )
 from aclog.nodes.apis.request import MalformedRequestError, RequestError
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
+from aclog.nodes.controller.write_path import image_maker
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
 from aclog.nodes.offload import committed
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.message_builder import build
+from aclog.snapshots import checkpoint_state
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
@@ -65,6 +67,12 @@ def batches(directory):
             yield from decode_control_batch(data, position, header)
         else:
             yield from decode_values(data, position, header)
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 class TestStart:
@@ -171,12 +179,14 @@ class TestStart:
     async def test_partial_checkpoints_of_a_crash_are_removed(self, tmp_path):
         config = formatted(tmp_path)
         part = tmp_path / LOG_DIRECTORY / "00000000000000000009-0000000001-abcdef.checkpoint.part"
+        image = tmp_path / LOG_DIRECTORY / "00000000000000000009-0000000001-abcdef.image.part"
         other = tmp_path / LOG_DIRECTORY / "notes.part"
         async with running(config):
-            part.touch()
-            other.touch()
+            for path in (part, image, other):
+                path.touch()
         async with running(config):
             assert not part.exists()
+            assert not image.exists()
             assert other.exists()
 
 
@@ -447,6 +457,28 @@ class TestSnapshots:
 
 
 class TestCheckpoints:
+    async def test_an_image_file_is_made_used_and_made_anew(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(image_maker, "WORTH_A_FILE", 0)
+        config = formatted(tmp_path)
+        async with running(config) as server:
+            await create(server, *(f"t{n}" for n in range(20)))
+            await server.checkpoint()
+            newest = list_checkpoints(tmp_path / LOG_DIRECTORY)[-1].path
+            await until(lambda: image_path(newest).exists())
+            await create(server, "later")
+            before = server.publisher.current.acls.digest()
+        with monkeypatch.context() as patched:
+            patched.delattr(checkpoint_state, "read_checkpoint")  # nothing but the image file is read
+            async with running(config) as server:
+                assert server.publisher.current.acls.digest() == before
+                assert not any("ignored" in note for note in server.notes)
+        damaged = image_path(newest).read_bytes()[:-1]
+        image_path(newest).write_bytes(damaged)
+        async with running(config) as server:
+            assert server.publisher.current.acls.digest() == before
+            assert any(f"{image_path(newest)}: " in note for note in server.notes)
+            await until(lambda: image_path(newest).read_bytes() != damaged)
+
     async def test_by_bytes_with_retention_and_a_newcomer_is_sent_to_it(self, tmp_path):
         config = with_policy(
             formatted(tmp_path), bytes_between=3000, interval_ms=0, retention_bytes=4000, segment_bytes=2048

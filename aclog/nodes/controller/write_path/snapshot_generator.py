@@ -22,9 +22,11 @@ from aclog.metalog.filelog.file_names import (
     parse_checkpoint_name,
 )
 from aclog.nodes.config.node_config import CheckpointPolicy
+from aclog.nodes.controller.write_path.image_maker import ImageMaker
 from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
+from aclog.snapshots.image_writer import remove_partial_images
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class SnapshotGenerator:
     trim: Callable[[int], object] = lambda _: None
     """Trims the log below an offset, if this node may. Runs in a thread."""
     clock: Callable[[], float] = time.time
+    _images: ImageMaker = field(init=False)
     _writing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _due: asyncio.Event = field(factory=asyncio.Event, init=False)
     _failed: bool = field(default=False, init=False)
@@ -56,6 +59,7 @@ class SnapshotGenerator:
     _offset_at_last: int = field(default=-1, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._images = ImageMaker(directory=self.directory)
         self._bytes_at_last = self.committed_bytes()
         newest = list_checkpoints(self.directory)[-1:]
         self._offset_at_last = newest[0].end_offset if newest else 0
@@ -67,6 +71,8 @@ class SnapshotGenerator:
 
     async def run(self) -> None:
         """Write checkpoints when due, until cancelled; failures are logged and retried."""
+        if newest := list_checkpoints(self.directory)[-1:]:
+            self._images.make(newest[0].path)  # this start may have found a damaged one, or none
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RETRY_SECONDS if self._failed else self._interval):
@@ -104,21 +110,23 @@ class SnapshotGenerator:
             return await self._write()
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
-        """End the task of `run`, waiting for a checkpoint in progress."""
+        """End the task of `run`, waiting for a checkpoint in progress, but not for its image file."""
         # Cancelling under the lock never interrupts a write half way: its thread would continue in the background.
         async with self._writing:
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await self._images.stop()
 
     async def _write(self) -> bool:
         image, written = self.image(), self.committed_bytes()
         if image.end_offset <= self._offset_at_last:
             return False
         self._bytes_at_last = written  # what is committed from here on counts for the next one
-        await asyncio.to_thread(write_checkpoint, image, self.directory)
+        path = await asyncio.to_thread(write_checkpoint, image, self.directory)
         self._offset_at_last = image.end_offset
         self.changed(list_checkpoints(self.directory))
         _log.info("wrote checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
+        self._images.make(path)
         try:
             await asyncio.to_thread(clean, self.directory, self.policy, self.trim, now=self.clock())
         finally:
@@ -177,13 +185,14 @@ def _written_at(path: Path) -> float:
 
 
 def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
-    """Remove partially written checkpoints of a crashed process; return their paths.
+    """Remove partially written checkpoints and image files of a crashed process; return the paths of the former.
 
     The caller must hold the directory's lock: nobody else may be writing a checkpoint.
     """
     found = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
     for path in found:
         path.unlink(missing_ok=True)
+    remove_partial_images(directory)
     return tuple(found)
 
 
