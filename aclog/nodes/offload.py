@@ -5,6 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
+from aclog.nodes.loop_future import LoopFuture
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -32,7 +34,10 @@ async def committed(future: "Future[T]") -> T:
     Unlike asyncio.wrap_future, a future completed on the loop's own thread (QuorumController's are) needs no
     cross-thread wake-up. Raises the future's exception.
     """
-    if not future.done():
+    if isinstance(future, LoopFuture):
+        if not future.done():
+            await future.waiter()
+    elif not future.done():
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
 

@@ -9,7 +9,7 @@ from aclog.authorizer.acl import AclOperation
 from aclog.credentials.scram_control import ScramDeletion, ScramResult, ScramUpsertion, alter_credentials
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Request
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, Operation
+from aclog.nodes.controller.write_path.write_event import ControllerResult, Operation
 from aclog.nodes.offload import MANY, committed, offload_if
 from aclog.nodes.wire.api_keys import ALTER_USER_SCRAM_CREDENTIALS
 from aclog.nodes.wire.message_builder import build, build_response

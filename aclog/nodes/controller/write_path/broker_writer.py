@@ -25,7 +25,8 @@ from aclog.nodes.controller.write_path.broker_control import (
     unregister,
     writes_registrations,
 )
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
+from aclog.nodes.controller.write_path.quorum_controller import QuorumController
+from aclog.nodes.controller.write_path.write_event import ControllerResult
 from aclog.nodes.offload import committed
 from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.snapshots.image import Image

@@ -1,8 +1,9 @@
 """The active controller (org.apache.kafka.controller.QuorumController).
 
-A request is decided on the newest state, including uncommitted records, and becomes one atomic batch. Its response is
-sent once that batch and all before it are committed. A request without records waits for everything before it, so no
-response ever confirms uncommitted state. An image becomes visible once the high-water mark has reached its end.
+A request is decided on the newest state, including uncommitted records, and becomes one atomic batch; requests to
+create a few ACLs that arrive together share a batch. A response is sent once that batch and all before it are
+committed. A request without records waits for everything before it, so no response ever confirms uncommitted state. An
+image becomes visible once the high-water mark has reached its end.
 
 A failed commit stops the controller: pending and later requests fail, and uncommitted images are never published. The
 next startup finds out which of their records are in the log.
@@ -19,13 +20,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.creation_checks import filter_value
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, RequestContext
 from aclog.metalog.batches import build_batch
 from aclog.metalog.clock import current_time_ms
@@ -33,9 +35,12 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.log import Appended, Log
-from aclog.metalog.records import MetadataRecord, NoOpRecord
+from aclog.metalog.records import NoOpRecord
 from aclog.metalog.uuids import RandomIds
 from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.controller.write_path.creation_group import MOST_ACLS, CreationGroup
+from aclog.nodes.controller.write_path.write_event import ControllerResult, Operation, WriteEvent
+from aclog.nodes.loop_future import LoopFuture
 from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
@@ -43,20 +48,6 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 
 T = TypeVar("T")
-
-
-@frozen(kw_only=True)
-class ControllerResult(Generic[T]):
-    """Records that become one atomic batch (none if nothing changes), and the response (ControllerResult)."""
-
-    records: Sequence[MetadataRecord]
-    response: T
-
-
-Operation: TypeAlias = Callable[[Image], ControllerResult[T]]
-"""A pure function from the newest image, committed or not, to what a request changes (ControllerWriteOperation)."""
-
-
 MAX_UNCOMMITTED_BYTES = 32 << 20
 """The limit of uncommitted batch bytes; requests beyond it are queued undecided."""
 
@@ -65,25 +56,6 @@ _MANY_FILTERS = 16
 
 Watcher: TypeAlias = Callable[[int], None]
 """Called with the high-water mark after each commit, once its image is published."""
-
-
-@define
-class _Event:
-    """A request in progress (QuorumController.ControllerWriteEvent)."""
-
-    operation: Operation[Any]
-    future: "Future[Any]"
-    offload: bool
-    batch: bytes = b""
-    """The staged batch to append; empty if there are no records."""
-    appended: bool = False
-    confirmed: bool = False
-    """Whether the response is valid even if this node is no longer active."""
-    record_count: int = 0
-    response: Any = None
-    begun: float = 0.0
-    end_offset: int = -1
-    """The response is sent once the high-water mark reaches this offset."""
 
 
 @define(eq=False, kw_only=True)
@@ -112,13 +84,15 @@ class QuorumController(AclMutator):
     _committed: int = field(init=False)
     _announced: int = field(init=False)
     _end: int = field(init=False)
-    _uncommitted: deque[_Event] = field(factory=deque, init=False)
+    _uncommitted: deque[WriteEvent] = field(factory=deque, init=False)
     """Decided requests awaiting their commit, in log order."""
     _uncommitted_bytes: int = field(default=0, init=False)
-    _undecided: deque[_Event] = field(factory=deque, init=False)
+    _undecided: deque[WriteEvent] = field(factory=deque, init=False)
     """Requests queued behind one that is being decided in a thread, or behind MAX_UNCOMMITTED_BYTES."""
-    _unconfirmed: list[_Event] = field(factory=list, init=False)
+    _unconfirmed: list[WriteEvent] = field(factory=list, init=False)
     """Requests decided without records, until a later batch is appended whose commit proves this node active."""
+    _group_is_due: bool = field(default=False, init=False)
+    """Whether the event loop will decide a group in its next turn."""
     _confirming: bool = field(default=False, init=False)
     """Whether a NoOpRecord is in progress; there is one at a time, for all requests waiting by then."""
     _deciding: "asyncio.Future[Exception | None] | None" = field(default=None, init=False)
@@ -139,6 +113,8 @@ class QuorumController(AclMutator):
 
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":  # noqa: ARG002
         """Create ACLs (aclog.authorizer.control.create_acls); see AclMutator."""
+        if len(acls) <= MOST_ACLS and not any(map(filter_value, acls)):
+            return self._join_group(acls)
 
         def operation(image: Image) -> ControllerResult[list[AclCreateResult]]:
             """See Operation."""
@@ -171,15 +147,49 @@ class QuorumController(AclMutator):
         With `offload` the operation runs in a thread, and later ones wait for it. The future raises what the operation
         raised, RequestError if its records exceed the batch limit, or LogError after a failure.
         """
-        event = _Event(operation, Future(), offload, begun=perf_counter())
-        event.future.set_running_or_notify_cancel()  # not cancellable: an appended batch cannot be withdrawn
-        if self.failure is not None or self._closed:
-            stopped = LogError(f"{self.log.name}: the controller has stopped")
-            event.future.set_exception(self._failure_for(event, self.failure or stopped))
-        else:
+        future: LoopFuture[T] = LoopFuture(self.loop)
+        event = WriteEvent(operation, future, offload, begun=perf_counter())
+        if not self._refuse(event):
             self._undecided.append(event)
             self._process_queue()
-        return event.future
+        return future
+
+    def _join_group(self, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
+        """Decide together with what else arrives in this turn of the event loop, or waits to be decided."""
+        future: LoopFuture[list[AclCreateResult]] = LoopFuture(self.loop)
+        group = self._undecided[-1].reply if self._undecided else None
+        if isinstance(group, CreationGroup) and group.has_room(len(acls)):
+            group.add(acls, future)
+            return future
+        group = CreationGroup()
+        group.add(acls, future)
+        event = self._event_of(group, perf_counter())
+        if not self._refuse(event):
+            self._undecided.append(event)
+            if not self._group_is_due:
+                self._group_is_due = True
+                self.loop.call_soon(self._decide_groups)
+        return future
+
+    def _event_of(self, group: CreationGroup, begun: float) -> WriteEvent:
+        def operation(image: Image) -> ControllerResult[tuple[AclCreateResult, ...]]:
+            """See Operation."""
+            creation = group.decide(image.acls, self.new_id, cidr=self.cidr)
+            return ControllerResult(records=creation.records, response=creation.results)
+
+        return WriteEvent(operation, group, begun=begun)
+
+    def _decide_groups(self) -> None:
+        self._group_is_due = False
+        self._process_queue()
+
+    def _refuse(self, event: WriteEvent) -> bool:
+        """Let a request fail if the controller has stopped; return whether it has."""
+        if self.failure is None and not self._closed:
+            return False
+        stopped = LogError(f"{self.log.name}: the controller has stopped")
+        event.reply.set_exception(self._failure_for(event, self.failure or stopped))
+        return True
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher` after every commit from now on."""
@@ -188,13 +198,14 @@ class QuorumController(AclMutator):
     async def close(self) -> None:
         """Accept no more requests and wait for the pending ones; idempotent."""
         # An empty last event completes after everything queued before it.
-        last = _Event(lambda _: ControllerResult(records=(), response=None), Future(), offload=False, confirmed=True)
+        ended: LoopFuture[None] = LoopFuture(self.loop)
+        last = WriteEvent(lambda _: ControllerResult(records=(), response=None), ended, confirmed=True)
         if self.failure is None and not self._closed:
             self._closed = True
             self._undecided.append(last)
             self._process_queue()
             with suppress(MetadataError):
-                await committed(last.future)
+                await committed(ended)
 
     async def depose(self, why: MetadataError) -> None:
         """Stop at once because another node leads: all pending requests fail.
@@ -212,10 +223,19 @@ class QuorumController(AclMutator):
             event = self._undecided.popleft()
             if event.offload:
                 self._decide_in_thread(event)
-            else:
-                self._decided(event, self._decide(event))
+                continue
+            error = self._decide(event)
+            if error is None or self.publisher.applier.failed or not self._decide_apart(event):
+                self._decided(event, error)
 
-    def _decide_in_thread(self, event: _Event) -> None:
+    def _decide_apart(self, event: WriteEvent) -> bool:
+        """Queue each request of a failed group by itself: the failure may be of one of them. False without a group."""
+        if not isinstance(event.reply, CreationGroup) or event.request_count == 1:
+            return False
+        self._undecided.extendleft(self._event_of(each, event.begun) for each in reversed(event.reply.apart()))
+        return True
+
+    def _decide_in_thread(self, event: WriteEvent) -> None:
         """Decide in a thread; until it is done, nothing else is decided or staged."""
 
         def done(deciding: "asyncio.Future[Exception | None]") -> None:
@@ -230,7 +250,7 @@ class QuorumController(AclMutator):
         self._deciding = self.loop.run_in_executor(None, self._decide, event)
         self._deciding.add_done_callback(done)
 
-    def _decide(self, event: _Event) -> Exception | None:
+    def _decide(self, event: WriteEvent) -> Exception | None:
         """Decide, and stage the batch before it is appended: a batch that cannot be replayed must not enter the log."""
         try:
             result = event.operation(self.publisher.latest)
@@ -257,7 +277,7 @@ class QuorumController(AclMutator):
             self._staging_seconds += perf_counter() - begun
         return batch
 
-    def _decided(self, event: _Event, error: Exception | None) -> None:
+    def _decided(self, event: WriteEvent, error: Exception | None) -> None:
         """Append the decision, and schedule its response."""
         # A failed applier is ahead of the log for good: nothing decided on its image may be appended.
         if self.publisher.applier.failed:
@@ -268,23 +288,23 @@ class QuorumController(AclMutator):
             except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, so the controller must stop
                 self._fail(e)
         if self.failure is not None:
-            event.future.set_exception(self._failure_for(event, self.failure))
+            event.reply.set_exception(self._failure_for(event, self.failure))
         elif error is not None:
-            event.future.set_exception(error)
+            event.reply.set_exception(error)
         elif self.contested and not (event.appended or event.confirmed):
             self._confirm(event)
         elif self._end <= self._committed:
-            event.future.set_result(event.response)
+            event.reply.set_result(event.response)
         else:
             self._respond_when_committed(event)
 
-    def _respond_when_committed(self, event: _Event) -> None:
+    def _respond_when_committed(self, event: WriteEvent) -> None:
         """Respond once everything appended so far is committed."""
         event.end_offset = self._end
         self._uncommitted.append(event)
         self._uncommitted_bytes += len(event.batch)
 
-    def _append(self, event: _Event) -> None:
+    def _append(self, event: WriteEvent) -> None:
         if not event.batch:
             return
         begun = perf_counter()
@@ -297,7 +317,7 @@ class QuorumController(AclMutator):
         for each in unconfirmed:
             self._respond_when_committed(each)
 
-    def _confirm(self, event: _Event) -> None:
+    def _confirm(self, event: WriteEvent) -> None:
         """Respond after the commit of a batch appended from now on, and make sure that there is one."""
         self._unconfirmed.append(event)
         if not self._confirming:
@@ -309,9 +329,9 @@ class QuorumController(AclMutator):
         if not self._unconfirmed or self.failure is not None:
             self._confirming = False
             return
-        event = _Event(lambda _: ControllerResult(records=(NoOpRecord(),), response=None), Future(), offload=False)
-        event.future.add_done_callback(self._no_op_committed)
-        self._undecided.append(event)
+        future: LoopFuture[None] = LoopFuture(self.loop)
+        future.add_done_callback(self._no_op_committed)
+        self._undecided.append(WriteEvent(lambda _: ControllerResult(records=(NoOpRecord(),), response=None), future))
         self._process_queue()
 
     def _no_op_committed(self, future: "Future[None]") -> None:
@@ -365,8 +385,9 @@ class QuorumController(AclMutator):
             self._uncommitted_bytes -= len(event.batch)
             self.committed_bytes += len(event.batch)
             if commit_metric is not None:
-                commit_metric.observe(now - event.begun)
-            event.future.set_result(event.response)
+                for _ in range(event.request_count):
+                    commit_metric.observe(now - event.begun)
+            event.reply.set_result(event.response)
         for watcher in self._watchers:
             watcher(mark)
 
@@ -381,13 +402,13 @@ class QuorumController(AclMutator):
             return False
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
         for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
-            event.future.set_exception(self._failure_for(event, self.failure))
+            event.reply.set_exception(self._failure_for(event, self.failure))
         self._uncommitted.clear()
         self._unconfirmed.clear()
         self._undecided.clear()
         return True
 
-    def _failure_for(self, event: _Event, failure: MetadataError) -> MetadataError:
+    def _failure_for(self, event: WriteEvent, failure: MetadataError) -> MetadataError:
         """Return the error for a pending request: on a contested log it says whether to try another controller."""
         if not self.contested:
             return failure

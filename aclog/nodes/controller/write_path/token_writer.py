@@ -22,7 +22,8 @@ from aclog.credentials.token_control import (
 from aclog.credentials.token_index import TokenIndex
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.uuids import uuid_text
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
+from aclog.nodes.controller.write_path.quorum_controller import QuorumController
+from aclog.nodes.controller.write_path.write_event import ControllerResult
 from aclog.nodes.offload import MANY, committed
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image

@@ -18,8 +18,8 @@ from aclog.metalog.topiclog import TopicId
 from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
 from aclog.nodes.controller.shared.topic_identity import IDENTITY_FILE, OtherLogError
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.nodes.controller.write_path.write_event import ControllerResult
 from aclog.nodes.offload import committed
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
@@ -375,6 +375,7 @@ class TestDeposed:
             log = topic.logs[-1]
             log.holding = True
             waiting = create(nodes[1], "t")
+            await asyncio.sleep(0)  # decided with what else arrives in this turn
             log.flush(answered=False)
             with pytest.raises(OutcomeUnknownError):
                 await committed(waiting)

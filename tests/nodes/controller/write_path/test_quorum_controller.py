@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.interface import RequestContext
+from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import NoOpRecord
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
+from aclog.nodes.controller.write_path.quorum_controller import QuorumController
+from aclog.nodes.controller.write_path.write_event import ControllerResult
 from aclog.nodes.offload import committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.image import Image
@@ -25,6 +27,7 @@ from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl
 from tests.support.fakes.held_log import HeldLog
+from tests.support.fakes.memory_log import MemoryLog
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 
@@ -60,6 +63,15 @@ async def settle():
         await asyncio.sleep(0)
 
 
+async def created_apart(quorum, count):
+    """Requests that do not arrive together: a batch each."""
+    futures = []
+    for number in range(count):
+        futures.append(quorum.create_acls(CONTEXT, [acl(f"t{number}")]))
+        await settle()
+    return futures
+
+
 async def until(condition):
     async with asyncio.timeout(30):
         while not condition():
@@ -74,6 +86,7 @@ class TestAnswers:
         await settle()
         assert not future.done()
         assert len(quorum.publisher.current.acls) == 0
+        await settle()
         log.release()
         assert [result.error for result in await committed(future)] == [None]
         assert names(quorum.publisher.current) == {"t"}
@@ -85,6 +98,7 @@ class TestAnswers:
         await settle()
         assert log.end_offset() == 2
         assert not again.done()
+        await settle()
         log.release()
         await settle()
         assert first.done()
@@ -97,7 +111,8 @@ class TestAnswers:
     async def test_a_response_waits_for_everything_before_it(self):
         log = held()
         quorum = controller(log)
-        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(4)]
+        futures = await created_apart(quorum, 4)
+        await settle()
         log.release(2)
         await settle()
         assert [future.done() for future in futures] == [True, True, False, False]
@@ -110,6 +125,7 @@ class TestAnswers:
         quorum.create_acls(CONTEXT, [acl("t")])
         refused = quorum.create_acls(CONTEXT, [acl("u", principal="nobody")])
         assert not refused.done()
+        await settle()
         log.release()
         assert (await committed(refused))[0].error.code == 42
 
@@ -119,6 +135,7 @@ class TestAnswers:
         quorum.publisher.subscribe(shown.append)
         quorum.watch(marks.append)
         futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(20)]
+        await settle()
         log.release()
         await asyncio.gather(*map(committed, futures))
         assert len(shown) == 1
@@ -128,7 +145,7 @@ class TestAnswers:
         log = held()
         quorum = controller(log)
         with pytest.raises(EncodeError):
-            quorum.create_acls(CONTEXT, [acl("x" * 40_000)]).result(0)
+            await committed(quorum.create_acls(CONTEXT, [acl("x" * 40_000)]))
         assert quorum.failure is None
         assert log.end_offset() == 1
 
@@ -138,6 +155,7 @@ class TestAnswers:
         with pytest.raises(RequestError, match="8388608") as refused:
             await committed(quorum.create_acls(CONTEXT, [acl(f"{n:04}" + "x" * 32_760) for n in range(257)]))
         assert refused.value.code == 18
+        await settle()
         log.release()
         await settle()
         assert quorum.failure is None
@@ -146,9 +164,10 @@ class TestAnswers:
         monkeypatch.setattr("aclog.nodes.controller.write_path.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
         log = held()
         quorum = controller(log)
-        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(9)]
+        futures = await created_apart(quorum, 9)
         assert 1 < log.end_offset() < 5
         while not all(future.done() for future in futures):
+            await settle()
             log.release()
             await settle()
         assert len(quorum.publisher.current.acls) == 9
@@ -158,9 +177,76 @@ class TestAnswers:
         quorum = controller(log)
         future = quorum.create_acls(CONTEXT, [acl("t")])
         assert not future.cancel()
+        await settle()
         log.release()
         assert (await committed(future))[0].error is None
         assert quorum.failure is None
+
+
+class TestTogether:
+    """Requests that arrive in one turn of the event loop share a batch, and none notices the others."""
+
+    async def test_they_become_one_batch(self):
+        log = held()
+        quorum = controller(log)
+        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(20)]
+        await settle()
+        (header,) = [header for _, header in iter_batches(MemoryLog.read(log, 1))]
+        assert header.record_count == 20
+        log.release()
+        assert [len(await committed(future)) for future in futures] == [1] * 20
+
+    async def test_each_gets_its_own_results(self):
+        log = held()
+        quorum = controller(log)
+        wanted = [[acl("a"), acl("b")], [acl("c", principal="nobody"), acl("d")], [], [acl("a"), acl("", "User:x")]]
+        futures = [quorum.create_acls(CONTEXT, each) for each in wanted]
+        await settle()
+        log.release()
+        codes = [[result.error and result.error.code for result in await committed(future)] for future in futures]
+        assert codes == [[None, None], [42, None], [], [None, 42]]
+        assert names(quorum.publisher.current) == {"a", "b", "d"}
+
+    async def test_one_that_cannot_be_written_fails_alone(self):
+        log = held()
+        quorum = controller(log)
+        futures = [quorum.create_acls(CONTEXT, [acl(name)]) for name in ("a", "x" * 40_000, "b")]
+        await settle()
+        log.release()
+        assert (await committed(futures[0]))[0].error is None
+        with pytest.raises(EncodeError):
+            await committed(futures[1])
+        assert (await committed(futures[2]))[0].error is None
+        assert names(quorum.publisher.current) == {"a", "b"}
+
+    async def test_one_that_holds_a_filters_value_fails_alone(self):
+        log = held()
+        quorum = controller(log)
+        futures = [quorum.create_acls(CONTEXT, [acl("a"), acl("b", operation=operation)]) for operation in (3, 1, 4)]
+        await settle()
+        log.release()
+        codes = [[result.error and result.error.code for result in await committed(future)] for future in futures]
+        assert codes == [[None, None], [-1, -1], [None, None]]
+
+    async def test_what_arrives_behind_them_is_decided_after_them(self):
+        log = held()
+        quorum = controller(log)
+        quorum.create_acls(CONTEXT, [acl("t")])
+        deleting = quorum.delete_acls(CONTEXT, [exactly("t")])
+        creating = quorum.create_acls(CONTEXT, [acl("t")])
+        await settle()
+        log.release()
+        assert len((await committed(deleting))[0].deleted) == 1
+        assert (await committed(creating))[0].error is None
+        assert names(quorum.publisher.current) == {"t"}
+
+    async def test_a_group_is_bounded(self):
+        log = held()
+        quorum = controller(log)
+        for number in range(3):
+            quorum.create_acls(CONTEXT, [acl(f"t{number}-{n}") for n in range(100)])
+        await settle()
+        assert [header.record_count for _, header in iter_batches(MemoryLog.read(log, 1))] == [200, 100]
 
 
 class TestManyAtOnce:
@@ -220,6 +306,7 @@ class TestManyAtOnce:
             lambda _: go_on.wait(30) and ControllerResult(records=[NoOpRecord()], response=1), offload=True
         )
         behind = quorum.create_acls(CONTEXT, [acl("u")])
+        await settle()
         log.break_down()
         await settle()
         go_on.set()
@@ -249,9 +336,11 @@ class TestFailure:
     async def test_all_pending_requests_fail_and_nothing_becomes_visible(self):
         log, told = held(), []
         quorum = controller(log, on_failure=told.append)
-        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(3)]
+        futures = await created_apart(quorum, 3)
         futures.append(quorum.create_acls(CONTEXT, [acl("t0")]))
+        await settle()
         log.release(1)
+        await settle()
         log.break_down()
         await settle()
         assert futures[0].result(0)[0].error is None
@@ -268,7 +357,7 @@ class TestFailure:
         quorum = controller(log, on_failure=told.append)
         log.broken = "closed"
         with pytest.raises(LogError, match="closed"):
-            quorum.create_acls(CONTEXT, [acl("t")]).result(0)
+            await committed(quorum.create_acls(CONTEXT, [acl("t")]))
         assert len(told) == 1
         assert len(quorum.publisher.current.acls) == 0
 
@@ -291,7 +380,7 @@ class TestFailure:
         quorum = controller(log)
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
         with pytest.raises(LogError, match="another caller"):
-            quorum.create_acls(CONTEXT, [acl("t")]).result(0)
+            await committed(quorum.create_acls(CONTEXT, [acl("t")]))
 
     async def test_records_of_another_writer_are_not_overwritten(self):
         log = held()
@@ -321,6 +410,7 @@ class TestFailure:
         quorum = controller(log, on_failure=told.append)
         future = quorum.create_acls(CONTEXT, [acl("t")])
         quorum.publisher.subscribe(lambda _: 1 / 0)
+        await settle()
         log.release()
         with pytest.raises(LogError, match="ZeroDivisionError"):
             await committed(future)
@@ -380,6 +470,7 @@ def test_concurrent_requests_equal_sequential_ones(operations):
 
         for kind, wanted in operations:
             if kind == "release":
+                await settle()
                 log.release(wanted)
                 await settle()
                 continue
@@ -393,6 +484,7 @@ def test_concurrent_requests_equal_sequential_ones(operations):
                 states.append(frozenset(naive.rules))
             future.add_done_callback(answered(len(futures), log.end_offset()))
             futures.append((kind, future, expected))
+        await settle()
         log.release()
         for kind, future, expected in futures:
             answer = await committed(future)
@@ -504,6 +596,7 @@ async def test_what_it_measures():
     log, metrics = held(), Metrics(process=False)
     quorum = controller(log, metrics=metrics)
     futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(5)]
+    await settle()
     log.release()
     await asyncio.gather(*map(committed, futures))
     text = metrics.text().decode()
@@ -513,7 +606,7 @@ async def test_what_it_measures():
         "aclog_apply_duration_seconds_count 1.0",
     ):
         assert line in text
-    assert quorum.committed_bytes > 5 * 61
+    assert quorum.committed_bytes > 61
 
 
 class TestCommitted:
