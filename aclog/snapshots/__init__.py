@@ -1,1 +1,1 @@
-"""State at an offset: image and delta, applier, publisher, checkpoints, recovery, moments in the past."""
+"""State at an offset: image, delta, applier, publisher, checkpoints and image files, recovery, moments in the past."""

@@ -97,14 +97,19 @@ def _contents(checkpoint: Path) -> _Contents:
     return _laid_out(made_from, rest, _flat(image.acls))
 
 
+def rest_of(image: Image) -> bytes:
+    """Return a state without its ACLs as a checkpoint. Raises what `checkpoint_batches` raises."""
+    return b"".join(checkpoint_batches(image.with_acls(AclsImage.empty())))
+
+
 def _rest(image: Image) -> bytes:
-    """Return the checkpoint without its ACLs.
+    """Return the same, if it can be read back.
 
     Raises:
-        DecodeError: it does not read back as the same.
+        DecodeError: what it reads back as is not the same.
 
     """
-    rest = b"".join(checkpoint_batches(image.with_acls(AclsImage.empty())))
+    rest = rest_of(image)
     found = decode_checkpoint(rest, end_offset=image.end_offset, epoch=image.epoch)
     if found.provenance != image.provenance:
         raise DecodeError("an image file cannot hold when its last record was written, or its voters")

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from aclog.authorizer.acls_image import AclsImage
+from aclog.cli import image_files
 from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path
 from aclog.metalog.records import FeatureLevelRecord
+from aclog.snapshots import image_writer
+from aclog.snapshots.image_writer import write_image_file
+from tests.support.builders.state_logs import damage
 from tests.support.cli.command import aclog
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small"
@@ -184,7 +191,57 @@ class TestSnapshot:
             assert made.lines == [str(tmp_path / "new/directory" / name)]
             state = ("acls", "list", "--format", "jsonl")
             assert aclog(*state, "--snapshot", made.lines[0]).ok().out == aclog(*state, "--log", LOG, *flags).ok().out
-        assert len(list((tmp_path / "new/directory").iterdir())) == 3
+        found = sorted(path.suffix for path in (tmp_path / "new/directory").iterdir())
+        assert found == [".checkpoint"] * 3 + [".image"] * 3
+
+    def test_the_image_file_beside_a_checkpoint(self, tmp_path):
+        made = Path(aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0])
+        [line] = aclog("snapshot", "list", tmp_path).ok().lines
+        assert line.endswith(" other records, image file")
+        assert aclog("snapshot", "verify", made).ok().lines[0].endswith(" other records, image file")
+        damage(image_path(made))
+        for command in (("list", tmp_path), ("verify", made)):
+            [line] = aclog("snapshot", *command).ok().lines
+            assert line.endswith(" other records, image file ignored: damaged: a checksum does not match")
+        listed = aclog("acls", "list", "--log", tmp_path).ok()
+        assert f"{image_path(made)}: damaged" in listed.err
+        image_path(made).unlink()
+        assert aclog("acls", "list", "--log", tmp_path).ok().out == listed.out
+        assert aclog("snapshot", "list", tmp_path).ok().lines[0].endswith(" other records")
+
+    def test_verify_finds_an_image_file_that_says_something_else(self, tmp_path, monkeypatch):
+        """Nothing writes one; somebody may."""
+        made = Path(aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0])
+        with monkeypatch.context() as patched:
+            patched.setattr(image_writer, "_flat", lambda _: AclsImage.empty().index.base.buffer)
+            write_image_file(made)
+        verified = aclog("snapshot", "verify", made)
+        assert verified.code == 1
+        assert verified.lines[0].endswith(f", but {image_path(made)} holds another state: remove it")
+
+    def test_a_kafkas_directory_gets_no_image_file(self, tmp_path):
+        directory = shutil.copytree(LOG, tmp_path / "copy")
+        before = {path.name for path in directory.iterdir()}
+        made = Path(aclog("snapshot", "create", "--log", directory, "--out", directory).ok().lines[0])
+        assert {path.name for path in directory.iterdir()} == before | {made.name}
+        empty = tmp_path / METADATA_DIRECTORY  # as a Kafka's, before its first start
+        aclog("snapshot", "create", "--log", LOG, "--out", empty).ok()
+        assert [path.name for path in empty.iterdir()] == [made.name]
+
+    def test_no_image_file_is_no_failure(self, tmp_path, monkeypatch):
+        def full(*_, **__):
+            raise LogError("the disk is full")
+
+        monkeypatch.setattr(image_files, "write_image_file", full)
+        made = aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok()
+        assert f"{image_path(Path(made.lines[0]))}: not written: the disk is full" in made.err
+
+    def test_reading_writes_none(self, tmp_path):
+        directory = shutil.copytree(LOG, tmp_path / "copy")
+        before = {path.name for path in directory.iterdir()}
+        aclog("acls", "list", "--log", directory).ok()
+        aclog("snapshot", "list", directory).ok()
+        assert {path.name for path in directory.iterdir()} == before
 
     def test_create_assigns_missing_ids(self, tmp_path):
         made = aclog("snapshot", "create", "--acls", SMALL / "expected/acls.jsonl", "--out", tmp_path).ok()

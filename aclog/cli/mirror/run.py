@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 from attrs import frozen
 
 from aclog.cli.follower_endpoint import FollowerStatus, serving
+from aclog.cli.image_files import complete_image_files, make_image_file
 from aclog.cli.signals import on_signals
 from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.metalog.filelog.mirror_properties import LogEnd
@@ -61,6 +63,7 @@ def mirror_quorum(options: MirrorOptions) -> None:
     with open_mirror(options.directory) as mirror, serving(options.http, status):
         for text in mirror.notes:
             note(text)
+        complete_image_files(options.directory)
         began = mirror.end
         log = QuorumLog(
             servers=options.controllers,
@@ -82,6 +85,7 @@ def mirror_quorum(options: MirrorOptions) -> None:
                 patience=options.patience,
                 succeeded=status.succeeded,
                 failed=status.failed,
+                checkpointed=partial(make_image_file, bar=False),  # the mirror has one
             )
             status.gauge("aclog_lag_records", "Committed records known that are not mirrored yet.").set_function(
                 lambda: mirroring.lag

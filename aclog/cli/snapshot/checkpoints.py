@@ -7,12 +7,13 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.image_files import image_file_of, make_image_file, same_state
 from aclog.cli.image_report import CidrWatch, summary
 from aclog.cli.rule_warnings import WrittenRules, warn_of_each
 from aclog.cli.verdict import Findings, Verdict
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.file_names import image_path, list_checkpoints
 from aclog.metalog.printable import printable
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.metalog.uuids import random_uuid
@@ -47,7 +48,9 @@ def checked_image(chosen: ChosenSource, rules: WrittenRules) -> Image:
 
 
 def create_checkpoint(image: Image, directory: Path) -> Path:
-    """Write the state as a checkpoint into a directory, which is created if missing; ACLs without an id get one.
+    """Write the state as a checkpoint into a directory, which is created if missing, and its image file beside it.
+
+    ACLs without an id get one.
 
     Raises:
         CheckpointError, LogError: the state cannot be a checkpoint, or the file cannot be written.
@@ -59,7 +62,9 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
         note(f"{len(image.scram)} SCRAM credentials are left out: their source has no keys")
     # The state of a log has an end offset; one of a file of ACLs or an admin API has none, nor the records Kafka needs.
     from_a_file = len(image.acls) and not image.end_offset
-    return write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
+    path = write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
+    make_image_file(path)
+    return path
 
 
 def _as_if_logged(image: Image) -> Image:
@@ -99,7 +104,10 @@ def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
             say(printable(str(error)))
             continue
         found.newer |= bool(newer.warnings())
-        say(f"{path}: whole: {summary(image)}")
+        mapped, about_image_file = image_file_of(path)
+        if mapped is not None and not same_state(mapped, image):
+            found.damaged, about_image_file = True, f", but {image_path(path)} holds another state: remove it"
+        say(printable(f"{path}: whole: {summary(image)}{about_image_file}"))
         warn_of_each(watch.watch(image.acls), str(path))
     watch.report()
     return found.verdict
@@ -116,12 +124,13 @@ def describe_checkpoints(directory: Path) -> Iterator[str]:
     if not found:
         raise LogError(f"{directory}: it has no checkpoints (*.checkpoint)")
     for checkpoint in found:
+        image, about_image_file = image_file_of(checkpoint.path)
         try:
-            image = _read(checkpoint.path, NewerKafka(strict=False))
+            image = image or _read(checkpoint.path, NewerKafka(strict=False))
         except CheckpointError as error:
             yield printable(f"{checkpoint.path.name}  damaged: {error}")
             continue
-        yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}"
+        yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}{printable(about_image_file)}"
 
 
 def _read(path: Path, newer: NewerKafka) -> Image:

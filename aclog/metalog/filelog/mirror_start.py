@@ -25,6 +25,7 @@ from aclog.metalog.filelog.file_names import (
     CheckpointFile,
     SegmentFile,
     checkpoint_name,
+    image_path,
     list_checkpoints,
     list_segments,
     parse_checkpoint_name,
@@ -131,6 +132,9 @@ def _archive(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd)
     # After the segments: as long as any of them is here, the checkpoint that covers what precedes it must be too.
     for checkpoint in list_checkpoints(directory):
         if checkpoint.end_offset < start.end_offset:
+            image = image_path(checkpoint.path)
+            if image.exists():
+                image.replace(partial / image.name)
             checkpoint.path.replace(partial / checkpoint.path.name)
     fsync_directory(partial)
     partial.replace(archive)

@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
 from attrs import define, field
 
 from aclog.metalog.batches import end_offset
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.filelog.file_names import checkpoint_name
 from aclog.metalog.filelog.mirror_log import MirrorLog
 from aclog.nodes.client.errors import LoginError
 from aclog.nodes.observer.errors import QuorumRefusedError, TransientReadError, retriable
@@ -41,6 +43,8 @@ class QuorumMirror:
     patience: float | None = None
     succeeded: Callable[[], None] = field(default=lambda: None)
     """Called whenever the quorum is known to be followed, at least once a second then."""
+    checkpointed: Callable[[Path], None] = field(default=lambda _: None)
+    """Called with the checkpoint of a snapshot with which the mirror's log begins."""
     failed: Callable[[str], None] = field(default=lambda _: None)
     """Called with the error whenever it is known not to be."""
     batches: int = field(default=0, init=False)
@@ -120,6 +124,8 @@ class QuorumMirror:
         if before is not None and (snapshot is None or snapshot.end_offset <= before.end_offset):
             return  # another leader, whose log reaches further back: the next batches can be read after all
         archive = self.mirror.begin(snapshot)
+        if snapshot is not None:
+            self.checkpointed(self.mirror.directory / checkpoint_name(snapshot.end_offset, snapshot.epoch))
         after = f"after the snapshot of offset {self._mirrored_to()}"
         if before is not None and archive is not None:
             self.notify(

@@ -28,6 +28,7 @@ from aclog.metalog.filelog.quorum_state import read_quorum_state
 from aclog.metalog.log import EpochStart
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.recovery import recover
 from tests.support.builders.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
 from tests.support.builders.random_log import RandomLog
@@ -306,6 +307,7 @@ class TestAfterASnapshot:
         snapshot = snapshot_of(old + lost, tmp_path / "given")
         with begun(directory, old, segment_bytes=800) as mirror:
             earlier = write_checkpoint(Applier().apply(b"".join(old[:10])), directory)
+            image = write_image_file(earlier)
             before = len(segment_paths(directory))
             assert before > 3
             archive = mirror.begin(snapshot)
@@ -314,6 +316,8 @@ class TestAfterASnapshot:
         assert (content(archive), content(directory)) == (b"".join(old), b"".join(new))
         assert (archive / earlier.name).exists()
         assert not earlier.exists()
+        assert (archive / image.name).exists()
+        assert not image.exists()
         assert len(segment_paths(archive)) == before
         assert read_epochs(archive) == epoch_starts(old)
         for whole in (archive, directory):

@@ -20,6 +20,8 @@ from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image_reader import read_image_file
+from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.recovery import recover
 from aclog.sources.paths import LogSource
 from tests.nodes.observer.test_follower import acl
@@ -317,11 +319,15 @@ class TestSnapshots:
         fill(quorum, 30)
         snapshot = forget(quorum, tmp_path / "given")
         fill(quorum, 30, start=30)
-        (told,) = mirror_once(tmp_path / "log", leader)
+        with mirrored(tmp_path / "log", leader) as running:
+            running.mirroring.checkpointed = write_image_file
+            running.mirroring.run(once=True)
+            (told,) = running.told.texts
         start = read_header(quorum.committed).base_offset
         assert f"begins after the snapshot of offset {start}" in told
         (copy,) = list_checkpoints(tmp_path / "log")
         assert (copy.path.name, copy.path.read_bytes()) == (snapshot.name, snapshot.read_bytes())
+        assert read_image_file(copy.path) is not None
         assert content(tmp_path / "log") == quorum.committed
         assert_whole(tmp_path / "log")
         assert recover(tmp_path / "log").image.acls.digest() == Applier().apply(quorum.whole).acls.digest()

@@ -1,0 +1,61 @@
+"""Image files beside checkpoints, as commands write them and report on them."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.metalog.filelog.file_names import image_path, list_checkpoints
+from aclog.snapshots.image import Image
+from aclog.snapshots.image_reader import read_image_file
+from aclog.snapshots.image_writer import (
+    is_own_directory,
+    remove_orphaned_images,
+    remove_partial_images,
+    rest_of,
+    write_image_file,
+)
+from aclog.terminal.notices import note
+from aclog.terminal.progress import progress
+
+
+def make_image_file(checkpoint: Path, *, bar: bool = True) -> None:
+    """Write the image file of a checkpoint, unless it is in a Kafka's directory; a failure is a note.
+
+    The checkpoint is what counts: nothing but time is lost without its image file. `bar`: show a progress bar, of which
+    there can be one at a time.
+    """
+    try:
+        if is_own_directory(checkpoint.parent):
+            with progress(f"writing {image_path(checkpoint).name}") if bar else nullcontext() as advance:
+                write_image_file(checkpoint, progress=advance)
+    except MetadataError as error:
+        note(f"{image_path(checkpoint)}: not written: {error}")
+
+
+def complete_image_files(directory: Path) -> None:
+    """Give the newest checkpoint of a directory its image file, and remove what a dead process left of others.
+
+    The caller holds the directory's lock.
+    """
+    try:
+        remove_partial_images(directory)
+        remove_orphaned_images(directory)
+    except OSError as error:
+        note(f"{directory}: cannot remove image files: {error.strerror or error}")
+    for newest in list_checkpoints(directory)[-1:]:
+        if image_file_of(newest.path)[0] is None:
+            make_image_file(newest.path)
+
+
+def image_file_of(checkpoint: Path) -> tuple[Image | None, str]:
+    """Return the state in a checkpoint's image file, if there is a good one, and what a line on the checkpoint adds."""
+    try:
+        image = read_image_file(checkpoint)
+    except DecodeError as error:
+        return None, f", image file ignored: {error.what}"
+    return image, "" if image is None else ", image file"
+
+
+def same_state(one: Image, other: Image) -> bool:
+    """Return whether two images hold the same, down to their records."""
+    return rest_of(one) == rest_of(other) and one.acls.digest() == other.acls.digest()
