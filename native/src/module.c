@@ -1,9 +1,8 @@
 /* aclog_native: the compiled core of aclog (README.md). */
-#include "python.h"
+#include "types.h"
 
 #include "hash.h"
-
-#define FUNCTION(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#include "layout.h"
 
 static PyMethodDef functions[] = {
     {"number", FUNCTION(bulk_number),
@@ -23,9 +22,22 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type != NULL && PyModule_AddType(module, type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
+
 static int execute(PyObject *module)
 {
+    module_state *state = PyModule_GetState(module);
     crc_prepare();
+    state->base_type = add_type(module, &base_spec);
+    state->changes_type = add_type(module, &changes_spec);
+    if (state->base_type == NULL || state->changes_type == NULL)
+        return -1;
     if (PyModule_AddStringConstant(module, "VERSION", VERSION) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "LAYOUT", LAYOUT);
@@ -36,13 +48,37 @@ static PyModuleDef_Slot slots[] = {
     {0, NULL},
 };
 
-PyModuleDef native_module = {
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    module_state *state = PyModule_GetState(module);
+    Py_VISIT(state->base_type);
+    Py_VISIT(state->changes_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->base_type);
+    Py_CLEAR(state->changes_type);
+    return 0;
+}
+
+static void release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef native_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "aclog_native",
     .m_doc = PyDoc_STR("The compiled core of aclog: decisions over the columns of a flat base and its changes."),
     .m_size = sizeof(module_state),
     .m_methods = functions,
     .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = release,
 };
 
 PyMODINIT_FUNC PyInit_aclog_native(void)

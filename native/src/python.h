@@ -10,15 +10,14 @@
 #endif
 
 #define VERSION "0.1.0"
-#define LAYOUT 1 /* the version of the flat base that is read (aclog.authorizer.index.layout) */
+
+#define FUNCTION(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
 /* Objects of one interpreter; the module has no other state. */
 typedef struct {
     PyTypeObject *base_type;
-    PyTypeObject *store_type;
+    PyTypeObject *changes_type;
 } module_state;
-
-extern PyModuleDef native_module;
 
 PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

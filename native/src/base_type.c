@@ -1,0 +1,88 @@
+/* aclog_native.Base: decisions over a flat base. */
+#include "questions.h"
+
+#define SELF(object) ((base_object *)(object))
+
+static PyObject *base_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *source;
+    if (keywords != NULL && PyDict_Size(keywords) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Base() takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(arguments, "O:Base", &source))
+        return NULL;
+    base_object *self = SELF(PyType_GenericAlloc(type, 0));
+    if (self == NULL)
+        return NULL;
+    const char *why;
+    if (PyObject_GetBuffer(source, &self->buffer, PyBUF_SIMPLE) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    if (flat_open(&self->columns, self->buffer.buf, (size_t)self->buffer.len, &why) < 0) {
+        PyErr_Format(PyExc_ValueError, "no flat base that can be read: %s", why);
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void base_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyBuffer_Release(&SELF(self)->buffer); /* does nothing if none was taken */
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static state state_of(PyObject *self)
+{
+    return (state){.base = &SELF(self)->columns};
+}
+
+static PyObject *base_mask(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return ask_mask(state_of(self), arguments, count);
+}
+
+static PyObject *base_candidate(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return ask_candidate(state_of(self), arguments, count);
+}
+
+static PyObject *base_rule(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return ask_rule(state_of(self), arguments, count);
+}
+
+static PyObject *base_put(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return changes_first(SELF(self), arguments, count);
+}
+
+static PyMethodDef methods[] = {
+    {"mask", FUNCTION(base_mask), MASK_DOC},
+    {"has_candidate", FUNCTION(base_candidate), CANDIDATE_DOC},
+    {"rule", FUNCTION(base_rule), RULE_DOC},
+    {"put", FUNCTION(base_put), PUT_DOC},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)PyDoc_STR("Base(buffer)\n--\n\nDecisions over a flat base, whose buffer is kept and must not "
+                                  "change. Raises ValueError if it cannot be read.")},
+    {Py_tp_new, (void *)base_new},
+    {Py_tp_dealloc, (void *)base_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+/* Not tracked by the garbage collector, as arrays of numpy are not: a buffer leads back to nothing. It must not be, since
+   CPython before 3.13 crashes when it clears a memoryview whose memory is still used (gh-77894). */
+PyType_Spec base_spec = {
+    .name = "aclog_native.Base",
+    .basicsize = sizeof(base_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

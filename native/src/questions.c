@@ -1,0 +1,124 @@
+#include "questions.h"
+
+#include "decide.h"
+
+enum { NO_RULE = -1, RULE_OF_PYTHON = -2, MASK_OF_PYTHON = -1 };
+
+PyObject *raise_damaged(void)
+{
+    PyErr_SetString(PyExc_ValueError, "the flat base is damaged: a position in its columns is out of bounds");
+    return NULL;
+}
+
+static PyObject *raise_count(const char *name, int expected, Py_ssize_t count)
+{
+    PyErr_Format(PyExc_TypeError, "%s() takes %d arguments, not %zd", name, expected, count);
+    return NULL;
+}
+
+int take_text(PyObject *argument, text *value)
+{
+    Py_ssize_t size;
+    const char *data = PyUnicode_AsUTF8AndSize(argument, &size);
+    if (data == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+            return -1;
+        PyErr_Clear(); /* a lone surrogate */
+        return 0;
+    }
+    *value = (text){(const uint8_t *)data, (uint32_t)size};
+    return size <= (Py_ssize_t)LONGEST_TEXT;
+}
+
+int take_number(PyObject *argument, int64_t *value)
+{
+    int overflow;
+    *value = PyLong_AsLongLongAndOverflow(argument, &overflow);
+    if (overflow)
+        return 0;
+    return *value == -1 && PyErr_Occurred() ? -1 : 1;
+}
+
+/* Takes the resource type, the name and `documented`: 1, or 0 for the Python path, or -1 with an exception. */
+static int take_name(request *asked, PyObject *const *arguments)
+{
+    int64_t type;
+    int taken = take_number(arguments[0], &type);
+    if (taken <= 0)
+        return taken;
+    taken = take_text(arguments[1], &asked->name);
+    if (taken <= 0)
+        return taken;
+    asked->documented = PyObject_IsTrue(arguments[2]);
+    if (asked->documented < 0)
+        return -1;
+    asked->type = (unsigned)type;
+    return type >= 0 && type < TYPES;
+}
+
+/* The same for the principal and the host. Kafka throws on a principal without a colon, and on `User:*`. */
+static int take_subject(request *asked, PyObject *const *arguments)
+{
+    int taken = take_text(arguments[0], &asked->principal);
+    if (taken <= 0)
+        return taken;
+    taken = take_text(arguments[1], &asked->host);
+    if (taken <= 0)
+        return taken;
+    text who = asked->principal;
+    return memchr(who.data, ':', who.size) != NULL && !(who.size == 6 && memcmp(who.data, "User:*", 6) == 0);
+}
+
+PyObject *ask_mask(state asked, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 5)
+        return raise_count("mask", 5, count);
+    request wanted;
+    int taken = take_subject(&wanted, arguments);
+    if (taken > 0)
+        taken = take_name(&wanted, arguments + 2);
+    if (taken <= 0)
+        return taken < 0 ? NULL : PyLong_FromLong(MASK_OF_PYTHON);
+    search found = {.base = asked.base, .changes = asked.changes, .version = asked.version, .asked = &wanted};
+    return decide_mask(&found) < 0 ? raise_damaged() : PyLong_FromUnsignedLong(found.mask);
+}
+
+PyObject *ask_candidate(state asked, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 3)
+        return raise_count("has_candidate", 3, count);
+    request wanted;
+    int taken = take_name(&wanted, arguments);
+    if (taken <= 0)
+        return taken < 0 ? NULL : PyLong_FromLong(MASK_OF_PYTHON);
+    search found = {.base = asked.base, .changes = asked.changes, .version = asked.version, .asked = &wanted};
+    int candidate = decide_candidate(&found);
+    return candidate < 0 ? raise_damaged() : PyLong_FromLong(candidate);
+}
+
+PyObject *ask_rule(state asked, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 6)
+        return raise_count("rule", 6, count);
+    request wanted;
+    int64_t operation;
+    int taken = take_subject(&wanted, arguments);
+    if (taken >= 0) {
+        int known = take_number(arguments[2], &operation);
+        taken = known < 0 ? -1 : taken;
+        operation = known > 0 && operation >= 0 && operation < OPERATIONS ? operation : 0; /* UNKNOWN, to Kafka */
+    }
+    if (taken > 0)
+        taken = take_name(&wanted, arguments + 3);
+    if (taken <= 0)
+        return taken < 0 ? NULL : PyLong_FromLong(RULE_OF_PYTHON);
+    search found = {.base = asked.base,
+                    .changes = asked.changes,
+                    .version = asked.version,
+                    .asked = &wanted,
+                    .operation = (int)operation};
+    int32_t row = decide_rule(&found);
+    if (row == DAMAGED)
+        return raise_damaged();
+    return PyLong_FromLong(row == ASK_PYTHON ? RULE_OF_PYTHON : row == ABSENT ? NO_RULE : row);
+}

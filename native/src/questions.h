@@ -1,0 +1,40 @@
+/* The questions that a base, and a base with changes, answer alike. */
+#ifndef ACLOG_QUESTIONS_H
+#define ACLOG_QUESTIONS_H
+
+#include "types.h"
+
+#include "store.h"
+
+/* What is asked: a base, and changes as of a version, or NULL. */
+typedef struct {
+    const flat *base;
+    const store *changes;
+    uint32_t version;
+} state;
+
+PyObject *ask_mask(state asked, PyObject *const *arguments, Py_ssize_t count);
+PyObject *ask_candidate(state asked, PyObject *const *arguments, Py_ssize_t count);
+PyObject *ask_rule(state asked, PyObject *const *arguments, Py_ssize_t count);
+
+/* Takes a text as UTF-8: 1, or 0 if it cannot be encoded or is very long, or -1 with an exception. */
+int take_text(PyObject *argument, text *value);
+/* Takes a number: 1, or 0 if it is far out of bounds, or -1 with an exception. */
+int take_number(PyObject *argument, int64_t *value);
+
+#define MASK_DOC                                                                                                       \
+    PyDoc_STR("mask(principal, host, resource_type, name, documented) -> int\n\n"                                      \
+              "Return denied << 16 | allowed of all ACLs that cover the name and match the subject; -1: ask the\n"     \
+              "Python path. Raises ValueError if the base is damaged.")
+#define CANDIDATE_DOC                                                                                                  \
+    PyDoc_STR("has_candidate(resource_type, name, documented) -> int\n\n"                                              \
+              "Return whether a resource pattern with ACLs covers the name, 1 or 0; -1: ask the Python path.")
+#define RULE_DOC                                                                                                       \
+    PyDoc_STR("rule(principal, host, operation, resource_type, name, documented) -> int\n\n"                           \
+              "Return the row of the base that Kafka names; -1: none matches; -2: ask the Python path.")
+#define PUT_DOC                                                                                                        \
+    PyDoc_STR("put(resource_type, name, literal, principal, host, mask, rules) -> Changes\n\n"                         \
+              "Return the base with one more change: the mask of all ACLs of a cell now, the base's included (-1:\n"   \
+              "nothing is left of it), and how many ACLs its resource pattern has.")
+
+#endif

@@ -1,0 +1,238 @@
+#include "search.h"
+
+#include "forest.h"
+
+enum { LOOKUPS = 20 };
+
+/* A key on its way through a table. Each step of all look-ups comes before the next step of any, and fetches what that
+   one reads: so they wait for memory together and not one after another. */
+typedef struct {
+    const key_table *table;
+    key wanted;
+    uint32_t hash, low, high;
+    int32_t found;
+} lookup;
+
+typedef struct {
+    lookup items[LOOKUPS];
+    size_t count;
+    size_t literal;      /* from here on, items are resource patterns: the LITERAL one, then prefixes */
+    size_t pair_of[PAIRS]; /* LOOKUPS: none */
+    int in_forest; /* prefixes are found in the forest of names, since there are too many for look-ups */
+} lookups;
+
+static void add_lookup(lookups *all, const key_table *table, const key *wanted, uint32_t hash)
+{
+    PREFETCH(key_bucket(table, hash));
+    lookup *item = &all->items[all->count++];
+    item->table = table;
+    item->wanted = *wanted;
+    item->hash = hash;
+}
+
+static int look_up(lookups *all, const flat *base)
+{
+    for (size_t at = 0; at < all->count; at++) {
+        lookup *item = &all->items[at];
+        if (key_numbers(item->table, item->hash, &item->low, &item->high) < 0)
+            return DAMAGED;
+        if (item->low == item->high)
+            continue;
+        PREFETCH(item->table->offsets + 4 * (size_t)item->low);
+        if (at >= all->literal)
+            PREFETCH(base->cell_starts + 4 * (size_t)item->low);
+    }
+    for (size_t at = 0; at < all->count; at++) {
+        lookup *item = &all->items[at];
+        size_t size;
+        if (item->low == item->high)
+            continue;
+        const uint8_t *data = key_at(item->table, item->low, &size);
+        if (data == NULL)
+            return DAMAGED;
+        PREFETCH(data);
+    }
+    for (size_t at = 0; at < all->count; at++) {
+        lookup *item = &all->items[at];
+        item->found = ABSENT;
+        if (item->low != item->high)
+            item->found = key_find_among(item->table, &item->wanted, item->low, item->high);
+        if (item->found == DAMAGED)
+            return DAMAGED;
+    }
+    return 0;
+}
+
+/* ---- the subject ---- */
+
+static int is_wildcard(text value)
+{
+    return value.size == 1 && value.data[0] == '*';
+}
+
+static void begin_subject(search *self, lookups *all)
+{
+    const request *asked = self->asked;
+    const key_table *pairs = &self->base->pairs;
+    const text principals[PAIRS] = {asked->principal, asked->principal, EVERYBODY, EVERYBODY};
+    const text hosts[PAIRS] = {asked->host, WILDCARD, asked->host, WILDCARD};
+    for (size_t at = 0; at < PAIRS; at++) {
+        self->pairs[at] = ABSENT;
+        all->pair_of[at] = LOOKUPS;
+        /* From the host `*` both hosts are one. The pair of all principals and hosts is known to the base. */
+        if (at == EVERYBODY_ANYWHERE || (at == OWN_ANYWHERE && is_wildcard(asked->host)))
+            continue;
+        const key wanted = pair_key(principals[at], hosts[at]);
+        all->pair_of[at] = all->count;
+        add_lookup(all, pairs, &wanted, pair_key_hash(&wanted));
+    }
+}
+
+static void end_subject(search *self, const lookups *all)
+{
+    for (size_t at = 0; at < PAIRS; at++)
+        if (all->pair_of[at] < LOOKUPS)
+            self->pairs[at] = all->items[all->pair_of[at]].found;
+    if (!is_wildcard(self->asked->host))
+        self->pairs[EVERYBODY_ANYWHERE] = self->base->everybody;
+}
+
+void search_own_pairs(search *self)
+{
+    if (self->own_pairs_found)
+        return;
+    self->own_pairs_found = 1;
+    const request *asked = self->asked;
+    const text principals[PAIRS] = {asked->principal, asked->principal, EVERYBODY, EVERYBODY};
+    const text hosts[PAIRS] = {asked->host, WILDCARD, asked->host, WILDCARD};
+    for (size_t at = 0; at < PAIRS; at++) {
+        if (self->pairs[at] != ABSENT || (at % 2 && is_wildcard(asked->host)))
+            continue;
+        const key wanted = pair_key(principals[at], hosts[at]);
+        self->pairs[at] = store_pair(self->changes, &wanted);
+    }
+}
+
+/* ---- the name ---- */
+
+/* Adds the look-ups of a name: one pass over it gives the hash of every prefix. */
+static int begin_name(search *self, lookups *all)
+{
+    const flat *base = self->base;
+    unsigned type = self->asked->type;
+    text name = self->asked->name;
+    uint32_t state = CRC_START, done = 0;
+    int32_t at = base->length_starts[type], end = base->length_starts[type + 1];
+    all->literal = all->count++;
+    all->in_forest = end - at > MANY_LENGTHS;
+    for (; at < end && !all->in_forest; at++) {
+        uint32_t length = load_u32(base->lengths, (size_t)at);
+        if (length > name.size)
+            break;
+        if (length < done)
+            return DAMAGED;
+        state = crc_more(state, name.data + done, length - done);
+        done = length;
+        uint32_t hash = resource_hash(state, type, 0);
+        if (!flat_may_have(base, hash))
+            continue;
+        all->in_forest = all->count == LOOKUPS;
+        if (!all->in_forest) {
+            const key wanted = resource_key(type, (text){name.data, length}, 0);
+            add_lookup(all, &base->resources, &wanted, hash);
+        }
+    }
+    state = crc_more(state, name.data + done, name.size - done);
+    size_t count = all->in_forest ? all->literal + 1 : all->count;
+    const key wanted = resource_key(type, name, 1);
+    all->count = all->literal;
+    add_lookup(all, &base->resources, &wanted, resource_hash(state, type, 1));
+    all->count = count;
+    return 0;
+}
+
+static int add_level(const flat *base, level *levels, size_t *count, level found)
+{
+    if (found.resource < (int64_t)base->resources.count) {
+        if (flat_cells(base, found.resource, &found.low, &found.high) < 0)
+            return DAMAGED;
+        if (found.low < found.high) {
+            PREFETCH(base->cell_pairs + 4 * (size_t)found.low);
+            PREFETCH(base->cell_masks + 4 * (size_t)found.low);
+        }
+    }
+    levels[(*count)++] = found;
+    return 0;
+}
+
+/* Visits the prefixes that only the changes have. */
+static int own_prefixes(search *self)
+{
+    unsigned type = self->asked->type;
+    text name = self->asked->name;
+    uint32_t state = CRC_START, done = 0, length;
+    for (size_t at = 0; (length = store_length(self->changes, type, at)) <= name.size; at++) {
+        state = crc_more(state, name.data + done, length - done);
+        done = length;
+        if (!store_may_have(self->changes, resource_hash(state, type, 0)))
+            continue;
+        const key wanted = resource_key(type, (text){name.data, length}, 0);
+        const level found = {.resource = store_resource(self->changes, &wanted), .length = length, .prefixed = 1};
+        int status = found.resource == ABSENT ? 0 : self->visit(self, &found, 1);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
+/* Visits what the look-ups found, and LITERAL `*`. */
+static int end_name(search *self, const lookups *all)
+{
+    const flat *base = self->base;
+    const request *asked = self->asked;
+    level levels[LOOKUPS + 1]; /* every look-up may be one, and LITERAL `*` */
+    size_t count = 0;
+    for (size_t at = all->literal; at < all->count; at++) {
+        const lookup *item = &all->items[at];
+        level found = {
+            .resource = item->found, .length = item->wanted.first.size, .prefixed = at > all->literal};
+        if (found.resource == ABSENT && !found.prefixed && self->changes != NULL)
+            found.resource = store_resource(self->changes, &item->wanted);
+        if (found.resource != ABSENT && add_level(base, levels, &count, found) < 0)
+            return DAMAGED;
+    }
+    int begins = asked->name.size > 0 && asked->name.data[0] == '*';
+    if (!begins || (asked->documented && asked->name.size > 1)) {
+        level found = {.resource = base->wildcards[asked->type], .length = 1, .wildcard = 1};
+        if (found.resource == ABSENT && self->changes != NULL)
+            found.resource = store_wildcard(self->changes, asked->type);
+        if (found.resource != ABSENT && add_level(base, levels, &count, found) < 0)
+            return DAMAGED;
+    }
+    int status = self->visit(self, levels, count);
+    if (status == 0 && all->in_forest)
+        status = forest_visit(self);
+    if (status == 0 && self->changes != NULL)
+        status = own_prefixes(self);
+    return status;
+}
+
+int search_levels(search *self)
+{
+    lookups all;
+    all.count = 0;
+    begin_subject(self, &all);
+    if (begin_name(self, &all) < 0 || look_up(&all, self->base) < 0)
+        return DAMAGED;
+    end_subject(self, &all);
+    return end_name(self, &all);
+}
+
+int search_candidates(search *self)
+{
+    lookups all;
+    all.count = 0;
+    if (begin_name(self, &all) < 0 || look_up(&all, self->base) < 0)
+        return DAMAGED;
+    return end_name(self, &all);
+}
