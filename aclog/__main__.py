@@ -24,9 +24,9 @@ def main() -> None:
     """Run the command line of this process, and exit."""
     # numpy's linear algebra is used nowhere, but the threads that it starts spin for a quarter of a second of CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # An image of a million ACLs is a few large columns and has no cycles: frequent collections would only cost pauses.
+    # Images have no cycles, and changes live until they are merged: looking at many of them, or all, only costs pauses.
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(5_000, 2, 10_000)
     code = run(sys.argv[1:])
     sys.exit(code)
 

@@ -19,6 +19,7 @@ from benchmarks import (
     decide,
     differences,
     follow_changes,
+    merge,
     read_back,
     replay,
     request_lines,
@@ -60,6 +61,10 @@ def _replay(*, quick: bool) -> Iterator[Row]:
 
 def _update(*, quick: bool) -> Iterator[Row]:
     yield from update.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
+
+
+def _merge(*, quick: bool) -> Iterator[Row]:
+    yield from merge.run(100_000 if quick else 1_000_000, 60_000 if quick else 200_000)
 
 
 def _differences(*, quick: bool) -> Iterator[Row]:
@@ -126,6 +131,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "update": ("One update made visible", _update),
+    "merge": ("Merges while a writer and readers are busy vs. none", _merge),
     "differences": (
         "The exact difference of two policies vs. deciding the same cells, and vs. replaying",
         _differences,

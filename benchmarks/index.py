@@ -138,7 +138,7 @@ def load(count: int = 1_000_000) -> AclsImage:
 def change(image: AclsImage) -> None:
     """Apply one record at a time to an image of a million ACLs, with the garbage collector set as in a node."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(5_000, 2, 10_000)
     random = Random(3)
     names = [acl.resource_name for acl, _ in zip(million(), range(20_000), strict=False)]
 

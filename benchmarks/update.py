@@ -3,7 +3,7 @@
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from uuid import UUID
 
 from attrs import define, field
@@ -23,15 +23,13 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
 from aclog.snapshots.image import Image
-from aclog.snapshots.merger import Merger
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from benchmarks import shapes
 from benchmarks.measurement import percentile
 from benchmarks.report import Row
 
-P50_TARGET_US, P99_TARGET_US, STALL_TARGET_MS = 20.0, 100.0, 20.0
-_MERGE_AT = 4_000
+P50_TARGET_US, P99_TARGET_US = 20.0, 100.0
 
 
 @define
@@ -108,12 +106,10 @@ def _apply(node: _Node, batches: list[bytes]) -> tuple[list[float], list[float]]
 
 
 @define
-class _Readers:
-    """Threads that authorize in a loop, and the longest duration of a call in each."""
+class _Reader:
+    """A thread that authorizes in a loop."""
 
     node: _Node
-    stalls: list[float] = field(factory=list)
-    decided: int = 0
     stop: threading.Event = field(factory=threading.Event)
 
     def read(self) -> None:
@@ -121,21 +117,16 @@ class _Readers:
         context = RequestContext(principal="User:service-7", host="10.0.0.1")
         pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="orders.17", pattern_type=PatternType.LITERAL)
         actions = [Action(operation=AclOperation.READ, resource_pattern=pattern)]
-        authorize, watch, longest, count = self.node.authorizer.authorize, time.perf_counter_ns, 0, 0
-        last = watch()
+        authorize = self.node.authorizer.authorize
         while not self.stop.is_set():
             authorize(context, actions)
-            now = watch()
-            longest, last, count = max(longest, now - last), now, count + 1
-        self.stalls.append(longest / 1e6)
-        self.decided += count
 
 
 def run(count: int, rounds: int) -> Iterator[Row]:
-    """Yield rows of CPU time by kind, wall time with a concurrent reader, and reader stalls during a merge."""
+    """Yield rows of CPU time by kind, and of wall time with a concurrent reader. Merges: benchmarks.merge."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as commands and nodes do
+    gc.set_threshold(5_000, 2, 10_000)  # as commands and nodes do
     node = _node(count)
     for kind, batches in _changes(node, count, rounds):
         cpu, _ = _apply(node, batches)
@@ -143,55 +134,16 @@ def run(count: int, rounds: int) -> Iterator[Row]:
         yield Row(what=f"{what}: CPU p50", ours=percentile(cpu, 0.5), unit="us", target=P50_TARGET_US)
         yield Row(what=f"{what}: CPU p99", ours=percentile(cpu, 0.99), unit="us", target=P99_TARGET_US)
     yield from _with_a_reader(node, rounds)
-    yield from _merging(node)
 
 
 def _with_a_reader(node: _Node, rounds: int) -> Iterator[Row]:
     batches = [node.acl(f"read.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
-    readers = _Readers(node)
-    thread = threading.Thread(target=readers.read)
+    reader = _Reader(node)
+    thread = threading.Thread(target=reader.read)
     thread.start()
     _, wall = _apply(node, batches)
-    readers.stop.set()
+    reader.stop.set()
     thread.join()
     what = "one update with a concurrent reader in the same process: wall time"
     yield Row(what=f"{what}, p50", ours=percentile(wall, 0.5), unit="us")
     yield Row(what=f"{what}, p99", ours=percentile(wall, 0.99), unit="us")
-
-
-def _merging(node: _Node) -> Iterator[Row]:
-    def stall(work: Callable[[], None]) -> float:
-        readers = _Readers(node)
-        thread = threading.Thread(target=readers.read)
-        thread.start()
-        work()
-        readers.stop.set()
-        thread.join()
-        return readers.stalls[0]
-
-    yield Row(what="a reader's longest wait in a second without a merge", ours=stall(lambda: time.sleep(1)), unit="ms")
-    merger = Merger(publisher=node.publisher, merge_at=_MERGE_AT)
-    longest, number = [], 0
-
-    def update() -> None:
-        nonlocal number
-        number += 1
-        node.publisher.advance(node.acl(f"merge.{number}", PatternType.LITERAL, "User:u"))
-
-    def merge() -> None:
-        update()
-        merger.wait()
-
-    merge()
-    for _ in range(5):
-        while node.publisher.current.acls.overlay_size < _MERGE_AT - 1:
-            update()
-        longest.append(stall(merge))
-        assert node.publisher.current.acls.overlay_size < _MERGE_AT, "no merge happened"
-    yield Row(
-        what="a reader's longest wait while the overlay is merged (best of 5)",
-        ours=min(longest),
-        unit="ms",
-        target=STALL_TARGET_MS,
-    )
-    yield Row(what="the same, worst of 5", ours=max(longest), unit="ms")

@@ -32,6 +32,7 @@ from aclog.nodes.controller.apis.handlers import ControllerApis
 from aclog.nodes.controller.controller_server import ControllerServer
 from aclog.nodes.controller.shared.kafka_topic import KafkaTopic
 from aclog.nodes.controller.shared.topic_controller import TopicController
+from aclog.nodes.merging import merger_of
 from aclog.nodes.node_listeners import NodeListeners
 from aclog.nodes.security.published_credentials import PublishedCredentials
 from aclog.nodes.server.admission import Admission
@@ -44,7 +45,6 @@ from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
-from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 GRACE_SECONDS = 5.0
@@ -99,6 +99,9 @@ class Node:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
             self._watch()
+            # Stopped after whoever publishes: from then on nothing is merged for nothing.
+            merger = merger_of(self.publisher, self.metrics)
+            stack.push_async_callback(asyncio.to_thread, merger.close)
             self._access.say_configured()
             if self.config.http is not None:
                 http = self._http(self.config.http)
@@ -270,7 +273,6 @@ class Node:
         authorizer = self._authorizer
         if isinstance(authorizer, StandardAuthorizer):
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
-        Merger(publisher=self.publisher)
         cluster_id = self.meta.cluster_id
         self._follower = follower = MetadataFollower(
             config=self.config, publisher=self.publisher, cluster_id=cluster_id, on_failure=self._fail

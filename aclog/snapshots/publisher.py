@@ -9,17 +9,14 @@ from attrs import define, field
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.delta import AclChange
 from aclog.snapshots.image import Image
+from aclog.snapshots.merge import Merge
 
 Subscriber: TypeAlias = Callable[[Image], None]
 """Called with each new image, in order, by the thread that publishes or merges; must be quick and must not publish."""
 
 UNKNOWN_MARK = -1
 """A high-water mark that is not known yet (LogReader.high_watermark)."""
-
-_FEW_CHANGES = 64
-"""Number of changes that may be applied to a merged base while holding the lock: under a millisecond of work."""
 
 
 @define(kw_only=True, eq=False)
@@ -28,7 +25,7 @@ class Publisher:
 
     Readers take `current` once per call and keep it; they never wait. One thread at a time calls `advance`, `stage`,
     `commit` or `replace`; a lock excludes a merge in another thread (see Merger), also between the swap and the
-    notification of subscribers: they see every image, merged ones too, in order.
+    notification of subscribers: they see every image, merged ones too, in order. It is held for one update at most.
 
     Followers of a log use `advance`. A writer decides on what it has already appended and shows it only once committed:
     `stage`, then `commit`.
@@ -44,6 +41,7 @@ class Publisher:
     _swap_lock: threading.Lock = field(factory=threading.Lock, init=False)
     _staged: deque[Image] = field(factory=deque, init=False)
     """Images that are not published yet, oldest first; the newest is the applier's."""
+    _merge: Merge | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.current = self.applier.image
@@ -56,7 +54,10 @@ class Publisher:
         """
         with self._swap_lock:
             self._staged.clear()
-            self.current = image = self.applier.apply(chunk)
+            image = self.applier.apply(chunk)
+            if self._merge is not None:
+                image = self._after_update(self._merge)
+            self.current = image
             self._notify(image)
         return image
 
@@ -69,6 +70,8 @@ class Publisher:
         """Replay a chunk of whole appended batches without publishing the result. Raises what Applier.apply raises."""
         with self._swap_lock:
             image = self.applier.apply(chunk)
+            if self._merge is not None:
+                image = self._after_update(self._merge)
             self._staged.append(image)
         return image
 
@@ -128,47 +131,72 @@ class Publisher:
         if self._ready_mark != UNKNOWN_MARK and 0 < self._notified >= self._ready_mark:
             self._ready.set()
 
-    def begin_merge(self) -> AclsImage:
-        """Return the ACLs to merge; from here on ACL changes are journaled for `finish_merge`.
+    def begin_merge(self) -> Merge:
+        """Begin to fold the newest ACLs; from here on ACL changes are journaled.
 
         Raises:
             RuntimeError: a merge is already running, whose journal would be lost.
 
         """
         with self._swap_lock:
-            if self.applier.journal is not None:
+            if self._merge is not None:
                 raise RuntimeError("a merge is already running")
-            self.applier.journal = []
-            return self.applier.image.acls
+            self._merge = merge = Merge(self.applier.image.acls)
+            self.applier.journal = merge.journal
+            return merge
 
-    def finish_merge(self, merged: AclsImage) -> list[AclChange]:
-        """Replace the ACLs by their merged form, with the changes since `begin_merge` applied.
+    def offer_merged(self, merge: Merge, folded: AclsImage) -> None:
+        """Let updates bring the folded ACLs up to date, and put them in the place of the others as soon as they are.
 
-        If there are many changes, nothing is replaced: apply the returned changes to `merged` and try again, so that
-        the lock is never held for long. If a checkpoint has replaced the image in the meantime, or replay has failed,
-        the merge is void. If images are staged, the merged ACLs go into the newest one, and are published with it.
+        If a checkpoint has replaced the image in the meantime, or replay has failed, the merge is void. If images are
+        staged, the folded ACLs go into the newest one, and are published with it.
         """
         with self._swap_lock:
-            changes = self.applier.journal
-            if changes is None or self.applier.failed:
-                self.applier.journal = None
-                return []
-            if len(changes) > _FEW_CHANGES:
-                self.applier.journal = []
-                return changes
-            self.applier.journal = None
-            self._replace_newest(self.applier.put_acls(merged.apply(changes) if changes else merged))
-            return []
+            if not merge.ended:
+                merge.offer(folded)
 
-    def _replace_newest(self, image: Image) -> None:
-        """Replace the newest image by an equivalent one: among the staged images, or as the published one."""
-        if self._staged:
-            self._staged[-1] = image
-        else:
-            self.current = image
-            self._notify(image)
-
-    def abandon_merge(self) -> None:
-        """Stop journaling: the merge failed."""
+    def catch_up(self, merge: Merge, most: int) -> None:
+        """Do a part of what updates would do, for a merge that waits for updates: apply up to `most` changes."""
         with self._swap_lock:
+            if merge.ended or not self._step(merge, most):
+                return
+            if self._staged:
+                self._staged[-1] = self.applier.image
+            else:
+                self.current = self.applier.image
+                self._notify(self.current)
+
+    def abandon_merge(self, merge: Merge) -> None:
+        """End a merge that failed, unless it has ended; nothing was replaced."""
+        with self._swap_lock:
+            if not merge.ended:
+                self._end(merge)
+
+    def _after_update(self, merge: Merge) -> Image:
+        """Apply a few journaled changes after those of an update; return the newest image."""
+        if merge.folded is not None:
+            self._step(merge, merge.share)
+        return self.applier.image
+
+    def _step(self, merge: Merge, most: int) -> bool:
+        """Apply journaled changes to the folded ACLs; return whether they have taken the place of the applier's."""
+        if self.applier.journal is not merge.journal or self.applier.failed:
+            self._end(merge)
+            return False
+        try:
+            current = merge.step(most)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, the update itself was applied
+            self._end(merge, failure=error)
+            return False
+        if current is None:
+            return False
+        replaced = self.applier.image.acls
+        self.applier.put_acls(current)
+        self._end(merge, replaced=replaced)
+        return True
+
+    def _end(self, merge: Merge, *, replaced: AclsImage | None = None, failure: Exception | None = None) -> None:
+        if self.applier.journal is merge.journal:
             self.applier.journal = None
+        self._merge = None
+        merge.end(replaced, failure)

@@ -17,8 +17,8 @@ from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints, l
 from aclog.metalog.log import LogReader
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_state import read_state
+from aclog.snapshots.folding import fold_at
 from aclog.snapshots.image import Image
-from aclog.snapshots.merger import MERGE_AT
 from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
 from aclog.snapshots.newer_kafka import NewerKafka
 
@@ -163,9 +163,10 @@ class _Recovery:
         if self.reader is not None and applier.next_offset < limit:
             self._replay(self.reader, applier, limit)
             sources.append(f"{self.reader.name} from offset {image.end_offset}")
-        if applier.image.acls.overlay_size >= MERGE_AT:
+        acls = applier.image.acls
+        if acls.overlay_size >= fold_at(len(acls.index.base)):
             # Merged here, before anyone reads the image: later a background merge would compete with requests.
-            applier.put_acls(applier.image.acls.merged())
+            applier.put_acls(acls.merged())
         self._note_lowered(applier, limit)
         _release_freed_memory()
         notes = (*self.notes, *self.newer.warnings())

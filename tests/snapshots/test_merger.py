@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 
 import pytest
 
@@ -9,8 +10,10 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.snapshots.applier import Applier
+from aclog.snapshots.folding import FoldError, fold_at
 from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.retired_overlay import take_apart
 from tests.support.builders.state_records import acl, removal
 from tests.support.processes.reader_thread import ReaderThread
 
@@ -27,80 +30,148 @@ def allowed(image, name):
     return image.acls.verdict("User:alice", "10.0.0.1", READ, TOPIC, name).name == "ALLOW"
 
 
-class TestMerger:
-    def test_it_merges_when_the_overlay_has_grown(self):
-        publisher = Publisher(applier=Applier(bulk_bytes=1 << 60))
-        merger = Merger(publisher=publisher, merge_at=10)
+def one_by_one():
+    return Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
+
+
+def eventually(condition, seconds=60):
+    """Wait for what the merger's thread must do."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def merging():
+    """Makes mergers that are closed at the end; none of them merges for lack of updates unless told to."""
+    mergers = []
+
+    def make(publisher, **settings):
+        merger = Merger(publisher=publisher, **{"idle_s": 3600, **settings})
+        mergers.append(merger)
+        return merger
+
+    yield make
+    for merger in mergers:
+        merger.close()
+
+
+class Folder:
+    """Folds when it is let to."""
+
+    def __init__(self, failure=None, allowed=True):
+        self.begun, self.go_on, self.folds, self.failure = threading.Event(), threading.Event(), [], failure
+        if allowed:
+            self.go_on.set()
+
+    def fold(self, acls):
+        self.folds.append(acls.overlay_size)
+        self.begun.set()
+        assert self.go_on.wait(60)
+        if self.failure is not None:
+            raise self.failure
+        return acls.merged()
+
+    def close(self):
+        self.go_on.set()
+
+
+class TestWhen:
+    def test_at_a_size_of_the_overlay(self, merging):
+        publisher, reports = one_by_one(), []
+        merging(publisher, merge_at=10, report=reports.append)
         for n in range(9):
             publisher.advance(chunk(n, acl(n)))
-        merger.wait()
         assert publisher.current.acls.overlay_size == 9
         publisher.advance(chunk(9, acl(9)))
-        merger.wait()
+        eventually(lambda: reports)
         assert publisher.current.acls.overlay_size == 0
         assert publisher.current is publisher.applier.image
+        assert (reports[0].rules, reports[0].changes, reports[0].failure) == (0, 10, None)
         assert len(publisher.advance(chunk(10, removal(3))).acls) == 9
 
-    def test_changes_during_a_merge_are_kept(self, monkeypatch):
-        publisher = Publisher()
-        merged_class = type(publisher.current.acls)
-        begun, go_on = threading.Event(), threading.Event()
-        real = merged_class.merged
+    def test_when_no_update_has_come_for_a_while(self, merging):
+        publisher = one_by_one()
+        merging(publisher, idle_s=0.01)
+        publisher.advance(chunk(0, acl(0)))
+        eventually(lambda: publisher.current.acls.overlay_size == 0)
+        assert len(publisher.current.acls.index.base) == 1
 
-        def slow(self, pause=None):
-            begun.set()
-            assert go_on.wait(30)
-            return real(self)
+    def test_a_second_quiet_moment_waits_until_merges_take_little_of_a_core(self, merging, monkeypatch):
+        publisher, reports = one_by_one(), []
+        merger = merging(publisher, idle_s=0.01, report=reports.append)
+        monkeypatch.setattr("aclog.snapshots.merger._REST", 1e9)
+        publisher.advance(chunk(0, acl(0)))
+        eventually(lambda: merger._rest_until > 0)
+        publisher.advance(chunk(1, acl(1)))
+        time.sleep(0.1)
+        assert len(reports) == 1
+        merger._rest_until = 0
+        eventually(lambda: len(reports) == 2)
 
-        monkeypatch.setattr(merged_class, "merged", slow)
-        merger = Merger(publisher=publisher, merge_at=5)
+    @pytest.mark.parametrize(
+        ("rules", "changes"),
+        [(0, 256), (1_000, 256), (1_025, 256), (10_000, 2_500), (100_000, 25_000), (10**7, 32_768)],
+    )
+    def test_a_quarter_of_the_base_or_32768(self, rules, changes):
+        assert fold_at(rules) == changes
+
+
+class TestWhatHappensMeanwhile:
+    def test_changes_during_a_merge_are_kept(self, merging):
+        publisher, folder = one_by_one(), Folder(allowed=False)
+        merging(publisher, merge_at=5, folder=folder)
         publisher.advance(chunk(0, *(acl(n) for n in range(5))))
-        assert begun.wait(30)
+        assert folder.begun.wait(60)
         offset = 5
         for n in range(100):
             publisher.advance(chunk(offset, acl(100 + n), *([removal(n)] if n < 5 else [])))
             offset = publisher.current.end_offset
         expected = publisher.current.acls.digest()
-        go_on.set()
-        merger.wait()
+        folder.go_on.set()
+        eventually(lambda: publisher.current.acls.overlay_size < 5)
         assert publisher.current.acls.digest() == expected
-        assert publisher.applier.journal is None
-        assert publisher.current.acls.overlay_size < 106
         assert publisher.current.end_offset == offset
 
-    def test_a_checkpoint_during_a_merge_makes_it_void(self, monkeypatch):
-        publisher = Publisher()
+    def test_a_checkpoint_makes_a_merge_void(self, merging):
+        publisher, folder, reports = one_by_one(), Folder(allowed=False), []
         replacement = Applier().apply(chunk(0, acl(77)))
-        kind = type(publisher.current.acls)
-        real = kind.merged
-
-        def replaced_meanwhile(self, pause):
-            publisher.replace(replacement)
-            return real(self, pause)
-
-        monkeypatch.setattr(kind, "merged", replaced_meanwhile)
-        merger = Merger(publisher=publisher, merge_at=5)
+        merging(publisher, merge_at=5, folder=folder, report=reports.append)
         publisher.advance(chunk(0, *(acl(n) for n in range(5))))
-        merger.wait()
+        assert folder.begun.wait(60)
+        publisher.replace(replacement)
+        folder.go_on.set()
+        eventually(lambda: reports)
         assert publisher.current is replacement
+        assert reports[0].failure is None
 
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-    def test_a_merge_that_fails_changes_nothing(self, monkeypatch):
-        publisher = Publisher()
+    def test_what_is_staged_in_its_merged_form_is_not_merged_again(self, merging):
+        publisher, folder, reports = one_by_one(), Folder(), []
+        merging(publisher, merge_at=2, folder=folder, report=reports.append)
+        for n in range(4):
+            publisher.stage(chunk(n, acl(n)))
+        publisher.commit(2)
+        eventually(lambda: reports)
+        publisher.commit(3)
+        assert len(publisher.commit(4).acls) == 4
+        assert publisher.current.acls.overlay_size == 0
+        assert folder.folds == [4]
 
-        def fails(self, pause):
-            raise MemoryError
+    def test_the_authorizer_gets_the_merged_rules(self, merging):
+        """An authorizer that is not notified would keep the old base and its overlay alive."""
+        publisher, authorizer, reports = one_by_one(), StandardAuthorizer(), []
+        publisher.subscribe(lambda image: authorizer.load(image.acls))
+        merging(publisher, merge_at=5, report=reports.append)
+        for n in range(5):
+            publisher.advance(chunk(n, acl(n)))
+        eventually(lambda: reports)
+        assert publisher.current.acls.overlay_size == 0
+        assert authorizer._view.image.overlay_size == 0
 
-        monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
-        merger = Merger(publisher=publisher, merge_at=1)
-        image = publisher.advance(chunk(0, acl(1)))
-        merger.wait()
-        assert publisher.current is image
-        assert publisher.applier.journal is None
-
-    def test_many_merges_under_readers_lose_nothing(self):
-        publisher, rnd = Publisher(), random.Random(7)
-        merger = Merger(publisher=publisher, merge_at=50)
+    def test_many_merges_under_readers_lose_nothing(self, merging):
+        publisher, rnd, reports = Publisher(), random.Random(7), []
+        merging(publisher, merge_at=50, report=reports.append)
         publisher.advance(chunk(0, acl(0, name="always"), acl(-1, name="never", permission=DENY)))
         live, offset, plain = [], 2, Applier(image=publisher.current)
 
@@ -120,35 +191,78 @@ class TestMerger:
                 publisher.advance(data)
                 plain.apply(data)
                 offset += 1
-        merger.wait()
+            eventually(lambda: reports)
         assert publisher.current.acls.digest() == plain.image.acls.digest()
         assert publisher.current.provenance == plain.image.provenance
         assert len(publisher.current.acls.index.base) > 0 == len(plain.image.acls.index.base)
 
 
-def test_the_authorizer_gets_the_merged_rules():
-    """An authorizer that is not notified would keep the old base and its overlay alive."""
-    publisher, authorizer = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), StandardAuthorizer()
-    publisher.subscribe(lambda image: authorizer.load(image.acls))
-    merger = Merger(publisher=publisher, merge_at=5)
-    for n in range(5):
-        publisher.advance(chunk(n, acl(n)))
-    merger.wait()
-    assert publisher.current.acls.overlay_size == 0
-    assert authorizer._view.image.overlay_size == 0
+class TestFailures:
+    @pytest.mark.parametrize("failure", [MemoryError(), FoldError("it is gone"), FoldError("killed", here=False)])
+    def test_a_merge_that_fails_changes_nothing_and_is_reported(self, merging, failure):
+        publisher, reports = one_by_one(), []
+        merging(publisher, merge_at=1, folder=Folder(failure), report=reports.append)
+        image = publisher.advance(chunk(0, acl(1)))
+        eventually(lambda: reports)
+        assert publisher.current is image
+        assert publisher.applier.journal is None
+        assert str(failure) in reports[0].failure
+
+    def test_it_is_not_tried_again_at_every_update(self, merging):
+        publisher, folder, reports = one_by_one(), Folder(FoldError("killed", here=False)), []
+        merging(publisher, merge_at=1, folder=folder, report=reports.append)
+        publisher.advance(chunk(0, acl(0)))
+        for n in range(1, 40):
+            eventually(lambda: len(reports) == len(folder.folds))
+            publisher.advance(chunk(n, acl(n)))
+        assert len(folder.folds) < 12
+
+    def test_after_another_failure_this_process_folds_by_itself(self, merging):
+        publisher, folder, reports = one_by_one(), Folder(FoldError("no such program")), []
+        merging(publisher, merge_at=4, folder=folder, report=reports.append)
+        for n in range(4):
+            publisher.advance(chunk(n, acl(n)))
+        eventually(lambda: len(reports) == 1)
+        for n in range(4, 6):
+            publisher.advance(chunk(n, acl(n)))
+        eventually(lambda: len(reports) == 2)
+        assert reports[1].failure is None
+        assert folder.folds == [4]
+        assert len(publisher.current.acls.index.base) == 6
+
+    def test_a_new_base_that_does_not_fit_is_dropped(self, merging):
+        class Wrong(Folder):
+            def fold(self, acls):
+                super().fold(acls)
+                return type(acls).empty()
+
+        publisher, reports = one_by_one(), []
+        folder = Wrong(allowed=False)
+        merging(publisher, merge_at=2, folder=folder, report=reports.append)
+        publisher.advance(chunk(0, acl(0), acl(1)))
+        assert folder.begun.wait(60)
+        publisher.advance(chunk(2, removal(1)))
+        folder.go_on.set()
+        eventually(lambda: reports)
+        assert "does not exist" in reports[0].failure
+        assert len(publisher.current.acls) == 1
 
 
-def test_a_merge_that_fails_is_not_tried_again_at_every_update(monkeypatch):
-    publisher, tries = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
+def test_a_closed_merger_has_no_thread_and_merges_no_more():
+    publisher, folder = one_by_one(), Folder(allowed=False)
+    merger = Merger(publisher=publisher, merge_at=2, folder=folder)
+    publisher.advance(chunk(0, acl(0), acl(1)))
+    assert folder.begun.wait(60)
+    merger.close()
+    assert not merger._thread.is_alive()
+    assert len(publisher.advance(chunk(2, acl(2))).acls) == 3
+    merger.close()
+    assert folder.folds == [2]
 
-    def fails(self, pause=None):
-        tries.append(1)
-        raise MemoryError
 
-    monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    merger = Merger(publisher=publisher, merge_at=1)
-    for n in range(10):
-        publisher.advance(chunk(n, acl(n)))
-        merger.wait()
-    assert len(tries) < 5
+def test_what_was_replaced_is_taken_apart_without_harm_to_who_holds_it():
+    image = one_by_one().advance(chunk(0, *(acl(n) for n in range(1300))))
+    held, pauses = image.acls.digest(), []
+    take_apart(image.acls, lambda: pauses.append(1))
+    assert image.acls.digest() == held
+    assert len(pauses) == 6

@@ -10,7 +10,6 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
-from aclog.snapshots.merger import Merger
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl, removal
@@ -220,10 +219,12 @@ class TestStaging:
         publisher, told = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
         publisher.advance(chunk(0, acl(0)))
         publisher.subscribe(told.append)
-        acls = publisher.begin_merge()
+        merge = publisher.begin_merge()
         publisher.stage(chunk(1, acl(1)))
         publisher.stage(chunk(2, acl(2)))
-        publisher.finish_merge(acls.merged())
+        publisher.offer_merged(merge, merge.begun.merged())
+        publisher.catch_up(merge, 10)
+        assert merge.ended
         assert len(publisher.current.acls) == 1
         assert told == []
         assert len(publisher.commit(2).acls) == 2
@@ -231,33 +232,17 @@ class TestStaging:
         assert len(shown.acls) == 3
         assert (len(shown.acls.index.base), shown.acls.overlay_size) == (1, 2)
 
-    def test_the_merger_does_not_merge_again_what_is_staged_in_its_merged_form(self, monkeypatch):
-        publisher, merges = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
-        merger = Merger(publisher=publisher, merge_at=2)
-        real = type(publisher.current.acls).merged
-        monkeypatch.setattr(
-            type(publisher.current.acls), "merged", lambda self, pause: merges.append(1) or real(self, pause)
-        )
-        for n in range(4):
-            publisher.stage(chunk(n, acl(n)))
-        publisher.commit(2)
-        merger.wait()
-        publisher.commit(3)
-        merger.wait()
-        assert len(publisher.commit(4).acls) == 4
-        assert publisher.current.acls.overlay_size == 0
-        assert publisher.applier.journal is None
-        assert merges == [1]
-
 
 def test_after_an_error_a_merge_shows_nothing_new():
     """The applier may be past `current` after a chunk that failed half-way."""
     publisher = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
     publisher.advance(chunk(0, acl(0)))
-    acls = publisher.begin_merge()
+    merge = publisher.begin_merge()
     with pytest.raises(ReplayError):
         publisher.advance(chunk(1, acl(1)) + chunk(2, acl(1)))
-    publisher.finish_merge(acls.merged())
+    publisher.offer_merged(merge, merge.begun.merged())
+    publisher.catch_up(merge, 10)
+    assert merge.ended
     assert len(publisher.current.acls) == 1
 
 
@@ -270,7 +255,8 @@ def test_two_merges_lose_nothing():
     with pytest.raises(RuntimeError, match="already running"):
         publisher.begin_merge()
     publisher.advance(chunk(2, acl(2)))
-    publisher.finish_merge(first.merged())
+    publisher.offer_merged(first, first.begun.merged())
+    publisher.catch_up(first, 10)
     assert len(publisher.current.acls) == 3
 
 

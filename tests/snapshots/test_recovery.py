@@ -385,7 +385,7 @@ def test_a_torn_segment_of_a_kafka(tmp_path):
 def test_many_changes_after_a_checkpoint_are_merged_into_the_base(log, monkeypatch):
     checkpoint_at(log, 3)
     assert recover(log).image.acls.overlay_size > 0
-    monkeypatch.setattr(recovery, "MERGE_AT", 3)
+    monkeypatch.setattr(recovery, "fold_at", lambda rules: 3)
     found = recover(log)
     assert found.image.acls.overlay_size == 0
     assert numbers(found.image) == [0, 1, 2, 3, 4, 5]

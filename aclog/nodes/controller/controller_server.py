@@ -27,7 +27,6 @@ from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerat
 from aclog.nodes.controller.write_path.startup import check_only_voter, open_controller_log, replay
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
-from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 _log = logging.getLogger(__name__)
@@ -59,13 +58,11 @@ class ControllerServer:
     _generator: SnapshotGenerator | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
     _active: ActiveController | None = field(default=None, init=False)
-    _merger: Merger = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         authorizer = self.authorizer
         if isinstance(authorizer, StandardAuthorizer):
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
-        self._merger = Merger(publisher=self.publisher)
 
     @property
     def ready(self) -> bool:

@@ -82,6 +82,15 @@ class Metrics:
     apply: Histogram = _histogram(
         "aclog_apply_duration_seconds", "Time to replay committed batches and to publish the image."
     )
+    overlay: Gauge = _gauge(
+        "aclog_overlay_changes", "ACL changes that are not merged into the index yet; merged from 32,768 on."
+    )
+    merges: Histogram = _histogram(
+        "aclog_merge_duration_seconds", "Time to merge ACL changes into the index, in the background."
+    )
+    merge_failures: Counter = _counter(
+        "aclog_merge_failures_total", "Merges of ACL changes that failed; the log says why."
+    )
     decisions: Decisions = _decisions()
 
     access_warning: Gauge = _gauge(

@@ -32,7 +32,6 @@ from aclog.nodes.controller.shared.topic_watch import TopicWatch
 from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 _POLL_SECONDS = 0.05
@@ -77,7 +76,6 @@ class TopicController:
         authorizer = self.authorizer
         if isinstance(authorizer, StandardAuthorizer):
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
-        Merger(publisher=self.publisher)
         self._files = OpenCheckpoints(directory=self._directory)
         keeper = IdentityKeeper(self.shared, self.config.metadata_log_dir, self._directory)
         self._watch = TopicWatch(keeper=keeper, committed=self._committed_end, on_lost=self._lose)

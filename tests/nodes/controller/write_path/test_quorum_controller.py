@@ -582,7 +582,7 @@ class TestOnDisk:
                         await committed(quorum.delete_acls(CONTEXT, [exactly(f"{number}-{rnd.randrange(turn + 1)}")]))
 
             await asyncio.gather(*map(client, range(8)))
-            await asyncio.to_thread(merger.wait)
+            await asyncio.to_thread(merger.close)
             current = quorum.publisher.current
             assert current is quorum.publisher.latest
             await asyncio.to_thread(log.close)

@@ -1,0 +1,37 @@
+"""What a merge replaced, taken apart slowly.
+
+The overlay of a million ACLs that was just folded is hundreds of thousands of objects, and the last reference to it
+frees them all at once: 50 ms in which no other thread of the process runs. So its maps are emptied in slices.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from immutables import Map
+
+from aclog.authorizer.acls_image import AclsImage
+
+_SLICE = 512
+
+
+def take_apart(acls: AclsImage, pause: Callable[[], None]) -> None:
+    """Free the overlay of ACLs that nobody needs any more, calling `pause` between slices.
+
+    Harmless if somebody does: the maps are persistent, and what others refer to stays.
+    """
+    overlay = acls.index.overlay
+    maps: list[Map[Any, Any]] = [overlay.touched, overlay.added, overlay.removed]
+    del acls, overlay
+    while maps:
+        _empty(maps, pause)
+
+
+def _empty(maps: "list[Map[Any, Any]]", pause: Callable[[], None]) -> None:
+    """Empty the last of these maps, and take it out."""
+    keys = iter(list(maps[-1]))
+    rest = maps.pop().mutate()
+    while some := list(islice(keys, _SLICE)):
+        for key in some:
+            del rest[key]
+        pause()
