@@ -96,11 +96,11 @@ zookeeper-decisions: venv build/jvm/.ready  ## 100,000 decisions beside the real
 	$(BIN)/python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt
 
 .PHONY: bench
-bench: venv build/jvm/.ready  ## figures beside the real StandardAuthorizer and Kafka's own log reader, in one run
+bench: venv $(CORE) build/jvm/.ready  ## figures beside the real StandardAuthorizer and Kafka's own log reader, in one run
 	$(BIN)/python -m benchmarks
 
 .PHONY: bench-quick
-bench-quick: venv build/jvm/.ready  ## the same, smaller and shorter, and not kept
+bench-quick: venv $(CORE) build/jvm/.ready  ## the same, smaller and shorter, and not kept
 	$(BIN)/python -m benchmarks --quick
 
 .PHONY: campaigns

@@ -15,6 +15,7 @@ from pathlib import Path
 from aclog.pipeline.session import open_session
 from benchmarks import (
     change_rows,
+    commands,
     commit,
     decide,
     differences,
@@ -31,6 +32,8 @@ from benchmarks import (
     update,
     zookeeper,
 )
+from benchmarks.estates import compare, growth, growth_plot, rotation, table
+from benchmarks.estates.ten_shapes import TEN
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
 
@@ -47,6 +50,24 @@ def _disk_scratch() -> Path:
 def _temporary_build_directory() -> "tempfile.TemporaryDirectory[str]":
     (ROOT / "build").mkdir(exist_ok=True)
     return tempfile.TemporaryDirectory(dir=ROOT / "build")
+
+
+def _commands(*, quick: bool) -> Iterator[Row]:
+    yield from commands.run(3 if quick else 11)
+
+
+def _working_set(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from rotation.run(Path(scratch), 2 if quick else 5)
+
+
+def _growth(*, quick: bool) -> Iterator[Row]:
+    effort = compare.QUICK if quick else compare.Effort()
+    with tempfile.TemporaryDirectory() as scratch:
+        found = list(growth.run(growth.QUICK_SIZES if quick else growth.SIZES, effort, Path(scratch)))
+    if not quick:
+        growth_plot.draw(found)
+    yield from growth_plot.rows(found)
 
 
 def _decide(*, quick: bool) -> Iterator[Row]:
@@ -127,7 +148,12 @@ def _spark_log(*, quick: bool) -> Iterator[Row]:
         session.stop()
 
 
+SHAPES = "shapes"
+"""The part whose table has columns of its own."""
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
+    "working-set": ("A working set above the cache of answers vs. no cache", _working_set),
+    "growth": ("Decisions and bases from a thousand rules to ten million", _growth),
+    "commands": ("Commands from start to end", _commands),
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "update": ("One update made visible", _update),
@@ -160,16 +186,32 @@ def _run_part(name: str, *, quick: bool) -> None:
         keep(name, f"{title} (load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)", found)
 
 
+def _run_shapes(names: str | None, *, quick: bool) -> None:
+    """Measure the ten shapes, or those that are named; a run of some of them is not kept."""
+    chosen = [shape for shape in TEN if names is None or shape.name in names.split(",")]
+    before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as scratch:
+        found = list(compare.run(chosen, compare.QUICK if quick else compare.Effort(), Path(scratch)))
+    title = "Decisions on ten estates vs. the real StandardAuthorizer"
+    table.show(title, found)
+    if not quick and names is None:
+        table.keep(SHAPES, f"{title} (load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)", found)
+
+
 def main() -> None:
     """Run the parts given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help="all if none is given")
+    parser.add_argument("parts", nargs="*", metavar="PART", choices=[SHAPES, *PARTS, []], help="all if none is given")
+    parser.add_argument("--shapes", metavar="NAME,NAME", help=f"of {', '.join(each.name for each in TEN)}; not kept")
     parser.add_argument("--quick", action="store_true", help="smaller and shorter; results are not kept")
     arguments = parser.parse_args()
+    if arguments.parts == [SHAPES] or (arguments.shapes and not arguments.parts):
+        _run_shapes(arguments.shapes, quick=arguments.quick)
+        return
     if len(arguments.parts) == 1:
         _run_part(arguments.parts[0], quick=arguments.quick)
         return
-    for name in arguments.parts or PARTS:
+    for name in arguments.parts or (SHAPES, *PARTS):
         # A process for each part: none is slowed down by the garbage or the frozen objects of another.
         command = [sys.executable, "-m", "benchmarks", name, *(["--quick"] if arguments.quick else [])]
         subprocess.run(command, check=True)

@@ -76,15 +76,20 @@ def show(title: str, rows: Sequence[Row]) -> None:
     Console(width=140).print(table)
 
 
+def machine() -> str:
+    """Return where and when a table was made."""
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}"
+
+
 def keep(name: str, title: str, rows: Sequence[Row]) -> Path:
     """Write a table under benchmarks/results, as Markdown and as JSON."""
     RESULTS.mkdir(exist_ok=True)
-    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}"
-    lines = [f"# {title}", "", machine, "", "| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
+    stamp = machine()
+    lines = [f"# {title}", "", stamp, "", "| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
     path = RESULTS / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    data = {"machine": machine, "rows": [{**asdict(row), "ratio": row.ratio, "met": row.met} for row in rows]}
+    data = {"machine": stamp, "rows": [{**asdict(row), "ratio": row.ratio, "met": row.met} for row in rows]}
     (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     return path

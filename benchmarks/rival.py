@@ -2,17 +2,22 @@
 
 import json
 import subprocess
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.support.kafka.jvm import java_command
 
+AUDIT = Path(__file__).parent / "java" / "audit.properties"
+
 
 class Rival:
     """The JVM process, for use in a `with`. Rival.java documents the commands."""
 
-    def __init__(self, *, heap: str = "6g") -> None:
-        command = java_command("aclog.Rival", options=("-server", "-XX:+UseSerialGC", f"-Xmx{heap}"))
+    def __init__(self, *, heap: str = "6g", audited: bool = False) -> None:
+        """Start the JVM; with `audited` the audit log is at Kafka's default level, into an appender that drops it."""
+        logging = (f"-Dlog4j2.configurationFile={AUDIT}",) if audited else ()
+        command = java_command("aclog.Rival", options=("-server", "-XX:+UseSerialGC", f"-Xmx{heap}", *logging))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
 
     def ask(self, do: str, **arguments: object) -> Any:

@@ -71,8 +71,12 @@ def _pair(kind: int, name: str, pattern: int, *, principal: str, host: str, deni
 
 def with_id(number: int, acl: StandardAcl) -> StandardAclWithId:
     """Return an ACL with a pseudo-random, reproducible id."""
-    value = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128)
-    return StandardAclWithId(id=UUID(int=value), acl=acl)
+    return StandardAclWithId(id=id_of(number), acl=acl)
+
+
+def id_of(number: int) -> UUID:
+    """Return the id of the rule with this number."""
+    return UUID(int=(number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128))
 
 
 def record(rule: StandardAclWithId) -> AccessControlEntryRecord:

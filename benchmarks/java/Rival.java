@@ -82,6 +82,10 @@ public final class Rival {
             case "filter" -> filter(command);
             case "add" -> add(command);
             case "replay" -> replay(command);
+            case "estate" -> estate(command);
+            case "change" -> JSON.createObjectNode().put(
+                "changes", Pass.change(authorizer, Path.of(command.get("file").asText())));
+            case "pass" -> Pass.run(JSON, authorizer, command);
             default -> throw new IllegalArgumentException("unknown command " + command);
         };
     }
@@ -105,6 +109,18 @@ public final class Rival {
         authorizer.loadSnapshot(acls);
         authorizer.completeInitialLoad();
         return JSON.createObjectNode().put("rules", acls.size()).put("loadNanos", cpu() - start);
+    }
+
+    private ObjectNode estate(JsonNode command) throws IOException {
+        authorizer = null;
+        System.gc();
+        Map<Uuid, StandardAcl> acls = Pass.estate(Path.of(command.get("file").asText()));
+        StandardAuthorizer loaded = empty();
+        long start = cpu();
+        loaded.loadSnapshot(acls);
+        loaded.completeInitialLoad();
+        authorizer = loaded;
+        return JSON.createObjectNode().put("rules", authorizer.aclCount()).put("loadNanos", cpu() - start);
     }
 
     private static long cpu() {

@@ -1,0 +1,1 @@
+"""Decisions on estates of ten shapes, beside the real StandardAuthorizer: cold, asked again, audited, under change."""
