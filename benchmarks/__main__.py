@@ -21,6 +21,7 @@ from benchmarks import (
     differences,
     follow_changes,
     merge,
+    open_image,
     read_back,
     replay,
     request_lines,
@@ -78,6 +79,11 @@ def _decide(*, quick: bool) -> Iterator[Row]:
 def _replay(*, quick: bool) -> Iterator[Row]:
     with Rival() as rival, tempfile.TemporaryDirectory() as scratch:
         yield from replay.run(rival, Path(scratch), 100_000 if quick else 1_000_000)
+
+
+def _open(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from open_image.run(Path(scratch), 100_000 if quick else 1_000_000)
 
 
 def _update(*, quick: bool) -> Iterator[Row]:
@@ -156,6 +162,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "commands": ("Commands from start to end", _commands),
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
+    "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
     "update": ("One update made visible", _update),
     "merge": ("Merges while a writer and readers are busy vs. none", _merge),
     "differences": (

@@ -2,7 +2,10 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import crc32c
@@ -28,6 +31,7 @@ from aclog.snapshots.image_writer import remove_partial_images, write_image_file
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
 from tests.support.builders.random_log import random_image
+from tests.support.builders.state_logs import damage
 from tests.support.builders.state_records import acl
 
 
@@ -281,3 +285,46 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):
         path.write_bytes(os.urandom(size))
         with path.open("rb") as file:
             assert digest_of_file(file.fileno(), size) == digest_of(path.read_bytes())
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from aclog.snapshots import image_writer
+step = sys.argv[1]
+where = {"replace": Path, "fsync_directory": image_writer}.get(step, os)
+setattr(where, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+image_writer.write_image_file(Path(sys.argv[2]))
+"""
+
+
+class TestKilled:
+    """A process is killed while it writes: no file, the old one or the new one, and never a part of one."""
+
+    @pytest.mark.parametrize("there", [False, True])
+    @pytest.mark.parametrize("step", ["write", "fsync", "replace", "fsync_directory"])
+    def test_at_every_step(self, tmp_path, checkpoint, step, there):
+        path = image_path(checkpoint)
+        if there:
+            damage(path)
+        else:
+            path.unlink()
+        process = subprocess.run([sys.executable, "-c", KILLED, step, str(checkpoint)], check=False)
+        assert process.returncode == -signal.SIGKILL
+        assert same(read_state(checkpoint), read_checkpoint(checkpoint))
+        if step == "fsync_directory":
+            assert read_image_file(checkpoint) is not None
+        elif there:
+            fault(checkpoint)
+        else:
+            assert read_image_file(checkpoint) is None
+        write_image_file(checkpoint)
+        remove_partial_images(tmp_path)
+        assert set(tmp_path.iterdir()) == {checkpoint, path}
+        assert same(read_image_file(checkpoint), read_checkpoint(checkpoint))
+
+    def test_half_a_file_under_the_final_name(self, checkpoint):
+        """As a copy that was cut off leaves it."""
+        path = image_path(checkpoint)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        assert "as its header says" in fault(checkpoint)

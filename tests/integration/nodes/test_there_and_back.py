@@ -18,6 +18,7 @@ from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import RegisterBrokerRecord
 from aclog.nodes.storage.feature_levels import SUPPORTED_FEATURES
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.recovery import recover
 from tests.support.admin.answers import comparable
 from tests.support.admin.requests import (
@@ -134,10 +135,12 @@ def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Pa
         wanted = change_live(ports, dice, CHANGES, "aclog")
         checkpoints = [file for file in list_checkpoints(log) if file.end_offset]
         assert checkpoints, "no checkpoint was written"
+    for checkpoint in checkpoints:
+        write_image_file(checkpoint.path)
     assert list(verify(log)) == []
     mark = read_committed(log)
     assert mark is not None
-    with kafka:  # to which the mark is a file like any other
+    with kafka:  # to which the mark and the image files are files like any other
         assert described(ports) == wanted
         may_log_in(ports, "aclog-899")
         wanted = change_live(ports, dice, 100, "kafka")
