@@ -20,7 +20,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acl_records import acl_of
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import by_type, filters, inventory, rules, subjects
+from aclog.authorizer.index import by_type, colonless, filters, inventory, rules, subjects
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
@@ -135,7 +135,7 @@ class AclsImage:
         if self.cidr:
             return subjects.resolve_ranges(self.index, principal, host)
         # Inlined look-up: on the hot path it saves the call of `resolve`.
-        found = self.index.base.memo.subjects.get((principal, host))
+        found = self.index.base.memo.subjects.young.get((principal, host))
         return subjects.resolve(self.index, principal, host) if found is None else found
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
@@ -146,14 +146,15 @@ class AclsImage:
                 without a colon.
 
         """
-        bits = self.mask(principal, host, resource_type, name) >> known_operation(operation)
+        mask = self.mask(principal, host, resource_type, name)
         if self.index.has_colonless:
-            self.check_principals(self.subject(principal, host), operation, resource_type, name)
+            self.check_principals(principal, host, operation, resource_type, name)
+        bits = mask >> known_operation(operation)
         if bits & DENIED:
             return Verdict.DENY
         if bits & ALLOWED:
             return Verdict.ALLOW
-        return Verdict.NO_MATCH if self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
+        return Verdict.NO_MATCH if mask or self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
 
     def mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
         """Return the mask of all ACLs that cover a name and match the subject (aclog.authorizer.index.masks).
@@ -175,16 +176,20 @@ class AclsImage:
         # Which ranges a host is in is the Python path's business.
         return None if self.cidr else self.index.core
 
-    def check_principals(self, subject: Subject, operation: int, resource_type: int, name: str) -> None:
+    def check_principals(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> None:
         """Check whether Kafka would visit an ACL whose principal has no colon; needed only if `index.has_colonless`.
 
         Raises:
             InvalidRequestError: it would, and its authorizer throws.
 
         """
-        operation, resource_type = known_operation(operation), known_type(resource_type)
-        rules.check_principals(
-            self.index, subject, operation, resource_type=resource_type, name=name, documented=self.documented
+        colonless.check_principals(
+            self.index,
+            self.subject(principal, host),
+            known_operation(operation),
+            resource_type=known_type(resource_type),
+            name=name,
+            documented=self.documented,
         )
 
     def has_candidate(self, resource_type: int, name: str) -> bool:

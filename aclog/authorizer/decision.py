@@ -33,3 +33,9 @@ class Decision:
     def text(self) -> str:
         """The reason as in Kafka's audit line."""
         return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"
+
+
+SUPER_USER = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.SUPER_USER)
+DEFAULT_ALLOW = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.DEFAULT_ALLOW)
+DEFAULT_DENY = Decision(result=AuthorizationResult.DENIED, basis=Basis.DEFAULT_DENY)
+"""The decisions that no ACL determines."""

@@ -11,10 +11,11 @@ from uuid import UUID
 
 from attrs import define, field
 
+from aclog.authorizer.audit_hook import AuditHook
 from aclog.authorizer.config import CIDR_CONFIG
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.loader import load_authorizer_class
-from aclog.authorizer.standard import AuditHook, StandardAuthorizer
+from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.metalog.uuids import random_uuid

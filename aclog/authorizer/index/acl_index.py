@@ -73,7 +73,10 @@ class AclIndex:
         except KeyError:
             mask = base.chain_mask(subject, node)
         if not hidden or documented:
-            mask |= subject.wildcard_masks[resource_type]
+            try:
+                mask |= subject.wildcard_masks[resource_type]
+            except KeyError:
+                mask |= base.wildcard_mask(subject, resource_type)
         if low != high:
             mask |= base.cells_mask(low, high, subject.pairs)
         return mask
@@ -85,7 +88,7 @@ class AclIndex:
             return mask
         touched = self.overlay.wildcards[resource_type]
         if touched is None:
-            return mask | subject.wildcard_masks[resource_type]
+            return mask | self.base.wildcard_mask(subject, resource_type)
         return mask | self._resource_mask(
             *self.base.cells(self.base.wildcard_resources[resource_type]), touched, subject
         )

@@ -7,7 +7,7 @@ kept per ACL but numbers; objects are made when an ACL is asked for.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from attrs import Factory, define, frozen
@@ -15,6 +15,7 @@ from attrs import Factory, define, frozen
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.first_units import UnitCounts
+from aclog.authorizer.index.generations import Generations
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import (
     KeyTable,
@@ -27,6 +28,7 @@ from aclog.authorizer.index.keys import (
     split_pair,
 )
 from aclog.authorizer.index.prefixes import Prefixes
+from aclog.authorizer.index.range_hosts import RangeHosts
 from aclog.metalog.records import TaggedFields
 
 NameLookup: TypeAlias = tuple[int, int, int, bool]
@@ -40,7 +42,9 @@ memory."""
 
 _MAX_LOOKUPS = 1 << 16
 _MAX_MASKS = 1 << 20
-"""Limits of the memo: name look-ups of about 200 bytes each, and chain masks of subjects of about 100 bytes each."""
+_MAX_SUBJECTS = 1 << 16
+"""Sizes of the memo's generations: name look-ups of about 200 bytes each, chain masks of subjects of about 100 bytes
+each, and subjects of about 1 kB each."""
 
 
 @define(eq=False)
@@ -51,10 +55,19 @@ class Subject:
     """The (principal, host) texts of ACLs that match: the subject's own and the wildcards."""
     pairs: tuple[int, ...]
     """The numbers of those of `keys` that the base has."""
-    wildcard_masks: dict[int, int]
-    """By resource type: the mask of LITERAL `*`."""
-    prefix_masks: dict[int, int]
-    """By node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about."""
+    wildcard_masks: dict[int, int] = Factory(dict)
+    """By resource type: the mask of LITERAL `*`; filled as types are asked about (Base.wildcard_mask)."""
+    prefix_masks: dict[int, int] = Factory(lambda: {-1: 0})
+    """By node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about (Base.chain_mask).
+    Node -1, "no prefix", ends every chain."""
+
+    def renewed(self) -> "Subject":
+        """Return the subject without its chain masks."""
+        return Subject(self.keys, self.pairs, self.wildcard_masks)
+
+
+RangeSubject: TypeAlias = tuple[Subject, tuple[str, ...], tuple[str, ...]]
+"""A subject with the ranges that contain its host, and what the overlay had for its principal and for `User:*` then."""
 
 
 @define(eq=False)
@@ -66,15 +79,34 @@ class Memo:
     """
 
     lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
+    """By resource type and name: the young generation (aclog.authorizer.index.generations)."""
+    older_lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
     lookup_count: int = 0
-    subjects: dict[tuple[str, str], Subject] = Factory(dict)
+    """Of the young generation."""
+    subjects: Generations[tuple[str, str], Subject] = Factory(lambda: Generations(_MAX_SUBJECTS))
     mask_count: int = 0
+    """How many chain masks were added to subjects since the last time that subjects aged."""
+    range_subjects: Generations[tuple[str, str], RangeSubject] = Factory(lambda: Generations(_MAX_SUBJECTS))
+    range_hosts: dict[str, RangeHosts] = Factory(dict)
+    """By principal; only those that have ranges."""
+    colonless_patterns: dict[int, tuple[frozenset[str], tuple[str, ...]]] = Factory(dict)
+    colonless: dict[int, list[Any]] = Factory(dict)
+    """By resource type, and by resource: see aclog.authorizer.index.colonless."""
     columns: object = None
     """Built lazily by aclog.authorizer.index.columns."""
     ranks: object = None
     """Built lazily by aclog.authorizer.index.name_ranks."""
     tables: object = None
     """Built lazily by aclog.authorizer.index.tables."""
+
+    def count_masks(self, count: int) -> None:
+        """Count chain masks that were added to subjects; these age when there are too many."""
+        self.mask_count += count
+        # Chain masks live in subjects and go with them. A subject that is asked for again is renewed.
+        if self.mask_count > _MAX_MASKS:
+            self.mask_count = 0
+            self.subjects.age()
+            self.range_subjects.age()
 
 
 @frozen(eq=False, kw_only=True)
@@ -128,14 +160,16 @@ class Base:
         if found is not None:
             return found
         # Threads may race here: they compute the same value, and a dict assignment is atomic.
-        low, high = self.cells(self.resource(resource_type, name, literal=True))
-        node = self.prefixes.longest(resource_type, name.encode("utf-8", "surrogatepass"))
-        found = (low, high, node, name[:1] == "*" and len(name) > 1)
-        if len(name) > LONGEST_REMEMBERED:
-            return found
+        found = memo.older_lookups[resource_type].get(name)
+        if found is None:
+            low, high = self.cells(self.resource(resource_type, name, literal=True))
+            node = self.prefixes.longest(resource_type, name.encode("utf-8", "surrogatepass"))
+            found = (low, high, node, name[:1] == "*" and len(name) > 1)
+            if len(name) > LONGEST_REMEMBERED:
+                return found
         if memo.lookup_count >= _MAX_LOOKUPS:
             # New dicts instead of clear(): another thread may be reading the old ones.
-            memo.lookups = {code: {} for code in range(8)}
+            memo.older_lookups, memo.lookups = memo.lookups, {code: {} for code in range(8)}
             memo.lookup_count = 0
         memo.lookup_count += 1
         memo.lookups[resource_type][name] = found
@@ -160,11 +194,15 @@ class Base:
         """Resolve a subject from the (principal, host) texts that match it."""
         found = (self.pair(principal, host) for principal, host in keys)
         pairs = tuple(pair for pair in found if pair >= 0)
-        masks = {
-            kind: self.cells_mask(*self.cells(resource), pairs) for kind, resource in enumerate(self.wildcard_resources)
-        }
-        # Node -1, "no prefix", ends every chain: with it in the dict, chain_mask needs no special case.
-        return Subject(tuple(keys), pairs, masks, {-1: 0})
+        return Subject(tuple(keys), pairs)
+
+    def wildcard_mask(self, subject: Subject, resource_type: int) -> int:
+        """Return the mask of LITERAL `*`. Memoised per type, 0..7."""
+        mask = subject.wildcard_masks.get(resource_type)
+        if mask is None:
+            mask = self.cells_mask(*self.cells(self.wildcard_resources[resource_type]), subject.pairs)
+            subject.wildcard_masks[resource_type] = mask
+        return mask
 
     def cells_mask(self, low: int, high: int, pairs: Sequence[int]) -> int:
         """Return the mask of these pairs in the cells [low, high) of one resource."""
@@ -191,11 +229,7 @@ class Base:
         for step in reversed(path):
             mask |= self.cells_mask(*self.cells(prefixes.resources[step]), subject.pairs)
             masks[step] = mask
-        self.memo.mask_count += len(path)
-        # Chain masks live in subjects, so dropping all subjects frees them; a caller that holds one may go on using it.
-        if self.memo.mask_count > _MAX_MASKS:
-            self.memo.subjects = {}
-            self.memo.mask_count = 0
+        self.memo.count_masks(len(path))
         return mask
 
     def resource(self, resource_type: int, name: str, *, literal: bool) -> int:

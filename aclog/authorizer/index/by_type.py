@@ -12,7 +12,7 @@ import numpy as np
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import by_type_scan
+from aclog.authorizer.index import by_type_scan, colonless
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.columns import row_columns
@@ -59,12 +59,11 @@ def _check(index: AclIndex, subject: Subject, resource_type: int) -> None:
     if not index.has_colonless:
         return
     hosts = {host for _, host in subject.keys}
-    for kind, resource in index.resources():
-        for rule in rules_of(index, resource) if kind == resource_type else ():
-            if ":" not in rule.acl.principal and rule.acl.host in hosts:
-                raise InvalidRequestError(
-                    f"an ACL has the principal {rule.acl.principal!r}: expected principalType:principalName"
-                )
+    for acl in colonless.of_type(index, resource_type):
+        if acl.host in hosts:
+            raise InvalidRequestError(
+                f"an ACL has the principal {acl.principal!r}: expected principalType:principalName"
+            )
 
 
 def _says(index: AclIndex, resource: Resource, subject: Subject, operation: int) -> tuple[bool, bool]:

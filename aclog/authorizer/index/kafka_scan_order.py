@@ -9,7 +9,7 @@ first visits, an ALLOW by the order of last visits. Nearly always both are the s
 against the real class.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
@@ -22,7 +22,10 @@ _BELOW_LITERAL, _FROM_LITERAL = range(PatternType.LITERAL), range(PatternType.LI
 """Codes of pattern types as Kafka reads them: ANY, MATCH and those that it does not know are below LITERAL."""
 
 
-def scan_key(rule: StandardAclWithId) -> tuple[int, int, bytes, bytes, int]:
+ScanKey: TypeAlias = tuple[int, int, bytes, bytes, int]
+
+
+def scan_key(rule: StandardAclWithId) -> ScanKey:
     """Return the sort key of the ACLs on one name (StandardAcl.compareTo after type and name)."""
     acl = rule.acl
     return (

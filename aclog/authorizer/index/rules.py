@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from aclog.authorizer.acl import AclPermissionType, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acl_records import rule_of
-from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.kafka_scan_order import first_visits, last_visits, scan_key
@@ -65,23 +64,3 @@ def determining(
             if last is not None:
                 return last
     return None
-
-
-def check_principals(
-    index: AclIndex, subject: Subject, operation: int, *, resource_type: int, name: str, documented: bool
-) -> None:
-    """Check the principals of the ACLs that Kafka would visit, up to the first DENY that matches.
-
-    Raises:
-        InvalidRequestError: a principal without a colon, on which Kafka's authorizer throws.
-
-    """
-    for rule in candidates(index, resource_type, name, documented=documented):
-        acl = rule.acl
-        if ":" not in acl.principal:
-            raise InvalidRequestError(
-                f"an ACL on the resource has the principal {acl.principal!r}: expected principalType:principalName"
-            )
-        denies = acl.permission_type != AclPermissionType.ALLOW
-        if denies and (acl.principal, acl.host) in subject.keys and matches(rule, operation):
-            return

@@ -74,7 +74,7 @@ class SubjectRules:
     def _wildcard(self, resource_type: int) -> list[Resource]:
         index = self.index
         untouched = index.overlay.wildcards[resource_type] is None
-        if untouched and not self.subject.wildcard_masks[resource_type] & self.bit:
+        if untouched and not index.base.wildcard_mask(self.subject, resource_type) & self.bit:
             return []
         wildcard = index.literal(resource_type, WILDCARD)
         return [wildcard] if self._has(wildcard) else []

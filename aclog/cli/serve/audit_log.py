@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from aclog.authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.audit import AUDIT_LOGGER, DEBUG, INFO, TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.audit_hook import ALLOWED_LOGGED, DENIED_LOGGED, EVERY_OUTCOME
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.interface import Action, RequestContext
 
@@ -15,8 +16,8 @@ from aclog.authorizer.interface import Action, RequestContext
 class AuditLog:
     """An audit hook (StandardAuthorizer.set_audit) that logs Kafka's audit line.
 
-    Structured handlers find the event in the log record's attribute `audit_event`. A decision whose level is disabled
-    costs only the level check.
+    Structured handlers find the event in the log record's attribute `audit_event`. Decisions whose level is disabled
+    are not wanted, and their ACLs not looked for.
     """
 
     clock: Callable[[], float] = time.time
@@ -25,6 +26,19 @@ class AuditLog:
 
     def __attrs_post_init__(self) -> None:
         logging.addLevelName(TRACE, "TRACE")
+
+    @property
+    def wanted(self) -> int:
+        """The outcomes whose level is enabled at this moment, or some more (SelectiveHook)."""
+        # Asked at each decision, since any code may change the level, or that of a parent if it has none of its own.
+        # logging.disable() is left to the hook's call: to ask for it here would take as long again.
+        logger = self._logger
+        level = logger.level or logger.getEffectiveLevel()
+        if level > INFO:
+            return 0
+        if level > DEBUG:
+            return DENIED_LOGGED
+        return EVERY_OUTCOME if level <= TRACE else DENIED_LOGGED | ALLOWED_LOGGED
 
     def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
         """Log one decision. Raises InvalidRequestError: a request type unknown to Kafka."""

@@ -19,6 +19,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import check_by_resource_type
+from aclog.authorizer.audit_hook import AuditHook
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.interface import (
     AclCreateResult,
@@ -29,7 +30,7 @@ from aclog.authorizer.interface import (
     Authorizer,
     RequestContext,
 )
-from aclog.authorizer.standard import AuditHook, StandardAuthorizer
+from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.acl_store import AclStore, ResourceAcls, StoreContents
 from aclog.zkstore.authorizer.acl_cache import AclCache
