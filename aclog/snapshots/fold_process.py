@@ -19,7 +19,7 @@ from aclog.snapshots.anonymous_file import map_for_writing
 from aclog.snapshots.fold_message import read_changes
 from aclog.snapshots.helper_process import begin
 
-_NICE = 5
+_NICE = 1
 """Requests come first, but changes pile up until the merge has ended."""
 
 

@@ -137,7 +137,8 @@ class Merger:
         if not self._closed:
             self.report(MergeReport(rules=rules, changes=changes, seconds=seconds, failure=_line(failure)))
         if merge.replaced is not None:
-            self._take_apart(merge)
+            retired, merge.replaced = [merge.replaced], None
+            take_apart(retired, Pauses().pause)
         return seconds
 
     def _carry_out(self, merge: Merge) -> None:
@@ -150,10 +151,6 @@ class Merger:
             if len(merge.journal) == before:
                 self.publisher.catch_up(merge, _SLICE)
 
-    def _take_apart(self, merge: Merge) -> None:
-        replaced, merge.replaced = merge.replaced, None
-        if replaced is not None:
-            take_apart(replaced, Pauses().pause)
 
 
 def _line(failure: Exception | None) -> str | None:

@@ -15,14 +15,17 @@ from aclog.authorizer.acls_image import AclsImage
 _SLICE = 512
 
 
-def take_apart(acls: AclsImage, pause: Callable[[], None]) -> None:
-    """Free the overlay of ACLs that nobody needs any more, calling `pause` between slices.
+def take_apart(retired: list[AclsImage], pause: Callable[[], None]) -> None:
+    """Free the overlays of ACLs that nobody needs any more, calling `pause` between slices.
 
-    Harmless if somebody does: the maps are persistent, and what others refer to stays.
+    They are taken out of the list: whoever refers to one of them, as to an argument, would keep it whole until later.
+    Harmless if somebody needs them: the maps are persistent, and what others refer to stays.
     """
-    overlay = acls.index.overlay
-    maps: list[Map[Any, Any]] = [overlay.touched, overlay.added, overlay.removed]
-    del acls, overlay
+    maps: list[Map[Any, Any]] = []
+    while retired:
+        overlay = retired.pop().index.overlay
+        maps += [overlay.touched, overlay.added, overlay.removed]
+        del overlay
     while maps:
         _empty(maps, pause)
 

@@ -3,9 +3,11 @@
 import random
 import threading
 import time
+import weakref
 
 import pytest
 
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
@@ -263,6 +265,16 @@ def test_a_closed_merger_has_no_thread_and_merges_no_more():
 def test_what_was_replaced_is_taken_apart_without_harm_to_who_holds_it():
     image = one_by_one().advance(chunk(0, *(acl(n) for n in range(1300))))
     held, pauses = image.acls.digest(), []
-    take_apart(image.acls, lambda: pauses.append(1))
+    take_apart([image.acls], lambda: pauses.append(1))
     assert image.acls.digest() == held
     assert len(pauses) == 6
+
+
+def test_what_nobody_holds_is_freed_while_it_is_taken_apart():
+    records = [acl(n) for n in range(1300)]
+    alive, left = [weakref.ref(record) for record in records], []
+    retired = [AclsImage.from_acls(()).apply(records)]
+    del records
+    take_apart(retired, lambda: left.append(sum(ref() is not None for ref in alive)))
+    assert left[-2:] == [276, 0]
+    assert left == sorted(left, reverse=True)
