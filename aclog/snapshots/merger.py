@@ -152,7 +152,6 @@ class Merger:
                 self.publisher.catch_up(merge, _SLICE)
 
 
-
 def _line(failure: Exception | None) -> str | None:
     if failure is None:
         return None

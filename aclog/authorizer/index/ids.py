@@ -31,6 +31,8 @@ class IdIndex:
         """Return the row of the uuid with this integer value; -1 if there is none."""
         bucket = number >> self._shift
         low, high = self._starts[bucket], self._starts[bucket + 1]
+        if low == high:  # most ids that are added are new
+            return -1
         ids, order = self.ids, self._order
         wanted = number.to_bytes(16)
         # Buckets hold one row on average. Only uuids that are not random, such as numbered ones, crowd into a bucket.
