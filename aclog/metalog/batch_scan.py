@@ -8,12 +8,12 @@ is numpy.
 import struct
 from array import array
 
-import crc32c
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.metalog.batches import CONTROL, CRC_START, HEADER_SIZE, LENGTH_END, MAGIC
+from aclog.metalog.checksum import crc32c
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer, read_varint
@@ -141,7 +141,7 @@ def _first_wrong_crc(buffer: Buffer, at: Int64s, end: Int64s, crc: NDArray[np.ui
     view = memoryview(buffer)
     rows = zip(at.tolist(), end.tolist(), crc.tolist(), strict=True)
     for row, (start, stop, expected) in enumerate(rows):
-        if crc32c.crc32c(view[start + CRC_START : stop]) != expected:
+        if crc32c(view[start + CRC_START : stop]) != expected:
             return row
     return len(at)
 

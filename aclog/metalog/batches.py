@@ -10,10 +10,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import crc32c
 from attrs import frozen
 
 from aclog.metalog.batch_records import SINGLE_RECORD_PREFIXES, Record, plain_value, read_record, record_bytes
+from aclog.metalog.checksum import crc32c
 from aclog.metalog.errors import DecodeError, EncodeError, LogError
 from aclog.metalog.primitives import Buffer, varint
 
@@ -134,7 +134,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
             position=position,
             offset=header.base_offset,
         )
-    found = crc32c.crc32c(memoryview(buffer)[position + CRC_START : end])
+    found = crc32c(memoryview(buffer)[position + CRC_START : end])
     if found != header.crc:
         raise DecodeError(
             f"CRC mismatch: stored {header.crc}, computed {found}",
@@ -331,5 +331,5 @@ def _assemble(
     except struct.error as e:
         raise EncodeError(f"a batch at offset {base_offset}, epoch {leader_epoch} of {count} records: {e}") from None
     # The CRC continues over the second buffer: large batches are not copied an additional time to compute it.
-    crc = crc32c.crc32c(records, crc32c.crc32c(covered))
+    crc = crc32c(records, crc32c(covered))
     return b"".join((before, _UINT32.pack(crc), covered, records))

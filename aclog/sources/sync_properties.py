@@ -1,13 +1,12 @@
 """The file `sync.properties`, which marks a log directory that `aclog sync` writes, and since when it does."""
 
-from io import BytesIO
 from pathlib import Path
 
-import javaproperties
 from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.properties_text import format_properties, parse_properties
 
 SYNC_FILE = "sync.properties"
 _COMMENT = "Written by `aclog sync`: no other program may append to this log."
@@ -35,7 +34,7 @@ def read_sync_properties(directory: Path) -> SyncProperties | None:
     if data is None:
         return None
     try:
-        values: dict[str, str] = javaproperties.load(BytesIO(data))
+        values = parse_properties(data)
     except ValueError:
         raise DecodeError("not a properties file", path=str(path)) from None
     if values.get("version") != _VERSION:
@@ -53,8 +52,8 @@ def write_sync_properties(directory: Path, properties: SyncProperties) -> None:
         "cluster.id": properties.cluster_id,
         "first.poll.ms": str(properties.first_poll),
     }
-    text = javaproperties.dumps(values, comments=_COMMENT, timestamp=False, ensure_ascii=True)
-    replace_durably(directory / SYNC_FILE, text.encode("ascii"))
+    text = format_properties(values, comments=_COMMENT)
+    replace_durably(directory / SYNC_FILE, text)
 
 
 def refuse_other_writers(directory: Path) -> None:

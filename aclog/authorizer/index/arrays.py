@@ -1,7 +1,7 @@
 """What the columns of an index are made of."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from aclog.metalog.vectors import Int64s
 
 Int32s: TypeAlias = NDArray[np.int32]
 UInt32s: TypeAlias = NDArray[np.uint32]
+_Number = TypeVar("_Number", bound=np.integer)
 
 Pause: TypeAlias = Callable[[], None]
 """Called between short steps of a long computation, so that other threads can take the GIL."""
@@ -46,3 +47,10 @@ def starts_of(numbers: NDArray[np.signedinteger], count: int) -> Int32s:
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:])
     return starts
+
+
+def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
+    """Return the distinct values, ascending. np.unique would import numpy.ma."""
+    ordered = np.sort(values)
+    found: NDArray[_Number] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found

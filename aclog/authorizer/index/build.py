@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, changes, no_pause, starts_of
+from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, changes, distinct, no_pause, starts_of
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.build_resources import resource_columns, with_colon, with_slash
 from aclog.authorizer.index.byte_strings import ByteStrings, numbered
@@ -177,7 +177,7 @@ def build(rows: Rows, pause: Pause = no_pause, allocate: Allocate = bytearray) -
         id_starts=id_starts,
         has_ids=rows.has_ids,
         **of_resources,
-        colonless=np.unique(cell_resources[np.isin(cell_pairs, colonless)]),
+        colonless=distinct(cell_resources[np.isin(cell_pairs, colonless)]),
         range_pairs=with_slash(rows.pairs),
         raw_codes=_moved(rows.raw_codes, order),
         tags=_moved(rows.tags, order),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import WILDCARD, PatternType
-from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, no_pause
+from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, distinct, no_pause
 from aclog.authorizer.index.byte_strings import ByteStrings, sorted_rows
 from aclog.authorizer.index.first_units import count_units
 from aclog.authorizer.index.keys import bucket_count
@@ -69,7 +69,7 @@ def _forest(
 
 def _lengths(sizes: Int64s, type_nodes: Int32s) -> Int32s:
     """Return where the lengths of each type begin, and then the distinct lengths in bytes of each type's prefixes."""
-    of_types = [np.unique(sizes[type_nodes[kind] : type_nodes[kind + 1]]) for kind in range(TYPES)]
+    of_types = [distinct(sizes[type_nodes[kind] : type_nodes[kind + 1]]) for kind in range(TYPES)]
     starts = np.cumsum([0, *map(len, of_types)])
     return np.concatenate((starts, *of_types)).astype(np.int32)
 

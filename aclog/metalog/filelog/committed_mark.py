@@ -10,11 +10,9 @@ of all bytes before that line.
 """
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Self
 
-import javaproperties
 from attrs import evolve, frozen
 
 from aclog.metalog.errors import DecodeError, LogError
@@ -23,6 +21,7 @@ from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, list_segments
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
 from aclog.metalog.filelog.text_checksum import with_checksum, without_checksum
 from aclog.metalog.log import EpochStart
+from aclog.metalog.properties_text import format_properties, parse_properties
 
 COMMITTED_FILE = "aclog.committed"
 _COMMENT = f"How far the log in {METADATA_DIRECTORY} was committed: a node refuses one that ends before."
@@ -181,7 +180,7 @@ def encode_committed(mark: CommittedMark) -> bytes:
     }
     if mark.batch_crc is not None:
         values["batch.crc"] = f"{mark.batch_crc:08x}"
-    text = javaproperties.dumps(values, comments=_COMMENT, timestamp=False, ensure_ascii=True).encode("ascii")
+    text = format_properties(values, comments=_COMMENT)
     return with_checksum(text)
 
 
@@ -197,7 +196,7 @@ def decode_committed(data: bytes, directory: Path) -> CommittedMark:
         raise DecodeError(
             "damaged: the checksum does not match. Restore it; if it is removed, the log is accepted as it is"
         )
-    values: dict[str, str] = javaproperties.load(BytesIO(text))
+    values = parse_properties(text)
     if values.get("version") != _VERSION:
         raise DecodeError(f"version {values.get('version')}: expected {_VERSION}")
     return CommittedMark.beside(

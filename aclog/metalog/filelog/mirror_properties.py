@@ -4,15 +4,14 @@ A mirror is a log directory that `aclog mirror` fills with what a quorum has com
 writer not to append to it. Replacing it is also the commit point when a mirror restarts after a snapshot.
 """
 
-from io import BytesIO
 from pathlib import Path
 
-import javaproperties
 from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.epochs import MAX_EPOCH
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.properties_text import format_properties, parse_properties
 
 MIRROR_FILE = "mirror.properties"
 _COMMENT = "A mirror of a quorum's metadata log, kept by `aclog mirror`: nobody else may append to it."
@@ -85,7 +84,7 @@ def encode_mirror_properties(properties: MirrorProperties) -> bytes:
     values = {"version": _VERSION, "cluster.id": properties.cluster_id}
     if properties.start is not None:
         values |= {"start.offset": str(properties.start.end_offset), "start.epoch": str(properties.start.epoch)}
-    return javaproperties.dumps(values, comments=_COMMENT, timestamp=False, ensure_ascii=True).encode("ascii")
+    return format_properties(values, comments=_COMMENT)
 
 
 def decode_mirror_properties(data: bytes) -> MirrorProperties:
@@ -96,7 +95,7 @@ def decode_mirror_properties(data: bytes) -> MirrorProperties:
 
     """
     try:
-        values: dict[str, str] = javaproperties.load(BytesIO(data))
+        values = parse_properties(data)
     except ValueError as error:
         raise DecodeError(f"not a properties file: {error}") from error
     if values.get("version") != _VERSION:

@@ -1,7 +1,6 @@
 """The file `meta.properties`: the cluster and node that a log directory belongs to (MetaProperties, version 1)."""
 
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.properties_text import parse_properties
 from aclog.metalog.uuids import parse_uuid, uuid_text
 
 META_PROPERTIES = "meta.properties"
@@ -38,7 +38,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     if data is None:
         return None
     try:
-        values: dict[str, str] = javaproperties.load(BytesIO(data))
+        values = parse_properties(data)
     except ValueError as error:
         raise ConfigError(f"{path}: a malformed \\u escape") from error
     version = values.get("version", "0")
