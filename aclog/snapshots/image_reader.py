@@ -7,6 +7,7 @@ has changed since; otherwise the checkpoint counts, as if there were none.
 import mmap
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,5 +139,8 @@ class _ImageFile:
     def _mapped_acls(self, header: ImageHeader) -> AclsImage:
         # The mapping outlives the file's name, and is unmapped when nobody holds the image any more.
         mapped = mmap.mmap(self.fd, header.file_size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
-        base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
+        try:
+            base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
+        except (ValueError, LookupError, struct.error) as error:  # its checksums match, and yet nobody here wrote it
+            raise DecodeError(f"its base cannot be read: {error}") from error
         return AclsImage(index=AclIndex(base))

@@ -13,6 +13,7 @@ from aclog.metalog.control_records import ControlType, decode_control, decode_co
 from aclog.metalog.json_form import control_json, record_json
 from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.topic_message import Placement, encode_headers
+from aclog.snapshots.image_header import decode_header, encode_header
 from tests.support.kafka.dump_log import DATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
@@ -72,6 +73,23 @@ def test_the_checkpoint(text, expected):
     assert data == (LOG / "00000000000000000000-0000000000.checkpoint").read_bytes()
     found = [decode_control_batch(data, position, header) for position, header in iter_batches(data)]
     assert [type(record).__name__ for batch in found for record in batch] == json.loads(expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), blocks("image-header"))
+def test_the_header_of_an_image_file(text, expected):
+    header = decode_header(raw(text))
+    made_from = header.checkpoint
+    assert json.loads(expected) == {
+        "end_offset": made_from.end_offset,
+        "epoch": made_from.epoch,
+        "size": made_from.size,
+        "rest_size": header.rest_size,
+        "base_size": header.base_size,
+        "base_start": header.base_start,
+        "file_size": header.file_size,
+    }
+    assert made_from.digest == bytes(range(32))
+    assert encode_header(header) == raw(text)
 
 
 @pytest.mark.parametrize(("text", "expected"), blocks("headers"))
