@@ -12,7 +12,7 @@ from uuid import UUID
 
 from attrs import Factory, define, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, StandardAcl, StandardAclWithId
 from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.generations import Generations
@@ -35,6 +35,8 @@ NameLookup: TypeAlias = tuple[int, int, int, bool]
 """What the base has on a resource name: the cells [low, high) of its LITERAL pattern, the node of its longest
 prefix (-1 for none), and whether the name is hidden from LITERAL `*`: it begins with `*` and is longer (see "Quirks" in
 docs/semantics.md)."""
+
+_EVERYBODY = WILDCARD_PRINCIPAL, WILDCARD
 
 LONGEST_REMEMBERED = 249
 """Longer names are not memoised, in characters (a topic name's limit): clients choose names and could fill the
@@ -148,6 +150,8 @@ class Base:
     """The pairs whose host may have a slash, sorted by key: candidates for CIDR ranges."""
     core: Core | None = None
     """The same base in the native core, if there is one."""
+    everybody: int = Factory(lambda self: self.pair(*_EVERYBODY), takes_self=True)
+    """The pair of every principal and host, or -1."""
     memo: Memo = Factory(Memo)
 
     def __len__(self) -> int:
@@ -192,9 +196,21 @@ class Base:
 
     def subject(self, keys: Sequence[tuple[str, str]]) -> Subject:
         """Resolve a subject from the (principal, host) texts that match it."""
-        found = (self.pair(principal, host) for principal, host in keys)
-        pairs = tuple(pair for pair in found if pair >= 0)
-        return Subject(tuple(keys), pairs)
+        # A client that was never seen costs four look-ups, and four keys of two texts: each text is encoded once.
+        encoded: dict[str, bytes] = {}
+        find, pairs = self.pairs.find, []
+        for key in keys:
+            if key == _EVERYBODY:
+                number = self.everybody
+            else:
+                principal, host = key
+                data = (encoded.get(principal) or encoded.setdefault(principal, compact(principal))) + (
+                    encoded.get(host) or encoded.setdefault(host, compact(host))
+                )
+                number = find(data, pair_hash(data))
+            if number >= 0:
+                pairs.append(number)
+        return Subject(tuple(keys), tuple(pairs))
 
     def wildcard_mask(self, subject: Subject, resource_type: int) -> int:
         """Return the mask of LITERAL `*`. Memoised per type, 0..7."""

@@ -17,6 +17,7 @@ from attrs import frozen
 from aclog.authorizer.acl import PatternType
 from aclog.authorizer.index.masks import TYPES
 
+_LENGTHS = tuple(bytes([length]) for length in range(0x80))
 _TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
 _SHORT = 0x7F
 """Compact strings that take no more bytes than this, length byte included, have a one-byte length."""
@@ -38,7 +39,7 @@ def compact(text: str) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
     length = len(data) + 1
     if length < 0x80:
-        return bytes((length,)) + data
+        return _LENGTHS[length] + data
     head = bytearray()
     while length >= 0x80:
         head.append(length & 0x7F | 0x80)

@@ -12,16 +12,18 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from attrs import Factory, define
 
 from aclog.authorizer.index.arrays import Pause, no_pause
+from aclog.authorizer.index.byte_strings import ByteStrings
 from aclog.authorizer.index.keys import KeyTable, name_bytes
+from aclog.metalog.vectors import unsigned_varints
 
 _CHUNK = 2048
 
-_LISTED_AFTER = 16
-"""A list of all names is made once there was one search per this many names: it makes searches five times as fast, and
-costs as much as a few hundred of them per thousand names."""
+_LISTED_AFTER = 64
+"""A list of all names is made once there was one search per this many names: by then it costs less than they did."""
 
 
 @define(eq=False)
@@ -76,8 +78,14 @@ class Prefixes:
     def _listed(self) -> list[bytes] | None:
         self._searches += 1
         if self._searches * _LISTED_AFTER > len(self.resources):
-            self._names = list(map(self.name, range(len(self.resources))))
+            self._names = self._all_names()
         return self._names
+
+    def _all_names(self) -> list[bytes]:
+        data, offsets = np.frombuffer(self._keys.data, np.uint8), np.asarray(self._keys.offsets).astype(np.int64)
+        nodes = np.asarray(self.resources)
+        _, starts, _ = unsigned_varints(data, offsets[nodes] + 1)
+        return ByteStrings.cut(data, starts, offsets[nodes + 1] - 1).values()
 
 
 def links(names: Sequence[bytes], pause: Pause = no_pause) -> "tuple[array[int], array[int]]":
