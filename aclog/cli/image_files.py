@@ -37,11 +37,8 @@ def complete_image_files(directory: Path) -> None:
 
     The caller holds the directory's lock.
     """
-    try:
-        remove_partial_images(directory)
-        remove_orphaned_images(directory)
-    except OSError as error:
-        note(f"{directory}: cannot remove image files: {error.strerror or error}")
+    remove_partial_images(directory)
+    remove_orphaned_images(directory)
     for newest in list_checkpoints(directory)[-1:]:
         if image_file_of(newest.path)[0] is None:
             make_image_file(newest.path)

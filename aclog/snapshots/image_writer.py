@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -168,27 +169,23 @@ def is_own_directory(directory: Path) -> bool:
 
 
 def remove_orphaned_images(directory: Path) -> None:
-    """Remove image files whose checkpoint is gone.
+    """Remove image files whose checkpoint is gone. What cannot be removed stays: nothing depends on it.
 
     Raises:
-        OSError: one cannot be removed.
         LogError: the directory cannot be listed.
 
     """
     for path in list_images(directory):
         checkpoint = image_checkpoint(path)
         if checkpoint is not None and not checkpoint.exists():
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
 
 
 def remove_partial_images(directory: Path) -> None:
-    """Remove image files that a process left half written. Nobody may be writing one.
-
-    Raises:
-        OSError: one cannot be removed.
-
-    """
+    """Remove image files that a process left half written; what cannot be removed stays. Nobody may be writing one."""
     for path in directory.glob(f"*{IMAGE_SUFFIX}{PARTIAL_SUFFIX}"):
         name = path.name.removesuffix(PARTIAL_SUFFIX).removesuffix(IMAGE_SUFFIX).rpartition("-")[0]
         if image_checkpoint(directory / f"{name}{IMAGE_SUFFIX}") is not None:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()

@@ -13,6 +13,7 @@ import pytest
 
 from aclog.metalog.batches import end_offset, iter_batches
 from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import checkpoint_name, image_path
 from aclog.metalog.filelog.mirror_properties import MIRROR_FILE
 from tests.support.builders.log_files import segment_paths, small_log, value
 from tests.support.cli.command import aclog
@@ -187,7 +188,10 @@ def test_a_checkpoint_in_a_mirror_shortens_the_replay(node, tmp_path):
     aclog("mirror", *place(node), "--to", directory, "--once").ok()
     (checkpoint,) = aclog("snapshot", "create", "--log", directory, "--out", directory).ok().out.split()[:1]
     add_rules(node, "quick-2")
+    image = image_path(Path(checkpoint))
+    image.rename(image_path(Path(checkpoint).with_name(checkpoint_name(1, 1))))  # of no checkpoint any more
     aclog("mirror", *place(node), "--to", directory, "--once").ok()
+    assert list(directory.glob("*.image")) == [image]
     assert checkpoint in aclog("log", "dump", directory).ok().out
     assert aclog("log", "verify", directory).ok().lines[-1] == "all is well"
     assert "quick-2" in aclog("acls", "list", "--log", directory).ok().out

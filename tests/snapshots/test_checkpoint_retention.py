@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog.file_names import image_path, list_checkpoints
+from aclog.metalog.filelog.file_names import checkpoint_name, image_path, list_checkpoints
 from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
@@ -64,9 +64,12 @@ def test_an_image_file_whose_checkpoint_is_gone_is_removed(directory):
     gone.unlink()
     stranger = directory / "x.image"
     stranger.touch()
+    in_the_way = image_path(directory / checkpoint_name(7, 1))
+    in_the_way.mkdir()
     assert remove_old_checkpoints(directory, keep=3) == ()
     assert not orphan.exists()
     assert stranger.exists()
+    assert in_the_way.exists()
 
 
 class TestRetention:

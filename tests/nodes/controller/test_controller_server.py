@@ -182,11 +182,13 @@ class TestStart:
         image = tmp_path / LOG_DIRECTORY / "00000000000000000009-0000000001-abcdef.image.part"
         other = tmp_path / LOG_DIRECTORY / "notes.part"
         async with running(config):
-            for path in (part, image, other):
+            orphan = tmp_path / LOG_DIRECTORY / "00000000000000000009-0000000001.image"
+            for path in (part, image, orphan, other):
                 path.touch()
         async with running(config):
             assert not part.exists()
             assert not image.exists()
+            assert not orphan.exists()
             assert other.exists()
 
 

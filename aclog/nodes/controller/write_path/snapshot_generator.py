@@ -26,7 +26,7 @@ from aclog.nodes.controller.write_path.image_maker import ImageMaker
 from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.image_writer import remove_partial_images
+from aclog.snapshots.image_writer import remove_orphaned_images, remove_partial_images
 
 _log = logging.getLogger(__name__)
 
@@ -185,7 +185,9 @@ def _written_at(path: Path) -> float:
 
 
 def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
-    """Remove partially written checkpoints and image files of a crashed process; return the paths of the former.
+    """Remove partially written checkpoints, and image files that are partial or without a checkpoint.
+
+    They are those of a crashed process. Returns the paths of the checkpoints.
 
     The caller must hold the directory's lock: nobody else may be writing a checkpoint.
     """
@@ -193,6 +195,7 @@ def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
     for path in found:
         path.unlink(missing_ok=True)
     remove_partial_images(directory)
+    remove_orphaned_images(directory)
     return tuple(found)
 
 
