@@ -1,0 +1,113 @@
+"""CIDR ranges as hosts of ACLs: found by address, and remembered across updates."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aclog.authorizer import cidr
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import address_number, in_cidr
+from aclog.authorizer.index import range_hosts
+from aclog.authorizer.index.range_hosts import RangeHosts
+from tests.support.builders.acls import acl, record_of, removal_of
+from tests.support.builders.images import with_ids
+
+HOSTS = [
+    *(
+        "0.0.0.0/0",
+        "10.0.0.0/8",
+        "10.1.2.3/8",
+        "10.1.0.0/16",
+        "10.1.2.0/24",
+        "10.1.2.3/32",
+        "11.0.0.0/8",
+        "10.0.0.0/33",
+    ),
+    *("::/0", "2001:db8::/32", "2001:db8::1/128", "2001:db8:0:1::/64", "10.1.2.3", "*", "nonsense/8", "a/b"),
+]
+ASKED = [
+    "10.1.2.3",
+    "10.1.9.9",
+    "11.9.9.9",
+    "0.0.0.0",
+    "0:0:0:0:0:0:0:0",
+    "2001:db8:0:0:0:0:0:1",
+    "fe80:0:0:0:0:0:0:1%1",
+    "name",
+]
+
+
+@given(st.lists(st.sampled_from(HOSTS)), st.lists(st.sampled_from(HOSTS)))
+def test_the_ranges_that_contain_an_address(base, added):
+    ranges = RangeHosts()
+    ranges.add(base)
+    for end in range(len(added) + 1):
+        ranges.add_overlay(tuple(added[:end]))
+    for host in ASKED:
+        address = address_number(host)
+        found = [] if address is None else sorted(ranges.containing(address))
+        assert found == sorted({text for text in (*base, *added) if in_cidr(text, host)})
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    acls=st.lists(
+        st.builds(
+            acl,
+            st.sampled_from(["t", "u"]),
+            principal=st.sampled_from(["User:a", "User:*", "User:b"]),
+            host=st.sampled_from(HOSTS),
+            permission_type=st.sampled_from([2, 3]),
+        ),
+        unique=True,
+        max_size=20,
+    ),
+    steps=st.lists(st.integers(0, 19), max_size=10),
+)
+def test_every_image_of_a_base_has_its_own_ranges(acls, steps):
+    """Old images, and images with other changes on the same base, are asked in between."""
+    rules = with_ids(acls)
+    start = AclsImage.from_acls(rules[::2]).with_options(documented=False, cidr=True)
+    images = [start]
+    for number, step in enumerate(steps):
+        if step < len(rules):
+            image, rule = images[step % len(images) if number % 3 == 0 else -1], rules[step]
+            images.append(image.apply([removal_of(rule) if image.get(rule.id) else record_of(rule)]))
+        for image in (images[-1], images[0], images[len(images) // 2]):
+            fresh = AclsImage.from_acls(list(image)).with_options(documented=False, cidr=True)
+            for host in ASKED:
+                asked = "User:a", host, 3, 2, "t"
+                assert image.verdict(*asked) == fresh.verdict(*asked)
+                assert image.rule(*asked) == fresh.rule(*asked)
+
+
+def test_an_update_parses_what_it_brings(monkeypatch):
+    parsed, real = [], cidr.cidr_range
+    monkeypatch.setattr(range_hosts, "cidr_range", lambda text: parsed.append(text) or real(text))
+    rules = with_ids([acl("t", principal="User:a", host=f"10.0.{number}.0/24") for number in range(100)])
+    image = AclsImage.from_acls(rules).with_options(documented=False, cidr=True)
+
+    def asked():
+        parsed.clear()
+        image.verdict("User:a", "10.0.7.7", 3, 2, "t")
+        return len(parsed)
+
+    assert asked() == 100
+    plain, ranged, others = with_ids(
+        [acl("u"), acl("u", principal="User:a", host="10.0.0.0/8"), acl("u", principal="User:b", host="10.0.0.0/8")],
+        first=999,
+    )
+    for rule, expected in ((plain, 0), (others, 0), (ranged, 1)):
+        image = image.apply([record_of(rule)])
+        assert (asked(), asked()) == (expected, 0)
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "11.0.0.1"])
+def test_a_range_that_was_removed_matches_no_longer(host):
+    rule, other = with_ids(
+        [acl("t", host="10.0.0.0/8", principal="User:a"), acl("t", host="11.0.0.0/8", principal="User:a")]
+    )
+    image = AclsImage.from_acls([rule]).apply([record_of(other)]).with_options(documented=False, cidr=True)
+    assert image.verdict("User:a", host, 3, 2, "t").name == "ALLOW"
+    image = image.apply([removal_of(rule), removal_of(other)])
+    assert image.verdict("User:a", host, 3, 2, "t").name == "NO_CANDIDATE"
