@@ -25,7 +25,7 @@ from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.core import NO_RULE, RULE_OF_PYTHON, Core
+from aclog.authorizer.index.core import ASK_PYTHON, NO_RULE, RULE_OF_PYTHON, Core
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
 from aclog.authorizer.index.overlay import key_of
@@ -134,9 +134,7 @@ class AclsImage:
         """Resolve a principal and host. Raises InvalidRequestError if Kafka's authorizer throws on the principal."""
         if self.cidr:
             return subjects.resolve_ranges(self.index, principal, host)
-        # Inlined look-up: on the hot path it saves the call of `resolve`.
-        found = self.index.base.memo.subjects.young.get((principal, host))
-        return subjects.resolve(self.index, principal, host) if found is None else found
+        return subjects.resolve(self.index, principal, host)
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         """Return what the ACLs say about one request.
@@ -164,11 +162,17 @@ class AclsImage:
 
         """
         core = self.core
-        if core is not None:
-            mask = core.mask(principal, host, resource_type, name, self.documented)
-            if mask >= 0:
-                return mask
-        return self.index.mask(self.subject(principal, host), resource_type, name, self.documented)
+        mask = ASK_PYTHON if core is None else core.mask(principal, host, resource_type, name, self.documented)
+        return self.computed_mask(principal, host, resource_type, name) if mask == ASK_PYTHON else mask
+
+    def computed_mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """Return the same without the native core. Raises as `mask`."""
+        # Inlined `subject`: this is the hot path where there is no core.
+        index = self.index
+        subject = None if self.cidr else index.base.memo.subjects.young.get((principal, host))
+        if subject is None:
+            subject = self.subject(principal, host)
+        return index.mask(subject, resource_type, name, self.documented)
 
     @property
     def core(self) -> Core | None:

@@ -38,7 +38,7 @@ class View:
     core: Core | None
     """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
     mask_of: Callable[[str, str, int, str], int]
-    """AclsImage.mask, with or without a memory; asked where the core does not decide."""
+    """AclsImage.computed_mask, with or without a memory; asked where the core does not decide."""
     documented: bool
     has_colonless: bool
     _decisions: Generations[_Request, Decision] = Factory(lambda: Generations(MAX_DECISIONS))
@@ -62,7 +62,7 @@ class View:
             allow_everyone,
             audit,
             core,
-            Answers(image, allow_everyone).mask if cache and core is None else image.mask,
+            Answers(image, allow_everyone).mask if cache and core is None else image.computed_mask,
             image.documented,
             image.index.has_colonless,
         )

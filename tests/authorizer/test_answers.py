@@ -9,6 +9,7 @@ from aclog.authorizer.acl import PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.answers import SAMPLE, Answers
 from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.generations import Generations
 from aclog.authorizer.index.masks import ALL_OPERATIONS
 from tests.support.builders.acls import acl
@@ -20,13 +21,13 @@ TOPIC = ResourceType.TOPIC
 @pytest.fixture
 def computed(monkeypatch):
     """The names whose masks were computed."""
-    found, real = [], AclsImage.mask
+    found, real = [], AclIndex.mask
 
-    def mask(image, principal, host, resource_type, name):
+    def mask(index, subject, resource_type, name, documented):
         found.append(name)
-        return real(image, principal, host, resource_type, name)
+        return real(index, subject, resource_type, name, documented)
 
-    monkeypatch.setattr(AclsImage, "mask", mask)
+    monkeypatch.setattr(AclIndex, "mask", mask)
     return found
 
 
@@ -59,37 +60,41 @@ def test_one_mask_answers_for_all_operations(computed, monkeypatch):
 def test_what_is_in_use_is_never_lost(computed, monkeypatch):
     found = answers(50, monkeypatch)
     for number in range(1000):
-        ask(found, "t")
+        rounds(found, ["t"], 4)
         ask(found, f"x{number}")
         assert entries(found._young) <= 50
         assert entries(found._old) <= 50
     assert computed.count("t") == 1
 
 
-def test_more_in_rotation_than_it_holds_leaves_most_of_it_where_it_is(computed, monkeypatch):
-    found = answers(1000, monkeypatch)
-    names = [f"x{number}" for number in range(1200)]
-    for _ in range(10):
+def rounds(found, names, count):
+    for _ in range(count):
         for name in names:
             ask(found, name)
-    computed.clear()
-    for name in names:
-        ask(found, name)
-    assert len(computed) < len(names) // 2
 
 
-def test_what_never_repeats_is_hardly_remembered_until_something_does(computed, monkeypatch):
-    found = answers(1000, monkeypatch)
-    for number in range(5000):
-        ask(found, f"x{number}")
-    assert entries(found._young) < 2 * 4000 // SAMPLE
-    for _ in range(200):
-        for number in range(100):
-            ask(found, f"y{number}")
+def test_what_does_not_pay_is_not_remembered_but_for_a_sample(computed, monkeypatch):
+    found = answers(6400, monkeypatch)
+    names = [f"x{number}" for number in range(20_000)]
+    rounds(found, names, 2)
+    assert entries(found._young) + entries(found._old) <= 2 * 6400 // SAMPLE
+    assert len(computed) > 39_000
+
+
+def test_what_pays_later_is_remembered_then(computed, monkeypatch):
+    found = answers(6400, monkeypatch)
+    rounds(found, [f"x{number}" for number in range(20_000)], 1)
+    names = [f"y{number}" for number in range(3000)]
+    rounds(found, names, 20)
     computed.clear()
-    for number in range(100):
-        ask(found, f"y{number}")
+    rounds(found, names, 5)
     assert not computed
+
+
+def test_a_small_set_is_remembered_from_the_start(computed, monkeypatch):
+    found = answers(6400, monkeypatch)
+    rounds(found, [f"x{number}" for number in range(500)], 10)
+    assert len(computed) == 500
 
 
 def test_long_names_are_not_remembered(monkeypatch):
