@@ -1,5 +1,8 @@
 """Authorization that raises an error instead of returning a result."""
 
+from collections.abc import Callable
+from functools import cache
+
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     AclOperation,
@@ -36,18 +39,25 @@ def require(authorizer: Authorizer, context: RequestContext, action: Action) -> 
     )
 
 
-def require_on_cluster(authorizer: Authorizer, context: RequestContext, operation: int, request: str) -> None:
+def require_on_cluster(
+    authorizer: Authorizer, context: RequestContext, operation: int, request: Callable[[], str]
+) -> None:
     """Check that an operation on the cluster is allowed: ALTER to create or delete ACLs, DESCRIBE to list them.
 
-    `request` is how the error names the request (AuthHelper.authorizeClusterOperation).
+    `request` returns how the error names the request (AuthHelper.authorizeClusterOperation).
 
     Raises:
         AclRequestError: it is denied (31, CLUSTER_AUTHORIZATION_FAILED).
         AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
 
     """
-    pattern = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
-    action = Action(operation=operation, resource_pattern=pattern)
-    if authorizer.authorize(context, [action])[0] is not AuthorizationResult.ALLOWED:
+    if authorizer.authorize(context, [_on_cluster(operation)])[0] is not AuthorizationResult.ALLOWED:
         name = code_name(AclOperation, operation)
-        raise AclRequestError(CLUSTER_AUTHORIZATION_FAILED, f"Request {request} needs {name} permission.")
+        raise AclRequestError(CLUSTER_AUTHORIZATION_FAILED, f"Request {request()} needs {name} permission.")
+
+
+@cache
+def _on_cluster(operation: int) -> Action:
+    return Action(
+        operation=operation, resource_pattern=ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+    )

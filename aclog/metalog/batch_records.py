@@ -100,17 +100,23 @@ SINGLE_RECORD_PREFIXES = tuple(_single_record_prefixes())
 
 
 def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
-    """Return (value start, record end) of a plain record below 8 KiB with a delta below 64, else (0, 0)."""
+    """Return (value start, record end) of a plain record below 8 KiB with a delta below 8,192, else (0, 0)."""
     try:
         length, body = _short_length(buffer, at)
-        size, start = _short_length(buffer, body + 4)
+        head = body
+        if delta > 63:  # a varint of two bytes
+            head = body + 1
+            if buffer[body + 2] != (delta << 1 & 0x7F | 0x80) or not 0 < buffer[body + 3] == delta >> 6 < 0x80:
+                return 0, 0
+        elif not 0x80 > buffer[body + 2] == delta << 1:
+            return 0, 0
+        size, start = _short_length(buffer, head + 4)
         end = start + size + 1
         if (
             size > 0
             and end == body + length
             and buffer[body + 1] == 0
-            and 0x80 > buffer[body + 2] == delta << 1
-            and buffer[body + 3] == 1
+            and buffer[head + 3] == 1
             and buffer[end - 1] == 0
         ):
             return start, end

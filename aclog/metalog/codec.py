@@ -27,6 +27,8 @@ _MAX_INT16 = 0x7FFF
 
 _ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
 _REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
+_SHORT = 0x7E
+"""The most bytes of a string whose length takes one byte."""
 _REMOVE_SIZE = 20
 """Frame, uuid and an empty tag section: the size of the second most common record."""
 
@@ -130,6 +132,25 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
         return None
 
 
+def _plain_acl_value(record: AccessControlEntryRecord) -> bytes | None:
+    """Encode the most common record without its schema; None for long or invalid strings, or tagged fields."""
+    try:
+        name, principal, host = record.resource_name.encode(), record.principal.encode(), record.host.encode()
+        kind, pattern, operation = record.resource_type, record.pattern_type, record.operation
+        permission = record.permission_type
+        if record.tagged_fields or not 0 <= kind | pattern | operation | permission < 0x80:
+            return None
+        if max(len(name), len(principal), len(host)) > _SHORT:
+            return None
+        return b"%b%b%c%c%b%c%c%b%c%b%c%c\0" % (
+            _ACL_FRAME, record.id.int.to_bytes(16), kind, len(name) + 1, name, pattern,
+            len(principal) + 1, principal, len(host) + 1, host, operation, permission,
+        )  # fmt: skip
+    except (AttributeError, TypeError, ValueError):
+        # A value that does not fit its field: encoding by the schema says which.
+        return None
+
+
 def _uuid(data: bytes) -> UUID:
     """Build UUID(bytes=data) without its argument checks, which cost more than the rest of the record."""
     value = object.__new__(UUID)
@@ -161,6 +182,10 @@ def encode_record(record: MetadataRecord) -> bytes:
         EncodeError: a field that the format cannot represent.
 
     """
+    if type(record) is AccessControlEntryRecord:
+        plain = _plain_acl_value(record)
+        if plain is not None:
+            return plain
     if isinstance(record, OpaqueRecord):
         return record.value
     schemas, version = SCHEMAS[record.api_key], record_version(record)

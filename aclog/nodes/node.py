@@ -33,6 +33,7 @@ from aclog.nodes.controller.apis.handlers import ControllerApis
 from aclog.nodes.controller.controller_server import ControllerServer
 from aclog.nodes.controller.shared.kafka_topic import KafkaTopic
 from aclog.nodes.controller.shared.topic_controller import TopicController
+from aclog.nodes.event_loop import running_loop
 from aclog.nodes.merging import merger_of
 from aclog.nodes.node_listeners import NodeListeners
 from aclog.nodes.security.published_credentials import PublishedCredentials
@@ -329,6 +330,7 @@ class Node:
         if self._authorizer is not None:
             metrics.watch_acl_count(self._authorizer.acl_count)
         metrics.cidr.set(self.config.cidr)
+        metrics.event_loop.labels(running_loop()).set(1)
         metrics.ready.set_function(self.serving.is_set)
         metrics.active.set_function(lambda: self._controller is not None and self._controller.active)
         metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)

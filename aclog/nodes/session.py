@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.principals import KafkaPrincipal
 
@@ -48,3 +48,9 @@ class Session:
     address: bytes
     principal: KafkaPrincipal = ANONYMOUS
     token_authenticated: bool = False
+    principal_text: str = field(init=False, repr=False)
+    """The principal as `Type:name`, made once for all requests."""
+
+    @principal_text.default
+    def _principal_text(self) -> str:
+        return str(self.principal)

@@ -88,7 +88,7 @@ class Cluster:
                 self.authorizer,
                 RequestContext(principal=f"User:{user}", host="127.0.0.1"),
                 operation,
-                request[1] if request else "?",
+                lambda: request[1] if request else "?",
             )
         except AclRequestError as e:
             return e

@@ -27,7 +27,7 @@ def authorizer():
 
 def test_allowed(authorizer):
     assert require(authorizer, ADMIN, READ) is None
-    assert require_on_cluster(authorizer, ADMIN, AclOperation.ALTER, "r") is None
+    assert require_on_cluster(authorizer, ADMIN, AclOperation.ALTER, lambda: "r") is None
 
 
 def test_denied(authorizer):
@@ -59,7 +59,7 @@ def test_it_can_be_pickled():
 
 def test_denied_on_the_cluster(authorizer):
     with pytest.raises(AclRequestError, match=r"^Request r needs DESCRIBE permission\.$") as e:
-        require_on_cluster(authorizer, BOB, AclOperation.DESCRIBE, "r")
+        require_on_cluster(authorizer, BOB, AclOperation.DESCRIBE, lambda: "r")
     assert (e.value.code, e.value.name) == (31, "CLUSTER_AUTHORIZATION_FAILED")
 
 

@@ -212,3 +212,33 @@ def test_where_batches_end(sizes, base):
         data += b.build_batch([b"\1\x14\0\0"] * size, base_offset=offset, leader_epoch=1, timestamp=1)
         offset += size
     assert b.end_offset(data) == offset
+
+
+@given(st.integers(60, 300), st.integers(0, 1 << 40))
+@settings(max_examples=20, deadline=None)
+def test_values_of_a_batch_of_many_records(count, seed):
+    """Offset deltas take two bytes from the 64th record on."""
+    data = b.build_batch([b"%d" % n for n in range(count)], base_offset=0, leader_epoch=1, timestamp=5)
+    header = b.read_header(data)
+    assert [value for _, value in b.read_values(data, 0, header)] == [b"%d" % n for n in range(count)]
+    for damaged in mutations(data[b.HEADER_SIZE :], seed, 40):
+        both = data[: b.HEADER_SIZE] + damaged
+        if len(damaged) != len(data) - b.HEADER_SIZE:
+            continue
+        assert outcome(values, both, header) == outcome(record_values, both, header)
+
+
+def values(data, header):
+    return [value for _, value in b.read_values(data, 0, header)]
+
+
+def record_values(data, header):
+    return [record.value for record in b.read_records(data, 0, header)]
+
+
+def outcome(read, data, header):
+    """What it returns, or the error's text."""
+    try:
+        return read(data, header)
+    except DecodeError as error:
+        return str(error)

@@ -216,6 +216,11 @@ def test_the_fast_path_for_acls_agrees_with_the_schema(record, seed):
                 assert decode_record(damaged) == expected
 
 
+@given(ACL_ADDS)
+def test_the_fast_path_that_encodes_acls_agrees_with_the_schema(record):
+    assert encode_record(record) == ACL[:3] + SCHEMAS[r.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 1 << 40))
 def test_hostile_bytes_raise_only_our_errors(seed):

@@ -14,6 +14,7 @@ from aclog.nodes.client.cluster_requests import cluster_id_of
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.controller.shared.kafka_topic import check_installed
+from aclog.nodes.event_loop import loop_for
 from aclog.nodes.node import Node
 from aclog.nodes.node_listeners import check_certificates
 from aclog.nodes.storage.format import ensure_formatted
@@ -47,8 +48,11 @@ def run_node(
         _log.warning("%s", note)
     gc.collect()
     gc.freeze()  # imported modules stay for good: the collector need not scan them
+    kind = loop_for(config)
+    _log.info("event loop: %s", kind.name)
     try:
-        asyncio.run(_run(config, format_if_empty=format_if_empty))
+        with asyncio.Runner(loop_factory=kind.factory) as runner:
+            runner.run(_run(config, format_if_empty=format_if_empty))
     except MetadataError as error:
         _log.critical("stopped: %s", error)
         raise typer.Exit(FAILED) from None

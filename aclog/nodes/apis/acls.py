@@ -6,18 +6,12 @@ from typing import Any, TypeVar
 
 from attrs import define
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, StandardAcl
 from aclog.authorizer.interface import Authorizer
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import MalformedRequestError, Request, RequestError
 from aclog.nodes.offload import MANY, committed, offload_if
+from aclog.nodes.wire.acl_requests import CreateAclsRequest
 from aclog.nodes.wire.acl_responses import create_acls_body, delete_acls_chunks, describe_acls_chunks
 from aclog.nodes.wire.error_codes import SECURITY_DISABLED
 
@@ -48,7 +42,10 @@ class AclApis:
         acls = await creations_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.create_acls(request.context, acls))
-        return await offload_if(len(results) > MANY, create_acls_body, request.header.api_version, results)
+        version = request.header.api_version
+        if len(results) > MANY:
+            return await asyncio.to_thread(create_acls_body, version, results)
+        return create_acls_body(version, results)
 
     async def delete_acls(self, request: Request) -> bytes:
         """Delete the ACLs that match the filters; responds once that is committed."""
@@ -65,14 +62,19 @@ class AclApis:
         return self.auth.authorizer
 
 
-async def creations_of(request: Request) -> list[StandardAcl]:
+async def creations_of(request: Request) -> Sequence[StandardAcl]:
     """Return the ACLs of a CreateAcls request.
 
     Raises:
         MalformedRequestError: Kafka rejects the request while parsing it.
 
     """
-    return await _all(_creation, request.body.creations)
+    body = request.body
+    if isinstance(body, CreateAclsRequest):
+        for each in body.creations:
+            _refuse_unknown(each)
+        return body.creations
+    return await _all(_creation, body.creations)
 
 
 async def filters_of(request: Request) -> list[AclBindingFilter]:
@@ -128,10 +130,5 @@ def _filter(each: Any) -> AclBindingFilter:
 
 def _refuse_unknown(found: StandardAcl | AclBindingFilter) -> None:
     """Reject code 0 (UNKNOWN), on which Kafka's request classes throw; other unknown codes pass."""
-    if (
-        found.resource_type == ResourceType.UNKNOWN
-        or found.pattern_type == PatternType.UNKNOWN
-        or found.operation == AclOperation.UNKNOWN
-        or found.permission_type == AclPermissionType.UNKNOWN
-    ):
+    if not (found.resource_type and found.pattern_type and found.operation and found.permission_type):
         raise MalformedRequestError("ACL or filter with a field of code 0 (UNKNOWN)")

@@ -34,7 +34,7 @@ class AuthHelper:
 
         """
         if self.authorizer is not None:
-            require_on_cluster(self.authorizer, request.context, operation, _text(request))
+            require_on_cluster(self.authorizer, request.context, operation, lambda: _text(request))
 
     def on_cluster(
         self, request: Request, operation: int, *, log_if_allowed: bool = True, log_if_denied: bool = True

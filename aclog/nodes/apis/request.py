@@ -23,12 +23,18 @@ class Request:
     body: Any = field(repr=False)
     session: Session
     frame: bytes = field(repr=False)
+    _context: RequestContext | None = field(default=None, init=False, eq=False, repr=False)
 
     @property
     def context(self) -> RequestContext:
         """The RequestContext passed to the authorizer."""
+        if self._context is None:
+            object.__setattr__(self, "_context", self._make_context())  # made once: a handler asks for it repeatedly
+        return self._context  # type: ignore[return-value]
+
+    def _make_context(self) -> RequestContext:
         return RequestContext(
-            principal=str(self.session.principal),
+            principal=self.session.principal_text,
             host=self.session.host,
             request_type=self.header.api_key,
             listener_name=self.session.listener_name,

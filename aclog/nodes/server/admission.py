@@ -7,6 +7,7 @@ which pushes back on the client by TCP.
 import asyncio
 import logging
 import resource
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -43,7 +44,10 @@ class Admission:
     unauthenticated_memory: MemoryPool = field(init=False)
     _max_connections: int = field(init=False)
     _by_host: dict[str, int] = field(factory=dict, init=False)
-    _request_slots: asyncio.Semaphore = field(init=False)
+    _slots: int = field(init=False)
+    """Free request slots."""
+    _waiting: deque["asyncio.Future[None]"] = field(factory=deque, init=False)
+    """Requests without a slot, in order; a slot that becomes free is handed to the first of them."""
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
     """Unsent response bytes of slow readers by the function that disconnects them, slowest first."""
     _unsent_bytes: int = field(default=0, init=False)
@@ -53,7 +57,7 @@ class Admission:
         self.memory = MemoryPool(self.limits.in_flight_bytes)
         self.unauthenticated_memory = MemoryPool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
         self._max_connections = connections_within_files(self.limits.connections)
-        self._request_slots = asyncio.Semaphore(self.limits.in_flight_requests)
+        self._slots = self.limits.in_flight_requests
         self.metrics.in_flight_requests.set_function(lambda: self._in_flight)
         self.metrics.in_flight_bytes.set_function(lambda: self.memory.used + self.unauthenticated_memory.used)
         self.metrics.unsent_bytes.set_function(lambda: self._unsent_bytes)
@@ -78,13 +82,33 @@ class Admission:
 
     async def enter(self) -> None:
         """Wait for a request slot (queued.max.requests); `leave` frees it."""
-        await self._request_slots.acquire()
+        if self._slots > 0:
+            self._slots -= 1
+        else:
+            await self._handed()
         self._in_flight += 1
 
     def leave(self) -> None:
         """Free the request slot."""
         self._in_flight -= 1
-        self._request_slots.release()
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._slots += 1
+
+    async def _handed(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            # Handed over in the same turn of the loop as the cancellation: pass it on, or it would be lost for good.
+            if turn.done() and not turn.cancelled():
+                self._in_flight += 1
+                self.leave()
+            raise
 
     @contextmanager
     def unsent(self, amount: int, cut_off: Callable[[], None]) -> Iterator[None]:

@@ -16,8 +16,10 @@ from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnkn
 from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire.acl_requests import decode_create_acls
 from aclog.nodes.wire.api_keys import (
     API_VERSIONS,
+    CREATE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -133,7 +135,10 @@ class Dispatcher:
         key, version = header.api_key, header.api_version
         if (key, version) not in self._warm:
             await self._warm_up(self._served[key])
-        body = await offload_if(len(payload) > MANY_BYTES, _decoded, key, version, payload, position)
+        if len(payload) > MANY_BYTES:
+            body = await asyncio.to_thread(_decoded, key, version, payload, position)
+        else:
+            body = _decoded(key, version, payload, position)
         request = Request(header=header, body=body, session=session, frame=payload)
         if key in _BUILT_IN_APIS:
             text = "SaslAuthenticate request received after successful authentication"
@@ -178,4 +183,6 @@ def _decoded(api_key: int, version: int, payload: bytes, position: int) -> Any:
     """Decode a request body; Envelope is decoded by hand because kio lacks its version 1."""
     if api_key == ENVELOPE:
         return decode_envelope_request(payload, position)
+    if api_key == CREATE_ACLS and (common := decode_create_acls(version, payload, position)) is not None:
+        return common
     return decode_request(api_key, version, payload, position)

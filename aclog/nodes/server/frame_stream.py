@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from aclog.nodes.server.admission import Admission
 from aclog.nodes.server.memory_pool import UNCHARGED_BYTES
@@ -62,13 +62,13 @@ class FrameStream(asyncio.BufferedProtocol):
         self._readable: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._writable = True
+        self._paused = False
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker: sockets have no other
-        self._transport = transport
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
         transport.set_write_buffer_limits(high=UNCHARGED_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
@@ -83,6 +83,7 @@ class FrameStream(asyncio.BufferedProtocol):
             self._wake_reader()
         # Back-pressure: what is left in the socket closes the client's TCP window.
         if size > max(self._wanted, _AHEAD_BYTES) and self._transport is not None:
+            self._paused = True
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
@@ -194,7 +195,9 @@ class FrameStream(asyncio.BufferedProtocol):
                 return False
             self._wanted = wanted
             self._readable = self._loop.create_future()
-            self._transport.resume_reading()
+            if self._paused:
+                self._paused = False
+                self._transport.resume_reading()
             try:
                 await self._readable
             finally:

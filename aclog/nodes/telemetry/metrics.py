@@ -63,6 +63,7 @@ class Metrics:
     registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
 
     cidr: Gauge = _gauge("aclog_cidr_enabled", "1 if the host of an ACL may be a CIDR range (aclog.cidr.enabled).")
+    event_loop: Gauge = _gauge("aclog_event_loop_info", "Always 1; kind: uvloop with its version, or asyncio.", "kind")
     ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
     active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
     applied_offset: Gauge = _gauge(

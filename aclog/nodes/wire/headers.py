@@ -37,7 +37,8 @@ def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
         raise DecodeError(f"request of {len(frame)} bytes: expected a header of {_FIXED.size} or more") from None
     client_id, position = _client_id(frame, length)
     if is_flexible(api_key, api_version):
-        _, position = tagged_fields(frame, position)
+        # Nearly no request has tagged fields in its header.
+        position = position + 1 if frame[position : position + 1] == b"\0" else tagged_fields(frame, position)[1]
     header = RequestHeader(api_key=api_key, api_version=api_version, correlation_id=correlation_id, client_id=client_id)
     return header, position
 

@@ -6,6 +6,7 @@ The principal inside is trusted, so permission to send an Envelope (CLUSTER_ACTI
 import logging
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
+from typing import Any
 
 from attrs import define, evolve
 
@@ -16,6 +17,8 @@ from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
+from aclog.nodes.wire.acl_requests import decode_create_acls
+from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.envelope import (
     EnvelopeRequest,
@@ -78,7 +81,7 @@ class EnvelopeHandler:
             raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
         try:
             much = len(frame) > MANY_BYTES
-            body = await offload_if(much, decode_request, header.api_key, header.api_version, frame, position)
+            body = await offload_if(much, _decoded, header, frame, position)
         except DecodeError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
         return Request(header=header, body=body, session=session, frame=frame)
@@ -105,6 +108,14 @@ class EnvelopeHandler:
             _log.exception("%s in an Envelope failed", api_name(header.api_key))
             body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
         return _header(header) + body
+
+
+def _decoded(header: RequestHeader, frame: bytes, position: int) -> Any:
+    if header.api_key == CREATE_ACLS:
+        common = decode_create_acls(header.api_version, frame, position)
+        if common is not None:
+            return common
+    return decode_request(header.api_key, header.api_version, frame, position)
 
 
 def _session(sender: Session, envelope: EnvelopeRequest) -> Session:

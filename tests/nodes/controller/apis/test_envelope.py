@@ -75,7 +75,7 @@ async def test_the_embedded_request_has_the_clients_session():
     assert found.session.token_authenticated
     assert (found.session.host, found.session.listener_name) == ("0:0:0:0:0:0:0:1", "CONTROLLER")
     assert found.header.correlation_id == 41
-    assert found.body.creations == (CREATION,)
+    assert [each.pattern_type for each in found.body.creations] == [CREATION.resource_pattern_type]
     assert found.frame == inner()
 
 
