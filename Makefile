@@ -126,6 +126,20 @@ campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of t
 campaign-sync: venv  ## aclog sync beside brokers that restart 20 times, also without their controller; kept too
 	$(BIN)/python -m tests.scenarios.nodes.sync_restarts --restarts 20 --out benchmarks/results/sync-restarts.txt
 
+.PHONY: campaign-native
+campaign-native: venv $(VENV)/.native  ## a million requests through the native core and the Python path; kept
+	$(BIN)/python -m tests.scenarios.native_differences --workers $(WORKERS) --out benchmarks/results/native-differences.txt
+
+SANITIZED := build/native-sanitized
+.PHONY: fuzz-native
+fuzz-native: venv $(VENV)/.native  ## 200,000 damaged bases through the native core under two sanitizers; kept
+	mkdir -p $(SANITIZED)
+	$(CC) -std=c11 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=undefined -shared -fPIC \
+	  -DPy_LIMITED_API=0x030B0000 -I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
+	  native/src/*.c -o $(SANITIZED)/aclog_native.abi3.so
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED) $(BIN)/python -m tests.scenarios.native_fuzz --out benchmarks/results/fuzz-native.txt
+
 .PHONY: campaign-differences
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt

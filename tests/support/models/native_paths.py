@@ -1,0 +1,69 @@
+"""The two paths of a decision, the native core's and Python's, side by side."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from attrs import evolve
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.index import rules
+from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.core import ASK_PYTHON, NO_RULE, RULE_OF_PYTHON
+from aclog.authorizer.index.masks import known_operation, known_type
+from tests.support.kafka.oracle import Ask
+
+PATHS = ("python",) if os.environ.get("NATIVE") == "0" else ("python", "native")
+"""`make NATIVE=0 test` tests the Python path alone."""
+
+
+def through(path: str, image: AclsImage) -> AclsImage:
+    """The same image, which decides through one of the paths; so do all images made from it by changes."""
+    if path == "native":
+        if image.index.core is None:
+            pytest.fail("no native core: `make native` builds it; set NATIVE=0 to test without it")
+        return image
+    base, overlay = evolve(image.index.base, core=None), image.index.overlay._replace(core=None)
+    return AclsImage(index=AclIndex(base, overlay), documented=image.documented, cidr=image.cidr)
+
+
+def differing(image: AclsImage, asks: Iterable[Ask], seen: Counter[str]) -> list[str]:
+    """What the native core says otherwise than the Python path; `seen` counts what it answered and left."""
+    python, found = through("python", image), []
+    for ask in asks:
+        if ask.by_type:
+            continue
+        for documented in (False, True):
+            found += _differing(image, python.index, ask, documented, seen)
+    return found
+
+
+def _differing(image: AclsImage, python: AclIndex, ask: Ask, documented: bool, seen: Counter[str]) -> list[str]:
+    core, kind = through("native", image).index.core, known_type(ask.resource_type)
+    subject_of, request = (ask.principal, ask.host), (ask.resource_type, ask.name, documented)
+    levels = python.levels(kind, ask.name, documented=documented)
+    wanted = {"has_candidate": int(bool(levels.named or levels.wildcard or levels.empty))}
+    given = {"has_candidate": core.has_candidate(*request)}
+    try:
+        subject = through("python", image).subject(*subject_of)
+    except InvalidRequestError:
+        wanted |= {"mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
+    else:
+        operation = known_operation(ask.operation)
+        wanted["mask"] = python.mask(subject, kind, ask.name, documented)
+        wanted["rule"] = rules.determining(
+            python, subject, operation, resource_type=kind, name=ask.name, documented=documented
+        )
+    given["mask"] = core.mask(*subject_of, *request)
+    row = core.rule(*subject_of, ask.operation, *request)
+    given["rule"] = row if row == RULE_OF_PYTHON else None if row == NO_RULE else image.index.base.rule(row)
+    left = {"has_candidate": ASK_PYTHON, "mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
+    for what, answer in given.items():
+        seen[f"{what} {'left to Python' if answer == left[what] else 'answered'}"] += 1
+    return [
+        f"{ask}, documented={documented}: {what} {answer}, not {wanted[what]}"
+        for what, answer in given.items()
+        if answer not in (wanted[what], left[what])
+    ]
