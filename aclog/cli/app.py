@@ -73,7 +73,9 @@ def _print_version(value: bool) -> None:
     if value:
         from importlib.metadata import version
 
-        say(f"aclog {version('aclog')}")
+        from aclog.metalog.native import native_text
+
+        say(f"aclog {version('aclog')}\n{native_text}")
         raise typer.Exit
 
 

@@ -99,15 +99,13 @@ static int take_change(change *made, PyObject *const *arguments, Py_ssize_t coun
     if (type < 0 || type >= TYPES || mask < -1 || mask > UINT32_MAX || rules < 0)
         return raise_bounds();
     uint32_t after_name = crc_more(CRC_START, name.data, name.size);
-    *made = (change){
-        .resource = resource_key((unsigned)type, name, (unsigned)literal),
-        .pair = pair_key(principal, host),
-        .resource_hash = resource_hash(after_name, (unsigned)type, (unsigned)literal),
-        .mask = mask < 0 ? 0 : (uint32_t)mask,
-        .gone = mask < 0,
-        .has_rules = rules > 0,
-    };
-    made->pair_hash = pair_key_hash(&made->pair);
+    resource_key(&made->resource, (unsigned)type, name, (unsigned)literal);
+    made->resource_hash = resource_hash(after_name, (unsigned)type, (unsigned)literal);
+    pair_key(&made->pair, principal, host);
+    made->pair_hash = pair_key_hash(&made->pair, pair_key_begin(&made->pair));
+    made->mask = mask < 0 ? 0 : (uint32_t)mask;
+    made->gone = mask < 0;
+    made->has_rules = rules > 0;
     return 0;
 }
 

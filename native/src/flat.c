@@ -116,8 +116,10 @@ static const char *open_wildcards(flat *self, const column *columns)
         if (self->wildcards[type] < ABSENT || self->wildcards[type] >= (int64_t)self->resources.count)
             return "a LITERAL `*` is out of bounds";
     }
-    const key everybody = pair_key(EVERYBODY, WILDCARD);
-    self->everybody = key_find(&self->pairs, &everybody, pair_key_hash(&everybody));
+    key everybody;
+    pair_key(&everybody, EVERYBODY, WILDCARD);
+    self->after_everybody = pair_key_begin(&everybody);
+    self->everybody = key_find(&self->pairs, &everybody, pair_key_hash(&everybody, self->after_everybody));
     return self->everybody == DAMAGED ? "a pair key is out of bounds" : NULL;
 }
 

@@ -20,6 +20,7 @@ typedef struct {
     unsigned filter_shift;
     int32_t wildcards[TYPES]; /* LITERAL `*`, or ABSENT */
     int32_t everybody;        /* the pair (User:*, *), or ABSENT */
+    uint32_t after_everybody; /* the state of the CRC of a pair key after the principal User:* */
     int odd;                  /* some ACL has codes that only a record can carry */
 } flat;
 

@@ -15,36 +15,24 @@ static void add_sizes(key *self)
     self->size = self->head_size + self->first.size + self->middle_size + self->second.size;
 }
 
-key resource_key(unsigned type, text name, unsigned literal)
+void resource_key(key *self, unsigned type, text name, unsigned literal)
 {
-    key self;
-    self.head[0] = (uint8_t)type;
-    self.head_size = (uint8_t)(1 + put_length(self.head + 1, name.size));
-    self.first = name;
-    self.middle[0] = literal ? LITERAL_BYTE : PREFIXED_BYTE;
-    self.middle_size = 1;
-    self.second = (text){NULL, 0};
-    add_sizes(&self);
-    return self;
+    self->head[0] = (uint8_t)type;
+    self->head_size = (uint8_t)(1 + put_length(self->head + 1, name.size));
+    self->first = name;
+    self->middle[0] = literal ? LITERAL_BYTE : PREFIXED_BYTE;
+    self->middle_size = 1;
+    self->second = (text){NULL, 0};
+    add_sizes(self);
 }
 
-key pair_key(text principal, text host)
+void pair_key(key *self, text principal, text host)
 {
-    key self;
-    self.head_size = put_length(self.head, principal.size);
-    self.first = principal;
-    self.middle_size = put_length(self.middle, host.size);
-    self.second = host;
-    add_sizes(&self);
-    return self;
-}
-
-uint32_t pair_key_hash(const key *self)
-{
-    uint32_t state = crc_more(CRC_START, self->head, self->head_size);
-    state = crc_more(state, self->first.data, self->first.size);
-    state = crc_more(state, self->middle, self->middle_size);
-    return pair_hash(crc_more(state, self->second.data, self->second.size));
+    self->head_size = put_length(self->head, principal.size);
+    self->first = principal;
+    self->middle_size = put_length(self->middle, host.size);
+    self->second = host;
+    add_sizes(self);
 }
 
 static uint8_t *append(uint8_t *into, const uint8_t *data, size_t size)

@@ -16,13 +16,24 @@ typedef struct {
     uint8_t head_size, middle_size;
 } key;
 
-/* type, compact name, pattern */
-key resource_key(unsigned type, text name, unsigned literal);
-/* compact principal, compact host */
-key pair_key(text principal, text host);
-uint32_t pair_key_hash(const key *self);
+/* Makes type, compact name, pattern; or compact principal, compact host. In place: a copy of bytes just written would
+   wait for them. */
+void resource_key(key *self, unsigned type, text name, unsigned literal);
+void pair_key(key *self, text principal, text host);
 /* Copies the pieces to `into`, which has `self->size` bytes. */
 void key_copy(const key *self, uint8_t *into);
+
+/* The state of a pair key's CRC after its principal, and its hash, given that state. */
+static inline uint32_t pair_key_begin(const key *self)
+{
+    return crc_more(crc_more(CRC_START, self->head, self->head_size), self->first.data, self->first.size);
+}
+
+static inline uint32_t pair_key_hash(const key *self, uint32_t after_principal)
+{
+    uint32_t state = crc_more(after_principal, self->middle, self->middle_size);
+    return pair_hash(crc_more(state, self->second.data, self->second.size));
+}
 
 int key_equals(const key *self, const uint8_t *data, size_t size);
 /* The order of bytes, as memcmp's result. */

@@ -16,18 +16,21 @@ typedef struct {
 typedef struct {
     lookup items[LOOKUPS];
     size_t count;
-    size_t literal;      /* from here on, items are resource patterns: the LITERAL one, then prefixes */
-    size_t pair_of[PAIRS]; /* LOOKUPS: none */
+    size_t literal; /* from here on, items are resource patterns: the LITERAL one, then prefixes */
     int in_forest; /* prefixes are found in the forest of names, since there are too many for look-ups */
 } lookups;
 
-static void add_lookup(lookups *all, const key_table *table, const key *wanted, uint32_t hash)
+static lookup *new_lookup(lookups *all, const key_table *table)
 {
-    PREFETCH(key_bucket(table, hash));
     lookup *item = &all->items[all->count++];
     item->table = table;
-    item->wanted = *wanted;
+    return item;
+}
+
+static void fetch_bucket(lookup *item, uint32_t hash)
+{
     item->hash = hash;
+    PREFETCH(key_bucket(item->table, hash));
 }
 
 static int look_up(lookups *all, const flat *base)
@@ -74,27 +77,26 @@ static void begin_subject(search *self, lookups *all)
 {
     const request *asked = self->asked;
     const key_table *pairs = &self->base->pairs;
-    const text principals[PAIRS] = {asked->principal, asked->principal, EVERYBODY, EVERYBODY};
-    const text hosts[PAIRS] = {asked->host, WILDCARD, asked->host, WILDCARD};
-    for (size_t at = 0; at < PAIRS; at++) {
-        self->pairs[at] = ABSENT;
-        all->pair_of[at] = LOOKUPS;
-        /* From the host `*` both hosts are one. The pair of all principals and hosts is known to the base. */
-        if (at == EVERYBODY_ANYWHERE || (at == OWN_ANYWHERE && is_wildcard(asked->host)))
-            continue;
-        const key wanted = pair_key(principals[at], hosts[at]);
-        all->pair_of[at] = all->count;
-        add_lookup(all, pairs, &wanted, pair_key_hash(&wanted));
-    }
+    lookup *own = new_lookup(all, pairs), *here = new_lookup(all, pairs);
+    pair_key(&own->wanted, asked->principal, asked->host);
+    uint32_t after_principal = pair_key_begin(&own->wanted);
+    fetch_bucket(own, pair_key_hash(&own->wanted, after_principal));
+    pair_key(&here->wanted, EVERYBODY, asked->host);
+    fetch_bucket(here, pair_key_hash(&here->wanted, self->base->after_everybody));
+    if (is_wildcard(asked->host))
+        return; /* both hosts are one */
+    lookup *anywhere = new_lookup(all, pairs);
+    pair_key(&anywhere->wanted, asked->principal, WILDCARD);
+    fetch_bucket(anywhere, pair_key_hash(&anywhere->wanted, after_principal));
 }
 
 static void end_subject(search *self, const lookups *all)
 {
-    for (size_t at = 0; at < PAIRS; at++)
-        if (all->pair_of[at] < LOOKUPS)
-            self->pairs[at] = all->items[all->pair_of[at]].found;
-    if (!is_wildcard(self->asked->host))
-        self->pairs[EVERYBODY_ANYWHERE] = self->base->everybody;
+    self->pairs[OWN] = all->items[0].found;
+    self->pairs[EVERYBODY_HERE] = all->items[1].found;
+    int both = !is_wildcard(self->asked->host);
+    self->pairs[OWN_ANYWHERE] = both ? all->items[2].found : ABSENT;
+    self->pairs[EVERYBODY_ANYWHERE] = both ? self->base->everybody : ABSENT;
 }
 
 void search_own_pairs(search *self)
@@ -108,7 +110,8 @@ void search_own_pairs(search *self)
     for (size_t at = 0; at < PAIRS; at++) {
         if (self->pairs[at] != ABSENT || (at % 2 && is_wildcard(asked->host)))
             continue;
-        const key wanted = pair_key(principals[at], hosts[at]);
+        key wanted;
+        pair_key(&wanted, principals[at], hosts[at]);
         self->pairs[at] = store_pair(self->changes, &wanted);
     }
 }
@@ -123,7 +126,9 @@ static int begin_name(search *self, lookups *all)
     text name = self->asked->name;
     uint32_t state = CRC_START, done = 0;
     int32_t at = base->length_starts[type], end = base->length_starts[type + 1];
-    all->literal = all->count++;
+    all->literal = all->count;
+    lookup *literal = new_lookup(all, &base->resources);
+    resource_key(&literal->wanted, type, name, 1);
     all->in_forest = end - at > MANY_LENGTHS;
     for (; at < end && !all->in_forest; at++) {
         uint32_t length = load_u32(base->lengths, (size_t)at);
@@ -138,16 +143,14 @@ static int begin_name(search *self, lookups *all)
             continue;
         all->in_forest = all->count == LOOKUPS;
         if (!all->in_forest) {
-            const key wanted = resource_key(type, (text){name.data, length}, 0);
-            add_lookup(all, &base->resources, &wanted, hash);
+            lookup *item = new_lookup(all, &base->resources);
+            resource_key(&item->wanted, type, (text){name.data, length}, 0);
+            fetch_bucket(item, hash);
         }
     }
-    state = crc_more(state, name.data + done, name.size - done);
-    size_t count = all->in_forest ? all->literal + 1 : all->count;
-    const key wanted = resource_key(type, name, 1);
-    all->count = all->literal;
-    add_lookup(all, &base->resources, &wanted, resource_hash(state, type, 1));
-    all->count = count;
+    fetch_bucket(literal, resource_hash(crc_more(state, name.data + done, name.size - done), type, 1));
+    if (all->in_forest)
+        all->count = all->literal + 1; /* the prefixes so far are in the forest, too */
     return 0;
 }
 
@@ -176,7 +179,8 @@ static int own_prefixes(search *self)
         done = length;
         if (!store_may_have(self->changes, resource_hash(state, type, 0)))
             continue;
-        const key wanted = resource_key(type, (text){name.data, length}, 0);
+        key wanted;
+        resource_key(&wanted, type, (text){name.data, length}, 0);
         const level found = {.resource = store_resource(self->changes, &wanted), .length = length, .prefixed = 1};
         int status = found.resource == ABSENT ? 0 : self->visit(self, &found, 1);
         if (status != 0)

@@ -83,6 +83,7 @@ static int reserve(store *self, const key *resource, const key *pair)
 int store_put(store *self, const change *made)
 {
     const flat *base = self->base;
+    PREFETCH(key_bucket(&base->pairs, made->pair_hash)); /* while the resource is looked up */
     int32_t resource = key_find(&base->resources, &made->resource, made->resource_hash);
     int32_t pair = key_find(&base->pairs, &made->pair, made->pair_hash);
     if (resource == DAMAGED || pair == DAMAGED)
@@ -134,21 +135,22 @@ static int32_t copied_key(own_keys *into, const own_keys *from, int32_t *numbers
     return *known;
 }
 
-/* The key of a resource in its pieces. */
-static key pieces(text bytes)
+/* Takes the pieces of a resource key. */
+static void take_pieces(key *self, text bytes)
 {
     uint32_t start = 1;
     while (bytes.data[start] >= 0x80)
         start++;
     const text name = {bytes.data + start + 1, bytes.size - start - 2};
-    return resource_key(bytes.data[0], name, bytes.data[bytes.size - 1] == LITERAL_BYTE);
+    resource_key(self, bytes.data[0], name, bytes.data[bytes.size - 1] == LITERAL_BYTE);
 }
 
 static int32_t copied_resource(store *into, const store *from, int32_t *numbers, int32_t number)
 {
     uint32_t before = into->resources.count;
     if (number >= (int64_t)from->resources.first) {
-        key whole = pieces(own_keys_bytes(&from->resources, number));
+        key whole;
+        take_pieces(&whole, own_keys_bytes(&from->resources, number));
         if (prefix_set_reserve(&into->prefixes, whole.head[0]) < 0)
             return ABSENT;
         number = copied_key(&into->resources, &from->resources, numbers, number);

@@ -1,4 +1,4 @@
-"""The index against the golden sets: decision and rule of the real StandardAuthorizer."""
+"""The index against the golden sets, on each path: decision and rule of the real StandardAuthorizer."""
 
 from random import Random
 
@@ -11,6 +11,7 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.builders.images import by_changes, columns_of, with_ids
 from tests.support.models import golden
+from tests.support.models.native_paths import PATHS, through
 
 
 def authorizer_of(estate: golden.GoldenEstate, image: AclsImage) -> StandardAuthorizer:
@@ -46,10 +47,11 @@ def check(authorizer: StandardAuthorizer, request: golden.GoldenRequest, expecte
         assert (letter, rule) == (expected.letter, expected.rule), request
 
 
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("number", golden.NUMBERS)
-def test_every_answer_is_kafkas(number):
+def test_every_answer_is_kafkas(number, path):
     estate = golden.load(number)
-    authorizer = authorizer_of(estate, AclsImage.from_acls(with_ids(estate.acls)))
+    authorizer = authorizer_of(estate, through(path, AclsImage.from_acls(with_ids(estate.acls))))
     for request, expected in zip(estate.requests, estate.answers, strict=True):
         check(authorizer, request, expected)
 
@@ -65,6 +67,7 @@ def test_whatever_way_the_image_came_to_be(number):
     for image in (changed, changed.merged(), read):
         assert sorted(image, key=str) == sorted(rules, key=str)
         assert len(image) == len(rules)
-        authorizer = authorizer_of(estate, image)
-        for k in asked:
-            check(authorizer, estate.requests[k], estate.answers[k])
+        for path in PATHS:
+            authorizer = authorizer_of(estate, through(path, image))
+            for k in asked:
+                check(authorizer, estate.requests[k], estate.answers[k])

@@ -21,8 +21,16 @@ ACLOG = [sys.executable, "-m", "aclog"]
 
 def test_the_module_runs_as_the_command():
     done = subprocess.run([*ACLOG, "--version"], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.startswith("aclog ")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("aclog ")
+    assert second.startswith(("native core ", "no native core: "))
     assert done.stderr == ""
+
+
+def test_the_native_core_can_be_turned_off():
+    environment = os.environ | {"ACLOG_NATIVE": "0"}
+    done = subprocess.run([*ACLOG, "--version"], capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    assert done.stdout.splitlines()[1] == "no native core: ACLOG_NATIVE is 0"
 
 
 def test_help_loads_nothing_heavy():

@@ -93,9 +93,9 @@ def main() -> int:
     sanitized = "libasan" in os.environ.get("LD_PRELOAD", "")
     begin = time.perf_counter()
     outcomes = damaged_bases(seed=chosen.seed, count=chosen.bases)
+    how = "under the address and undefined behaviour sanitizers" if sanitized else "WITHOUT sanitizers"
     lines = [
-        f"Flat bases with flipped bytes through the native core, {'' if sanitized else 'NOT '}under the address and "
-        "undefined behaviour sanitizers (make fuzz-native)\n",
+        f"Flat bases with flipped bytes through the native core, {how} (make fuzz-native)\n",
         f"seed                     {chosen.seed}",
         f"damaged bases            {outcomes.total():,}, 20 requests and 20 changes each",
         *(f"  {what:22} {number:,}" for what, number in outcomes.most_common()),

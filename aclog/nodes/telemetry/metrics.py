@@ -18,6 +18,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from aclog.metalog.native import native
 from aclog.nodes.telemetry.counters import Decisions
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -62,6 +63,7 @@ class Metrics:
     process: bool = True
     registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
 
+    native: Gauge = _gauge("aclog_native_core", "1 if the native core decides (the package aclog-native), 0 if Python.")
     cidr: Gauge = _gauge("aclog_cidr_enabled", "1 if the host of an ACL may be a CIDR range (aclog.cidr.enabled).")
     event_loop: Gauge = _gauge("aclog_event_loop_info", "Always 1; kind: uvloop with its version, or asyncio.", "kind")
     ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
@@ -137,6 +139,7 @@ class Metrics:
     )
 
     def __attrs_post_init__(self) -> None:
+        self.native.set(native is not None)
         if self.process:
             ProcessCollector(registry=self.registry)
             PlatformCollector(registry=self.registry)

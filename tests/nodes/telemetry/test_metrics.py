@@ -9,6 +9,7 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, Res
 from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.native import native
 from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.metrics import Metrics
 
@@ -54,6 +55,10 @@ def test_each_node_has_its_own_registry():
     assert sample(one, "aclog_lag_seconds") == 3
     assert sample(other, "aclog_lag_seconds") == 0
     assert "process_resident_memory_bytes" in families(one)
+
+
+def test_they_tell_whether_the_native_core_decides():
+    assert sample(Metrics(process=False), "aclog_native_core") == float(native is not None)
 
 
 def test_a_gauge_may_be_asked():
