@@ -4,11 +4,9 @@ An image file is a cache. It is used only if it was made from exactly this check
 has changed since; otherwise the checkpoint counts, as if there were none.
 """
 
-import mmap
 import os
 import stat
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import define, frozen
@@ -19,18 +17,11 @@ from aclog.authorizer.index.flat_base import base_of
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog.file_names import image_path, parse_checkpoint_name
 from aclog.metalog.filelog.filesystem import read_at
-from aclog.metalog.primitives import Buffer
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.content_digest import digest_of_file
 from aclog.snapshots.image import Image
-from aclog.snapshots.image_header import (
-    BLOCK_BYTES,
-    HEADER_BYTES,
-    ImageHeader,
-    checksum_of,
-    checksums_of,
-    decode_header,
-)
+from aclog.snapshots.image_header import HEADER_BYTES, ImageHeader, decode_header
+from aclog.snapshots.mapped_file import MappedFile
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # A link could lead to anybody's file, and opening a FIFO would wait for a writer.
@@ -97,12 +88,12 @@ class _ImageFile:
         if header.file_size != place.size:
             raise DecodeError(f"{place.size} bytes: expected {header.file_size}, as its header says")
         self._check_checkpoint(header, place.owner)
-        self._check_blocks(header)
+        mapped = MappedFile(self.fd, image_path(self.checkpoint), header)
         rest = read_at(self.fd, HEADER_BYTES, header.rest_size)
         end_offset, epoch = self.name
         # Strict: about a newer Kafka's records, the checkpoint itself is to tell.
         image = decode_checkpoint(rest, end_offset=end_offset, epoch=epoch)
-        return image.with_acls(self._mapped_acls(header))
+        return image.with_acls(_acls_of(mapped))
 
     def _check_checkpoint(self, header: ImageHeader, owner: int) -> None:
         """Check that the file was made from the checkpoint, and that whoever may write the one may write the other."""
@@ -122,25 +113,11 @@ class _ImageFile:
         finally:
             os.close(fd)
 
-    def _check_blocks(self, header: ImageHeader) -> None:
-        checksums = read_at(self.fd, header.checksums_start, header.file_size - header.checksums_start)
-        if checksum_of(checksums) != header.checksums_crc or checksums_of(self._blocks(header)) != checksums:
-            raise DecodeError("damaged: a checksum does not match")
 
-    def _blocks(self, header: ImageHeader) -> Iterator[Buffer]:
-        """Yield every block, read into one buffer: through the mapping, all pages would count as this process's."""
-        buffer = memoryview(bytearray(BLOCK_BYTES))
-        for start, end in header.blocks():
-            wanted = buffer[: end - start]
-            if os.preadv(self.fd, [wanted], start) != len(wanted):
-                raise DecodeError("it changed while it was read")
-            yield wanted
-
-    def _mapped_acls(self, header: ImageHeader) -> AclsImage:
-        # The mapping outlives the file's name, and is unmapped when nobody holds the image any more.
-        mapped = mmap.mmap(self.fd, header.file_size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
-        try:
-            base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
-        except (ValueError, LookupError, struct.error) as error:  # its checksums match, and yet nobody here wrote it
-            raise DecodeError(f"its base cannot be read: {error}") from error
-        return AclsImage(index=AclIndex(base))
+def _acls_of(mapped: MappedFile) -> AclsImage:
+    header = mapped.header
+    try:
+        base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
+    except (ValueError, LookupError, struct.error) as error:  # its checksums match, and yet nobody here wrote it
+        raise DecodeError(f"its base cannot be read: {error}") from error
+    return AclsImage(index=AclIndex(base))

@@ -1,6 +1,7 @@
 """Image files: they say what their checkpoint says, or nothing."""
 
 import errno
+import gc
 import os
 import signal
 import stat
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import crc32c
+import psutil
 import pytest
 
 from aclog.authorizer.acls_image import AclsImage
@@ -28,6 +30,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.image_header import HEADER_BYTES, decode_header
 from aclog.snapshots.image_reader import read_image_file
 from aclog.snapshots.image_writer import remove_partial_images, write_image_file
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
 from tests.support.builders.random_log import random_image
@@ -85,6 +88,58 @@ def test_it_lives_on_when_the_file_is_gone(checkpoint):
     found = read_image_file(checkpoint)
     image_path(checkpoint).unlink()
     assert same(found, read_checkpoint(checkpoint))
+
+
+class TestInUse:
+    def test_other_names_or_none_change_nothing(self, tmp_path, checkpoint):
+        found = read_image_file(checkpoint)
+        path = image_path(checkpoint)
+        path.rename(tmp_path / "elsewhere")
+        check_mapping(found.acls)
+        (tmp_path / "elsewhere").unlink()
+        write_image_file(checkpoint)
+        check_mapping(found.acls)
+        assert same(found, read_checkpoint(checkpoint))
+
+    def test_the_same_content_again_is_no_change(self, checkpoint):
+        found = read_image_file(checkpoint)
+        path = image_path(checkpoint)
+        for number in (1, 2):
+            os.utime(path, ns=(number, number))
+            check_mapping(found.acls)
+        check_mapping(read_checkpoint(checkpoint).acls)  # of no file
+
+    def test_a_good_file_of_other_rules_is_found(self, tmp_path, checkpoint):
+        """As `cp` of a backup over it leaves it: the process sees the backup's rules through its mapping."""
+        found = read_image_file(checkpoint)
+        values = [encode_record(acl(number, permission=2)) for number in range(3)]
+        other = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+        (tmp_path / "backup").mkdir()
+        backup = write_image_file(write_checkpoint(other, tmp_path / "backup"))
+        path = image_path(checkpoint)
+        assert backup.stat().st_size == path.stat().st_size
+        with path.open("r+b") as file:
+            file.write(backup.read_bytes())
+        said = f"^{path}: overwritten or cut off while it was in use: damaged: a checksum does not match. Expected"
+        for _ in range(2):
+            with pytest.raises(LogError, match=said):
+                check_mapping(found.acls)
+
+    def test_a_shorter_one_is_found(self, checkpoint):
+        found = read_image_file(checkpoint)
+        os.truncate(image_path(checkpoint), 4096)
+        with pytest.raises(LogError, match="overwritten or cut off"):
+            check_mapping(found.acls)
+
+    def test_nothing_stays_open(self, checkpoint):
+        gc.collect()
+        process = psutil.Process()
+        before = process.num_fds()
+        found = read_image_file(checkpoint)
+        assert process.num_fds() > before
+        del found
+        gc.collect()
+        assert process.num_fds() == before
 
 
 class TestDamage:

@@ -27,6 +27,7 @@ from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerat
 from aclog.nodes.controller.write_path.startup import check_only_voter, open_controller_log, replay
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.publisher import Publisher
 
 _log = logging.getLogger(__name__)
@@ -120,12 +121,13 @@ class ControllerServer:
         """Check that the log's open files still have their names, and keep the committed mark; called once a second.
 
         Raises:
-            LogError: they do not, or the disk fails.
+            LogError: they do not, the image file in use was overwritten, or the disk fails.
 
         """
         log = self._log
         if log is not None:
             log.check_files()
+            check_mapping(self.publisher.current.acls)
             log.keep_mark()
 
     def abandon(self, why: MetadataError) -> None:

@@ -474,6 +474,12 @@ class TestCheckpoints:
             async with running(config) as server:
                 assert server.publisher.current.acls.digest() == before
                 assert not any("ignored" in note for note in server.notes)
+                server.check_files()
+                written = image_path(newest).read_bytes()
+                image_path(newest).write_bytes(bytes(len(written)))
+                with pytest.raises(LogError, match="overwritten or cut off while it was in use"):
+                    server.check_files()
+                image_path(newest).write_bytes(written)
         damaged = image_path(newest).read_bytes()[:-1]
         image_path(newest).write_bytes(damaged)
         async with running(config) as server:

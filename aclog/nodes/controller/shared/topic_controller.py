@@ -32,6 +32,7 @@ from aclog.nodes.controller.shared.topic_watch import TopicWatch
 from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.publisher import Publisher
 
 _POLL_SECONDS = 0.05
@@ -158,11 +159,12 @@ class TopicController:
         """Check that the directory's lock still has its name; called once a second.
 
         Raises:
-            LogError: the directory was removed, renamed, replaced or mounted over.
+            LogError: the directory was removed, renamed, replaced or mounted over, or its image file overwritten.
 
         """
         if self._lock is not None:
             self._lock.check()
+            check_mapping(self.publisher.current.acls)
 
     async def stop(self) -> None:
         """Commit and respond to pending requests, then let another controller lead; idempotent.
