@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeAlias
 
-from attrs import Factory, define
+from attrs import define
 
 from aclog.authorizer.acl import PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
@@ -41,8 +41,8 @@ class View:
     """AclsImage.computed_mask, with or without a memory; asked where the core does not decide."""
     documented: bool
     has_colonless: bool
-    _decisions: Generations[_Request, Decision] = Factory(lambda: Generations(MAX_DECISIONS))
-    """Decisions of which an audit hook or `decide` wanted the ACL."""
+    _decisions: Generations[_Request, Decision] | None = None
+    """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
 
     @classmethod
     def of(
@@ -109,7 +109,11 @@ class View:
             return SUPER_USER
         pattern = action.resource_pattern
         asked = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
-        known = self._decisions.get(asked)
+        decisions = self._decisions
+        if decisions is None:
+            # Threads may race here: one of them forgets what it has named.
+            decisions = self._decisions = Generations(MAX_DECISIONS)
+        known = decisions.get(asked)
         if known is not None:
             return known
         rule = self.image.rule(*asked)
@@ -117,7 +121,7 @@ class View:
             return DEFAULT_ALLOW if result is AuthorizationResult.ALLOWED else DEFAULT_DENY
         decision = Decision(result=result, basis=Basis.MATCHING_ACL, rule=rule)
         if len(pattern.name) <= LONGEST_REMEMBERED:
-            self._decisions.put(asked, decision)
+            decisions.put(asked, decision)
         return decision
 
 

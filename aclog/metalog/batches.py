@@ -102,7 +102,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     if position + HEADER_SIZE > len(buffer):
         raise DecodeError(f"truncated batch header: expected {HEADER_SIZE} bytes", position=position)
-    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    # Without the constructor in Python, as this runs for every batch.
+    header = tuple.__new__(BatchHeader, _HEADER.unpack_from(buffer, position))
     base, length, epoch, magic, _, attributes, last, _, _, _, _, _, count = header
     # Checked here because the CRC does not cover it; a damaged length is found by the CRC over the wrong range.
     if magic != MAGIC:

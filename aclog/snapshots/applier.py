@@ -154,7 +154,10 @@ class Applier:
     def _make_acls_visible(self, offset: int, changes: list[AclChange]) -> None:
         """Do the same for the most common batch, which has only ACL changes, without a Delta."""
         image = self.image
-        acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
+        try:
+            acls = image.acls.apply(changes)
+        except ReplayError:
+            acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))  # says which one it was
         # No evolve, and positional arguments (keywords double the cost of the call): this runs for every ACL change.
         self.image = Image(
             acls, image.scram, image.tokens, image.features, image.cluster, image.opaque, self._replayed_to

@@ -22,11 +22,6 @@ def first_unit(name: str) -> int:
     return code if code < _SUPPLEMENTARY else _HIGH_SURROGATES + (code - _SUPPLEMENTARY >> 10)
 
 
-def is_counted(name: str) -> bool:
-    """Return whether UnitCounts counts the ACLs on this name."""
-    return bool(name) and name != WILDCARD
-
-
 def count_units(kinds: Bytes, data: Bytes, starts: Int64s, ends: Int64s, acls: Int64s) -> dict[tuple[int, int], int]:
     """Return the UnitCounts of resources, given their types, their names as ranges of UTF-8, and their numbers of ACLs.
 

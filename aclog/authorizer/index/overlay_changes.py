@@ -13,7 +13,7 @@ from immutables import Map
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.first_units import first_unit, is_counted
+from aclog.authorizer.index.first_units import first_unit
 from aclog.authorizer.index.keys import resource_name, split_pair
 from aclog.authorizer.index.masks import TYPES, rule_mask
 from aclog.authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, TouchedResource
@@ -26,12 +26,17 @@ Codes: TypeAlias = tuple[int, int, int, int]
 """Resource type, pattern type, operation and permission as written in the record."""
 
 _LITERAL = int(PatternType.LITERAL)
+_SUPPLEMENTARY = 0x10000
+"""The first code point that takes two UTF-16 code units."""
 _PATTERNS = frozenset(map(int, (PatternType.LITERAL, PatternType.PREFIXED)))
 _PERMISSIONS = frozenset(map(int, (AclPermissionType.DENY, AclPermissionType.ALLOW)))
 _TYPES = frozenset(map(int, ResourceType)) - {ResourceType.ANY}
 _OPERATIONS = frozenset(map(int, AclOperation)) - {AclOperation.ANY}
 _ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, _PERMISSIONS))
 """The codes of nearly every ACL: neither unbindable nor irregular, found by one look-up."""
+
+# A named tuple's own constructor is a call of a function in Python first, which takes as long again.
+_made = tuple.__new__
 
 _NO_CELLS: "Map[PairKey, Cell]" = Map()
 _UNTOUCHED = TouchedResource(_NO_CELLS, rules=0, shrunk=False, number=-1)
@@ -92,8 +97,8 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     if cell is not None:
         _check_content(base, overlay, record.id, codes, cell)
         mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
-    cells = cells.set(pair, Cell(mask, records, rows))
-    touched = TouchedResource(cells, rules + 1, shrunk, resource)
+    cells = cells.set(pair, _made(Cell, (mask, records, rows)))
+    touched = _made(TouchedResource, (cells, rules + 1, shrunk, resource))
     overlay = _changed(
         overlay, key, pair, touched, added=added.set(number, record), removed=removed, codes=codes, step=1
     )
@@ -193,8 +198,10 @@ def _changed(
     """
     _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core = overlay
     kind, name, literal = key
-    if is_counted(name):
-        unit = kind, first_unit(name)
+    # Inlined for nearly all names: aclog.authorizer.index.first_units.
+    if name and name != WILDCARD:
+        code = ord(name[0])
+        unit = kind, code if code < _SUPPLEMENTARY else first_unit(name)
         units = units.set(unit, units.get(unit, 0) + step)
     # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
     if not literal:
@@ -211,10 +218,8 @@ def _changed(
     if core is not None:
         cell = touched.cells.get(pair)
         core = core.put(kind, name, literal, *pair, -1 if cell is None else cell.mask, touched.rules)
-    # Positional on purpose: with twelve keywords it would take twice as long.
-    return Overlay(
-        added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
-    )
+    fields = added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
+    return _made(Overlay, fields)
 
 
 def _untouched(base: Base, resource: int) -> TouchedResource:
