@@ -16,7 +16,6 @@ DENIED_UNLOGGED: Final = 8
 (`log_if_allowed`, `log_if_denied`)."""
 EVERY_OUTCOME: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED | DENIED_LOGGED | DENIED_UNLOGGED
 ANY_ALLOWED: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED
-ANY_DENIED: Final = DENIED_LOGGED | DENIED_UNLOGGED
 
 AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
 """Called with the decisions of authorize(), and with the decision on `hardcode` of authorizeByResourceType.

@@ -17,7 +17,15 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import PROBE, AclsImage, check_by_resource_type
-from aclog.authorizer.audit_hook import ANY_ALLOWED, ANY_DENIED, AuditHook, SelectiveHook, selective
+from aclog.authorizer.audit_hook import (
+    ALLOWED_LOGGED,
+    ALLOWED_UNLOGGED,
+    DENIED_LOGGED,
+    DENIED_UNLOGGED,
+    AuditHook,
+    SelectiveHook,
+    selective,
+)
 from aclog.authorizer.config import (
     ALLOW_EVERYONE_CONFIG,
     CIDR_CONFIG,
@@ -156,10 +164,10 @@ class StandardAuthorizer(Authorizer):
                 if mask >> operation & _EITHER == ALLOWED or (
                     not mask and view.allow_everyone and not view.image.has_candidate(resource_type, name)
                 ):
-                    seen |= ANY_ALLOWED
+                    seen |= ALLOWED_LOGGED if action.log_if_allowed else ALLOWED_UNLOGGED
                     results.append(_ALLOWED)
                 else:
-                    seen |= ANY_DENIED
+                    seen |= DENIED_LOGGED if action.log_if_denied else DENIED_UNLOGGED
                     results.append(_DENIED)
         except InvalidRequestError:
             # As in Kafka, the actions before have been reported by then.
