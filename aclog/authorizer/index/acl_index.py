@@ -32,6 +32,16 @@ class Levels(NamedTuple):
     empty: list[Resource]
     """The empty name."""
 
+    @property
+    def only(self) -> list[Resource] | None:
+        """The only level that is not empty; None if there are several: then it matters in which order Kafka scans."""
+        several = [*self.named]
+        if self.wildcard:
+            several.append(self.wildcard)
+        if self.empty:
+            several.append(self.empty)
+        return several[0] if len(several) == 1 else None
+
 
 @define(eq=False)
 class AclIndex:

@@ -1,6 +1,6 @@
 """ACLs as objects: those of a resource, those that cover a name, and the one that determines a decision."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acl_records import rule_of
@@ -54,13 +54,21 @@ def determining(
     if mask & DENIED << operation:
         denying = SubjectRules(index, subject, DENIED << operation)
         levels = denying.levels(resource_type, name, documented=documented)
-        visits = first_visits(index, levels, resource_type, name)
-        return min(denying.rules(next(filter(None, visits))), key=scan_key)
+        level = levels.only or next(filter(None, first_visits(index, levels, resource_type, name)))
+        return _extreme(min, denying.rules(level))
     if mask & ALLOWED << operation:
         allowing = SubjectRules(index, subject, ALLOWED << operation)
         levels = allowing.levels(resource_type, name, documented=documented)
+        if levels.only:
+            return _extreme(max, allowing.rules(levels.only))
         for visit in reversed(last_visits(index, levels, resource_type, name)):
             last = max(filter(visit.has, allowing.rules(visit.level)), key=scan_key, default=None)
             if last is not None:
                 return last
     return None
+
+
+def _extreme(first_or_last: Callable[..., StandardAclWithId], rules: Iterator[StandardAclWithId]) -> StandardAclWithId:
+    """Return the first (`min`) or last (`max`) of these ACLs on one name; usually there is one."""
+    one, *others = rules
+    return first_or_last((one, *others), key=scan_key) if others else one

@@ -48,12 +48,12 @@ class SubjectRules:
     def _literal(self, resource_type: int, name: str) -> list[Resource]:
         index, base = self.index, self.index.base
         low, high, _, _ = base.lookup(resource_type, name)
-        # The base alone shows whether the look-up by name is worth it, unless an overlay may have more.
-        if base.cells_mask(low, high, self.subject.pairs) & self.bit or index.overlay.changes:
+        if index.overlay.changes:
             literal = index.literal(resource_type, name)
-            if self._has(literal):
-                return [literal]
-        return []
+            return [literal] if self._has(literal) else []
+        if not base.cells_mask(low, high, self.subject.pairs) & self.bit:
+            return []
+        return [Resource(name, literal=True, number=base.resource_of(low), touched=None)]
 
     def _prefixes(self, resource_type: int, name: str) -> Iterable[Resource]:
         """Return the prefixes of a name with such an ACL, longest first."""
