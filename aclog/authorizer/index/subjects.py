@@ -5,12 +5,9 @@ from aclog.authorizer.cidr import address_number
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Base, Subject
-from aclog.authorizer.index.keys import compact, pair_hash, split_pair
+from aclog.authorizer.index.keys import split_pair
 from aclog.authorizer.index.range_hosts import RangeHosts
 
-_PAIRS = 4
-_EVERYBODY, _ANYWHERE = compact(WILDCARD_PRINCIPAL), compact(WILDCARD)
-_EVERYBODY_ANYWHERE = _EVERYBODY + _ANYWHERE
 _NO_HOSTS: tuple[str, ...] = ()
 
 
@@ -44,22 +41,9 @@ def resolve(index: AclIndex, principal: str, host: str) -> Subject:
     if subject is None:
         subject = memo.old.get(key)
         # Without its chain masks: those of a subject that is always in use would never be dropped.
-        subject = _subject(index.base, principal, host) if subject is None else subject.renewed()
+        subject = index.base.subject(matching_pairs(principal, host)) if subject is None else subject.renewed()
         memo.put(key, subject)
     return subject
-
-
-def _subject(base: Base, principal: str, host: str) -> Subject:
-    """Return Base.subject of the matching pairs, three times as fast: each text is encoded once."""
-    keys = matching_pairs(principal, host)
-    if len(keys) < _PAIRS:
-        return base.subject(keys)
-    who, where, find, pairs = compact(principal), compact(host), base.pairs.find, []
-    for key in (who + where, who + _ANYWHERE, _EVERYBODY + where, _EVERYBODY_ANYWHERE):
-        pair = find(key, pair_hash(key))
-        if pair >= 0:
-            pairs.append(pair)
-    return Subject(keys, tuple(pairs))
 
 
 def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
