@@ -42,7 +42,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LEADER_CHECK_S = 1.0
 """Interval for checking whether a controller that has not responded is still the active one."""
 
-CONNECTIONS = 16
+CONNECTIONS = 64
 """The most connections to the controller. A connection carries one request at a time until it is committed, so this
 bounds how many forwarded requests share a group commit."""
 
@@ -91,6 +91,10 @@ class EnvelopeForwarder:
     seconds: float = FORWARD_SECONDS
     _idle: list[Connection] = field(factory=list, init=False)
     """Idle authenticated connections."""
+    _busy: dict[Connection, float] = field(factory=dict, init=False)
+    """The connections that wait for a response, and since when."""
+    _check: asyncio.TimerHandle | None = field(default=None, init=False)
+    """The next check of the leader; None while no connection is busy."""
     _connection_slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
 
     async def forward(self, request: Request) -> bytes:
@@ -164,14 +168,24 @@ class EnvelopeForwarder:
 
         A paused or partitioned controller keeps the TCP connection open without ever responding.
         """
-        sending = asyncio.ensure_future(connection.send(ENVELOPE, version, body, self.seconds))
+        loop = asyncio.get_running_loop()
+        self._busy[connection] = loop.time()
+        if self._check is None:
+            self._check = loop.call_later(_LEADER_CHECK_S, self._check_leader)
         try:
-            while not (await asyncio.wait((sending,), timeout=_LEADER_CHECK_S))[0]:
-                if (leader := self.leader()) not in (None, connection.address):
-                    raise UnreachableError(f"{connection.address}: no response, and {leader} is the active controller")
-            return sending.result()
+            return await connection.send(ENVELOPE, version, body, self.seconds)
         finally:
-            sending.cancel()
+            del self._busy[connection]
+
+    def _check_leader(self) -> None:
+        """Give up the connections to a former leader that have waited for a while. One timer serves all requests."""
+        loop, leader = asyncio.get_running_loop(), self.leader()
+        waited = loop.time() - _LEADER_CHECK_S
+        for connection, since in self._busy.items():
+            if since <= waited and leader not in (None, connection.address):
+                what = f"{connection.address}: no response, and {leader} is the active controller"
+                connection.give_up(UnreachableError(what))
+        self._check = loop.call_later(_LEADER_CHECK_S, self._check_leader) if self._busy else None
 
     async def _take_connection(self) -> Connection:
         """Take an idle connection to the active controller, or open one."""

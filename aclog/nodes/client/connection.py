@@ -189,6 +189,10 @@ class Connection:
                 sent.response.exception()  # marks it as retrieved: a cancelled caller never looks at it
         return failure
 
+    def give_up(self, why: UnreachableError) -> None:
+        """Close at once: all in-flight and later requests raise `why`."""
+        self._fail(why)
+
     async def close(self) -> None:
         """Close, and wait at most a second for it. May be called again."""
         self._fail(UnreachableError(f"{self.address}: closed"))
