@@ -17,6 +17,7 @@ from benchmarks import (
     change_rows,
     commands,
     commit,
+    crowd,
     decide,
     differences,
     follow_changes,
@@ -119,6 +120,10 @@ def _serve(*, quick: bool) -> Iterator[Row]:
     yield from serve.run(_disk_scratch(), 1 if quick else 5, 40 if quick else 400)
 
 
+def _crowd(*, quick: bool) -> Iterator[Row]:
+    yield from crowd.run(_disk_scratch(), 2 if quick else 5, 1 if quick else 5)
+
+
 def _topic(*, quick: bool) -> Iterator[Row]:
     yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
@@ -173,6 +178,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "rows": ("Rows in which the exact difference of a commit reads, vs. folding its rules naively", _rows),
     "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),
+    "crowd": ("Nodes vs. a real Kafka under 1,000 clients", _crowd),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
