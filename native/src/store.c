@@ -80,13 +80,25 @@ static int reserve(store *self, const key *resource, const key *pair)
     return version_table_reserve(&self->cells) < 0 || version_table_reserve(&self->touched) < 0 ? ABSENT : 0;
 }
 
+/* Numbers both keys as the base does, ABSENT if it does not have them. The look-ups wait for memory together. */
+static int numbers_in_base(const flat *base, const change *made, int32_t *resource, int32_t *pair)
+{
+    uint32_t low[2], high[2];
+    PREFETCH(key_bucket(&base->pairs, made->pair_hash));
+    if (key_numbers(&base->resources, made->resource_hash, &low[0], &high[0]) < 0 ||
+        key_numbers(&base->pairs, made->pair_hash, &low[1], &high[1]) < 0)
+        return DAMAGED;
+    PREFETCH(base->pairs.offsets + 4 * (size_t)low[1]);
+    *resource = key_find_among(&base->resources, &made->resource, low[0], high[0]);
+    *pair = key_find_among(&base->pairs, &made->pair, low[1], high[1]);
+    return *resource == DAMAGED || *pair == DAMAGED ? DAMAGED : 0;
+}
+
 int store_put(store *self, const change *made)
 {
     const flat *base = self->base;
-    PREFETCH(key_bucket(&base->pairs, made->pair_hash)); /* while the resource is looked up */
-    int32_t resource = key_find(&base->resources, &made->resource, made->resource_hash);
-    int32_t pair = key_find(&base->pairs, &made->pair, made->pair_hash);
-    if (resource == DAMAGED || pair == DAMAGED)
+    int32_t resource, pair;
+    if (numbers_in_base(base, made, &resource, &pair) < 0)
         return DAMAGED;
     if (resource == ABSENT)
         resource = own_keys_find(&self->resources, &made->resource);
