@@ -25,6 +25,7 @@ from aclog.cli.serve.audit_log import AuditLog
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from benchmarks import shapes
 from benchmarks.estates.files import read_changes, read_requests
+from benchmarks.estates.handler import handler_ns
 
 FRESH = 3
 """How often a pass is made with nothing remembered; the best counts."""
@@ -124,6 +125,7 @@ def measured(directory: Path, budget_ms: int) -> dict[str, object]:
         "warm": side.again(authorizer_of(image, cache=False)),
         "cached": side.again(authorizer_of(image)),
         "not audited": side.again(authorizer_of(image, audited=False)),
+        "in a handler": handler_ns(authorizer_of(image), read_requests(directory / "requests"), side.budget_ns),
         "decisions": _decisions(authorizer_of(image), side.calls()),
     }
     if (directory / "denied").exists():
