@@ -43,6 +43,11 @@ _AFTER_CRC = struct.Struct(">hiqqqhii")
 _UINT32 = struct.Struct(">I")
 
 
+_SHORT = 500
+_VARINTS = tuple(map(varint, range(_SHORT + 8)))
+"""The varints of offset deltas and sizes below 500, and of a record around such a value."""
+
+
 class BatchHeader(NamedTuple):
     """The first 61 bytes of a batch; `crc` is unsigned, timestamps are ms since 1970, `batch_length` is as stored.
 
@@ -279,8 +284,13 @@ def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int,
         raise LogError("a batch needs at least one record value, and no value may be empty")
     parts: list[bytes] = []
     for delta, value in enumerate(values):
-        body = b"\x00\x00" + varint(delta) + b"\x01" + varint(len(value))
-        parts += (varint(len(body) + len(value) + 1), body, value, b"\x00")
+        size = len(value)
+        if size < _SHORT and delta < _SHORT:  # nearly all: varints of one or two bytes, looked up
+            body = b"\x00\x00%b\x01%b" % (_VARINTS[delta], _VARINTS[size])
+            parts += (_VARINTS[len(body) + size + 1], body, value, b"\x00")
+            continue
+        body = b"\x00\x00" + varint(delta) + b"\x01" + varint(size)
+        parts += (varint(len(body) + size + 1), body, value, b"\x00")
     return _assemble(
         b"".join(parts),
         len(values),
