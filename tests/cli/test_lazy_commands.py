@@ -1,0 +1,32 @@
+"""Commands that are imported when they are called: their names and lines are known before."""
+
+import pytest
+import typer
+from typer.main import get_command
+
+from aclog.cli.app import app
+from aclog.cli.lazy_commands import LazyCommand
+from tests.support.cli.command import aclog
+
+
+def test_completion_knows_the_commands_and_what_they_are_for():
+    group = get_command(app)
+    found = {item.value: item.help for item in group.shell_complete(typer.Context(group), "a")}
+    assert set(found) == {"acls", "authorize"}
+    assert found["acls"].startswith("List, add and remove ACLs")
+
+
+def test_completion_inside_a_group_imports_it():
+    group = get_command(app)
+    _, command, _ = group.resolve_command(typer.Context(group), ["acls", ""])
+    assert {item.value for item in command.shell_complete(typer.Context(command), "")} == {"list", "add", "remove"}
+
+
+def test_a_mistyped_command_is_told_with_the_nearest_one():
+    assert aclog("authorise").complaint.startswith("No such command 'authorise'. Did you mean 'authorize'?")
+
+
+@pytest.mark.parametrize("command", get_command(app).commands.values(), ids=lambda command: command.name)
+def test_each_command_has_a_module(command):
+    assert isinstance(command, LazyCommand)
+    assert command.load().name == command.name
