@@ -3,6 +3,9 @@
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
+
+from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.filelog.file_names import image_path, list_checkpoints
 from aclog.snapshots.image import Image
@@ -55,4 +58,11 @@ def image_file_of(checkpoint: Path) -> tuple[Image | None, str]:
 
 def same_state(one: Image, other: Image) -> bool:
     """Return whether two images hold the same, down to their records."""
-    return rest_of(one) == rest_of(other) and one.acls.digest() == other.acls.digest()
+    return rest_of(one) == rest_of(other) and _same_acls(one.acls, other.acls)
+
+
+def _same_acls(one: AclsImage, other: AclsImage) -> bool:
+    # Nearly always the bases are the same bytes, which takes a hundredth of the time of their records' digests.
+    ours, theirs = (np.frombuffer(acls.index.base.buffer, np.uint8) for acls in (one, other))
+    merged = not (one.overlay_size or other.overlay_size)
+    return (merged and np.array_equal(ours, theirs)) or one.digest() == other.digest()
