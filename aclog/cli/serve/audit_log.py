@@ -11,6 +11,9 @@ from aclog.authorizer.audit_hook import ALLOWED_LOGGED, DENIED_LOGGED, EVERY_OUT
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.interface import Action, RequestContext
 
+_NOWHERE = "(audit log)"
+"""The file of the log record."""
+
 
 @frozen(kw_only=True)
 class AuditLog:
@@ -42,8 +45,10 @@ class AuditLog:
 
     def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
         """Log one decision. Raises InvalidRequestError: a request type unknown to Kafka."""
-        level = audit_level(action, decision.result)
-        if self._logger.isEnabledFor(level):
-            event = audit_event(context, action, decision, timestamp=int(self.clock() * 1000))
-            # The line is an argument: a % in a name must not be taken for a placeholder.
-            self._logger.log(level, "%s", audit_line(context, action, decision), extra={"audit_event": event})
+        level, logger = audit_level(action, decision.result), self._logger
+        if logger.isEnabledFor(level):
+            event = {"audit_event": audit_event(context, action, decision, timestamp=int(self.clock() * 1000))}
+            # Not Logger.log, which looks for the line of code that logs: that takes as long as to write it, and says
+            # nothing. The audit line is an argument: a % in a name must not be taken for a placeholder.
+            line = (audit_line(context, action, decision),)
+            logger.handle(logger.makeRecord(logger.name, level, _NOWHERE, 0, "%s", line, None, extra=event))
