@@ -38,15 +38,6 @@ static shared_store *shared_new(store *items)
     return shared;
 }
 
-static uint64_t process_seed(const void *address)
-{
-    PyObject *fixed = PyUnicode_FromString("aclog_native");
-    Py_hash_t hash = fixed == NULL ? -1 : PyObject_Hash(fixed); /* Python's own secret */
-    Py_XDECREF(fixed);
-    PyErr_Clear();
-    return (uint64_t)hash * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)address;
-}
-
 /* Takes one user's part of `shared`, also on failure. */
 static PyObject *changes_new(PyTypeObject *type, base_object *base, shared_store *shared)
 {
@@ -125,7 +116,7 @@ PyObject *changes_first(base_object *base, PyObject *const *arguments, Py_ssize_
     module_state *module = PyType_GetModuleState(Py_TYPE((PyObject *)base));
     if (module == NULL || take_change(&made, arguments, count) < 0)
         return NULL;
-    shared_store *shared = shared_new(store_new(&base->columns, process_seed(base)));
+    shared_store *shared = shared_new(store_new(&base->columns, process_seed()));
     return shared == NULL ? NULL : put(module->changes_type, base, shared, &made);
 }
 

@@ -15,10 +15,12 @@ void own_keys_free(own_keys *self)
 
 static uint32_t hash_of(const own_keys *self, const key *wanted)
 {
-    uint64_t state = seeded_more(self->seed, wanted->head, wanted->head_size);
-    state = seeded_more(state, wanted->first.data, wanted->first.size);
-    state = seeded_more(state, wanted->middle, wanted->middle_size);
-    return seeded_end(seeded_more(state, wanted->second.data, wanted->second.size));
+    seeded state = seeded_begin(self->seed);
+    seeded_more(&state, wanted->head, wanted->head_size);
+    seeded_more(&state, wanted->first.data, wanted->first.size);
+    seeded_more(&state, wanted->middle, wanted->middle_size);
+    seeded_more(&state, wanted->second.data, wanted->second.size);
+    return seeded_end(&state);
 }
 
 int32_t own_keys_find(const own_keys *self, const key *wanted)

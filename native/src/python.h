@@ -19,6 +19,9 @@ typedef struct {
     PyTypeObject *changes_type;
 } module_state;
 
+/* The seed of hashes that nobody outside can foresee: it is made from Python's own secret. */
+uint64_t process_seed(void);
+
 PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);

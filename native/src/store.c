@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-enum { STALE_VERSIONS = 8192 }; /* fewer are not worth a fork */
+enum { STALE_VERSIONS = 8192 }; /* so many that nobody newer can see are always put up with */
+enum { STALE_TIMES = 4 };       /* and so many for each cell that is left */
 
 struct store {
     const flat *base;
@@ -16,7 +17,7 @@ struct store {
     int32_t wildcards[TYPES];
     version_table cells;   /* by resource << 32 | pair */
     version_table touched; /* by resource */
-    size_t forked;         /* how many versions of cells it began with */
+    size_t live;           /* how many cells are left at the newest version */
 };
 
 store *store_new(const flat *base, uint64_t seed)
@@ -80,6 +81,14 @@ static int reserve(store *self, const key *resource, const key *pair)
     return version_table_reserve(&self->cells) < 0 || version_table_reserve(&self->touched) < 0 ? ABSENT : 0;
 }
 
+static void add_cell(store *self, uint64_t where, version_entry cell)
+{
+    const version_entry *before = version_table_newest(&self->cells, where);
+    self->live += !cell.flag;
+    self->live -= before != NULL && !before->flag;
+    version_table_add(&self->cells, where, cell);
+}
+
 /* Numbers both keys as the base does, ABSENT if it does not have them. The look-ups wait for memory together. */
 static int numbers_in_base(const flat *base, const change *made, int32_t *resource, int32_t *pair)
 {
@@ -115,8 +124,7 @@ int store_put(store *self, const change *made)
     if (pair == ABSENT)
         pair = own_keys_add(&self->pairs, &made->pair);
     uint32_t version = ++self->version;
-    const version_entry cell = {.version = version, .mask = made->mask, .flag = made->gone};
-    version_table_add(&self->cells, cell_key(resource, pair), cell);
+    add_cell(self, cell_key(resource, pair), (version_entry){.version = version, .mask = made->mask, .flag = made->gone});
     const version_entry *known = version_table_newest(&self->touched, (uint32_t)resource);
     if (known == NULL || known->flag != made->has_rules) {
         const version_entry rules = {.version = version, .flag = made->has_rules};
@@ -129,7 +137,7 @@ int store_put(store *self, const change *made)
 
 int store_is_stale(const store *self)
 {
-    return self->cells.count > 2 * self->forked + STALE_VERSIONS;
+    return self->cells.count - self->live > STALE_TIMES * self->live + STALE_VERSIONS;
 }
 
 /* Numbers in the store that is forked, and those in the fork. */
@@ -187,7 +195,7 @@ static int copy_cells(store *into, const store *from, uint32_t version, const re
         int32_t pair = copied_key(&into->pairs, &from->pairs, numbers->pairs, (int32_t)(uint32_t)slot->key);
         if (resource == ABSENT || pair == ABSENT || version_table_reserve(&into->cells) < 0)
             return -1;
-        version_table_add(&into->cells, cell_key(resource, pair), *cell);
+        add_cell(into, cell_key(resource, pair), *cell);
     }
     return 0;
 }
@@ -222,7 +230,6 @@ store *store_fork(const store *self, uint32_t version)
         memset(numbers.pairs, 0xFF, pairs);
         fork->version = version;
         failed = copy_cells(fork, self, version, &numbers) < 0 || copy_touched(fork, self, version, &numbers) < 0;
-        fork->forked = fork->cells.count;
     }
     free(numbers.resources);
     free(numbers.pairs);
