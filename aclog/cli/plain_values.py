@@ -63,8 +63,10 @@ def _plain(parameter: TyperOption | TyperArgument, value: Any) -> Any:
         if parameter.required:
             raise _NotPlainError
         return () if many else None
-    annotation: Any = parameter.type_descriptor.annotation
-    info = parameter.type_descriptor.parameter_info
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is None:  # in a typer that is newer than what this was tested with
+        raise _NotPlainError
+    annotation, info = descriptor.annotation, descriptor.parameter_info
     if not many:
         return _one(annotation, info, value)
     if get_origin(annotation) is not list or not isinstance(value, (list, tuple)):
