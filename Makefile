@@ -172,9 +172,10 @@ resolve: venv  ## whether pip can install aclog from wheels alone, for each Pyth
 	done
 
 .PHONY: dist
-dist: venv  ## the source distribution and the wheel, in dist/
+dist: venv  ## the source distributions and the wheel, in dist/
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+	cd native && ../$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("../dist")'
 
 .PHONY: hooks
 hooks: venv  ## ruff, mypy and import-linter before every commit

@@ -36,14 +36,13 @@ static inline int flat_cells(const flat *self, int32_t resource, uint32_t *low, 
     return *low <= *high && *high <= self->cells ? 0 : DAMAGED;
 }
 
-/* Whether the filter may have a prefixed name with this hash. */
+/* Whether the filter may have a prefixed name with this hash. Both bits are always read: one branch that is hardly ever
+   taken is cheaper than two of which the first is a toss-up. */
 static inline int flat_may_have(const flat *self, uint32_t hash)
 {
     uint32_t first = (uint32_t)((uint64_t)hash >> self->filter_shift);
-    if (!(load_u64(self->filter, first >> 6) >> (first & 63) & 1))
-        return 0;
     uint32_t second = (uint32_t)((uint64_t)(uint32_t)(hash * SECOND_BIT) >> self->filter_shift);
-    return load_u64(self->filter, second >> 6) >> (second & 63) & 1;
+    return load_u64(self->filter, first >> 6) >> (first & 63) & load_u64(self->filter, second >> 6) >> (second & 63) & 1;
 }
 
 #endif
