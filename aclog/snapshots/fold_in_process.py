@@ -61,12 +61,17 @@ class FoldInProcess:
             return FoldInThread().fold(acls)
         try:
             with ExitStack() as stack:
-                base = self._file_of(acls.index.base, stack)
-                changes = _changes(acls.index.overlay, stack)
-                result = stack.enter_context(_file("aclog-base"))
+                known = self._files.get(acls.index.base)
+                base = stack.enter_context(_file("aclog-base")) if known is None else known
+                changes, result = stack.enter_context(_file("aclog-changes")), stack.enter_context(_file("aclog-base"))
                 worker = stack.enter_context(Worker.started(self.program, (base, changes, result)))
                 self._set_worker(worker)
                 stack.callback(self._set_worker, None)
+                # While it starts: what it needs.
+                if known is None:
+                    write_all(base, acls.index.base.buffer)
+                _write_changes(changes, acls.index.overlay)
+                worker.go()
                 # While it works: what has to come out of it.
                 ids = _ids_after(acls)
                 size = worker.wait(self.seconds + _SECONDS_PER_RULE * len(acls))
@@ -89,15 +94,6 @@ class FoldInProcess:
             if worker is not None and self._closed:
                 raise FoldError("the node stops")
 
-    def _file_of(self, base: Base, stack: ExitStack) -> int:
-        """Return the descriptor of a file with this base; if it is not mapped from one, a copy."""
-        known = self._files.get(base)
-        if known is not None:
-            return known
-        copied = stack.enter_context(_file("aclog-base"))
-        write_all(copied, base.buffer)
-        return copied
-
     def _keep(self, base: Base, file: int) -> None:
         """Keep the file of a base for the next merge, as long as the base is used."""
         kept = os.dup(file)
@@ -114,13 +110,11 @@ def _file(name: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _changes(overlay: Overlay, stack: ExitStack) -> int:
-    """Return the descriptor of a file with the changes of an overlay."""
-    changes = stack.enter_context(_file("aclog-changes"))
+def _write_changes(changes: int, overlay: Overlay) -> None:
+    """Write the changes of an overlay to a file, to be read from its start."""
     with os.fdopen(os.dup(changes), "wb") as file:
         write_changes(file, overlay, Pauses().pause)
     os.lseek(changes, 0, os.SEEK_SET)
-    return changes
 
 
 def _ids_after(acls: AclsImage) -> int:

@@ -1,7 +1,7 @@
 """The process that folds an overlay into a new base, for a node: `python -I -m aclog.snapshots.fold_process`.
 
 It is given the descriptors of three files without names: the flat base, the changes, and an empty one for the new flat
-base. It says on stdout how large that is, or what is wrong.
+base. It begins when a byte on stdin tells it to, and says on stdout how large that is, or what is wrong.
 """
 
 import gc
@@ -43,6 +43,8 @@ def fold(base: int, changes: int, result: int) -> int:
 
 def main() -> None:
     """Fold what the arguments, three descriptors, say."""
+    if not os.read(0, 1):  # its parent is gone
+        return
     begin(nice=_NICE)
     gc.disable()
     try:

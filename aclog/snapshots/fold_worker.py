@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from attrs import frozen
@@ -44,6 +44,7 @@ class Worker:
         try:
             process = subprocess.Popen(  # noqa: S603 - this very program
                 [sys.executable, *program, *map(str, files)],
+                bufsize=0,  # nothing is left to write when it is gone
                 # Its end of this pipe tells it when this process is gone.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -60,6 +61,12 @@ class Worker:
                     process.kill()
         finally:
             os.close(errors)
+
+    def go(self) -> None:
+        """Tell it that the files are written: until then it has got ready."""
+        if self.process.stdin is not None:
+            with suppress(BrokenPipeError):  # `wait` says why
+                self.process.stdin.write(b".")
 
     def wait(self, seconds: float) -> int:
         """Wait until it has folded; return the size of the new base.
