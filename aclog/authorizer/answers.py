@@ -13,16 +13,16 @@ Masks: TypeAlias = dict[str, dict[str, dict[int, dict[str, int]]]]
 """By principal, host, resource type and name: the mask of all ACLs that cover the name and match the subject, so one
 entry answers for all operations. Nested dicts are faster than one dict keyed by a tuple, as none is built."""
 
-LIMIT: Final = 1 << 16
+LIMIT: Final = 1 << 17
 """The size of a generation. A mask counts as one, about 0.2 kB with its name, and a first mask of a client on a type as
-`NEW_CLIENT`: two generations hold 26 MB at most, if names are not longer than 100 characters."""
-NEW_CLIENT: Final = 5
+`NEW_CLIENT`: two generations hold 52 MB at most, if names are not longer than 100 characters."""
+NEW_CLIENT: Final = 4
 """What the dicts of one more client take, in masks."""
 
 PAYS: Final = 3
 """Remembering pays if each mask is asked for so many times more: to remember it takes as long as these save."""
-FIRST_LOOK: Final = 1 << 10
-"""After so many masks it is looked at for the first time whether it does."""
+FIRST_LOOK: Final = 1 << 14
+"""After so many masks it is looked at for the first time whether it does: fewer are remembered at once."""
 SAMPLE: Final = 64
 """When it does not, one name in so many is remembered nevertheless, a power of two, to see when it does."""
 
@@ -116,7 +116,6 @@ class Answers:
         names[name] = mask
         self._size += 1
         if self._is_new and self._added >= FIRST_LOOK:
-            self._is_new = False
             self._look()
         elif self._size >= (LIMIT // SAMPLE if self._skip else LIMIT):
             # New dicts instead of clear(): another thread may be reading the old ones.
@@ -130,3 +129,4 @@ class Answers:
         if self._hits < PAYS * self._added:
             self._old, self._young, self._size, self._skip = {}, {}, 0, SAMPLE - 1
         self._hits = self._added = 0
+        self._is_new = False
