@@ -167,6 +167,38 @@ def test_requests_beyond_the_limit_wait():
     run(scenario, handlers={DESCRIBE_ACLS: gate}, in_flight_requests=2)
 
 
+def test_request_slots_are_handed_over_in_order_and_survive_cancellation():
+    async def scenario():
+        admission, order = Admission(limits=Limits(in_flight_requests=2), metrics=Metrics(process=False)), []
+
+        async def request(number):
+            await admission.enter()
+            order.append(number)
+
+        await request(0)
+        await request(1)
+        waiting = [asyncio.create_task(request(number)) for number in range(2, 7)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()  # before it is its turn
+        await asyncio.sleep(0)
+        admission.leave()
+        waiting[1].cancel()  # as it is its turn: the slot goes to the next
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert order == [0, 1, 4]
+        for _ in range(2):
+            admission.leave()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert order == [0, 1, 4, 5, 6]
+        for _ in range(2):
+            admission.leave()
+        async with asyncio.timeout(30):
+            await request(7)
+            await request(8)
+
+    asyncio.run(scenario())
+
+
 def test_one_request_at_a_time_and_the_rest_waits_in_the_socket():
     gate = Gate()
 
