@@ -58,23 +58,15 @@ class ImageMaker:
                 _log.exception("cannot make the image file of %s", checkpoint.name)
 
     async def _make(self, checkpoint: Path) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *_command(checkpoint), stdin=PIPE, stdout=DEVNULL, stderr=PIPE, cwd="/", start_new_session=True
-        )
         try:
-            error = await _error_of(process)
+            why = await _run_process(checkpoint)
         finally:
-            # Also where this node stops or fails meanwhile: nothing of the process stays.
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            # Also where this node stops meanwhile, in whatever step: nothing of the process stays.
             remove_partial_images(self.directory)
-        if process.returncode:
-            why = error or f"its process ended with {process.returncode}"
-            _log.warning("no image file of %s: %s", checkpoint.name, why)
-        else:
+        if why is None:
             _log.info("wrote the image file of %s", checkpoint.name)
+        else:
+            _log.warning("no image file of %s: %s", checkpoint.name, why)
 
 
 def _needs_one(checkpoint: Path) -> bool:
@@ -96,6 +88,21 @@ def _command(checkpoint: Path) -> tuple[str, ...]:
     """
     isolation = "-I" if sys.flags.isolated else "-P"
     return sys.executable, isolation, "-m", _MODULE, str(checkpoint.absolute())
+
+
+async def _run_process(checkpoint: Path) -> str | None:
+    """Run the process, and end it if this is cancelled; return what was wrong, None if nothing was."""
+    process = await asyncio.create_subprocess_exec(
+        *_command(checkpoint), stdin=PIPE, stdout=DEVNULL, stderr=PIPE, cwd="/", start_new_session=True
+    )
+    try:
+        error = await _error_of(process)
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return (error or f"its process ended with {process.returncode}") if process.returncode else None
 
 
 async def _error_of(process: Process) -> str:
