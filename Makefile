@@ -175,7 +175,7 @@ resolve: venv  ## whether pip can install aclog from wheels alone, for each Pyth
 dist: venv  ## the source distributions and the wheel, in dist/
 	rm -rf dist
 	$(BIN)/python -m hatchling build
-	cd native && ../$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("../dist")'
+	cd native && ../$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("../dist")' > /dev/null
 
 .PHONY: hooks
 hooks: venv  ## ruff, mypy and import-linter before every commit
