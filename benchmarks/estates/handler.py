@@ -3,7 +3,7 @@
 import gc
 import time
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.nodes.apis.authorization import AuthHelper
@@ -49,5 +49,5 @@ def _request(principal: str, host: str) -> Request:
 def _pass_ns(helper: AuthHelper, calls: list[tuple[Request, ResourceType, str, AclOperation]]) -> float:
     allowed, start = helper._allowed, time.thread_time_ns()
     for request, kind, name, operation in calls:
-        allowed(request, ResourcePattern(resource_type=kind, name=name), operation, log_if_denied=False)
+        allowed(request, operation, kind, name, logged=(True, False))
     return (time.thread_time_ns() - start) / len(calls)

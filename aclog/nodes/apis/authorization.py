@@ -1,18 +1,26 @@
 """Authorization of requests by the APIs of a node (kafka.server.AuthHelper)."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from attrs import define
 
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.api_keys import api_name
+from aclog.authorizer.index.base import LONGEST_REMEMBERED
 from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer
 from aclog.authorizer.require import require_on_cluster
 from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
 from aclog.nodes.apis.request import Request
 
-_CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
-_UNLOGGED = {"log_if_allowed": False, "log_if_denied": False}
+_CLUSTER = ResourceType.CLUSTER, CLUSTER_NAME
+
+_LOGGED, _UNLOGGED = (True, True), (False, False)
+"""Whether an allowed and a denied access is logged (Action)."""
+
+_MAX_ACTIONS = 1 << 14
+"""To make an action takes three times as long as to decide it, and clients ask for the same ones again and again. Each
+takes 0.5 kB at most: longer names than `LONGEST_REMEMBERED` are not kept."""
 
 
 @define
@@ -40,43 +48,54 @@ class AuthHelper:
         self, request: Request, operation: int, *, log_if_allowed: bool = True, log_if_denied: bool = True
     ) -> bool:
         """Whether the operation on the cluster is allowed; raises as Authorizer.authorize."""
-        logged = {"log_if_allowed": log_if_allowed, "log_if_denied": log_if_denied}
-        return self._allowed(request, _CLUSTER, operation, **logged)
+        return self._allowed(request, operation, *_CLUSTER, logged=(log_if_allowed, log_if_denied))
 
     def cluster_operations(self, request: Request) -> int:
         """Return the allowed cluster operations as a bit set; 0 if DESCRIBE is denied."""
         if not self.on_cluster(request, AclOperation.DESCRIBE):
             return 0
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
-        return sum(1 << each for each in supported if self._allowed(request, _CLUSTER, each, **_UNLOGGED))
+        return sum(1 << each for each in supported if self._allowed(request, each, *_CLUSTER, logged=_UNLOGGED))
 
     def topic_operations(self, request: Request, name: str) -> int:
         """Return the allowed operations on a topic as a bit set; raises as Authorizer.authorize."""
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.TOPIC]
-        return sum(1 << each for each in supported if self._allowed(request, _topic(name), each, **_UNLOGGED))
+        return sum(
+            1 << each for each in supported if self._allowed(request, each, ResourceType.TOPIC, name, logged=_UNLOGGED)
+        )
 
     def on_topic(self, request: Request, operation: int, name: str) -> bool:
         """Whether the operation on the topic is allowed; raises as Authorizer.authorize."""
-        return self._allowed(request, _topic(name), operation)
+        return self._allowed(request, operation, ResourceType.TOPIC, name)
 
     def on_user(self, request: Request, operation: int, principal: str) -> bool:
         """Whether the operation on a user (the full principal text) is allowed; raises as Authorizer.authorize."""
-        return self._allowed(request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation)
+        return self._allowed(request, operation, ResourceType.USER, principal)
 
     def on_token(self, request: Request, operation: int, token_id: str) -> bool:
         """Whether the operation on a delegation token is allowed; raises as Authorizer.authorize."""
-        pattern = ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
-        return self._allowed(request, pattern, operation)
+        return self._allowed(request, operation, ResourceType.DELEGATION_TOKEN, token_id)
 
-    def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, **logged: bool) -> bool:
+    def _allowed(
+        self, request: Request, operation: int, resource_type: int, name: str, *, logged: tuple[bool, bool] = _LOGGED
+    ) -> bool:
         if self.authorizer is None:
             return True
-        action = Action(operation=operation, resource_pattern=pattern, **logged)
+        make = _kept_action if len(name) <= LONGEST_REMEMBERED else _action
+        action = make(operation, resource_type, name, *logged)
         return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
 
 
-def _topic(name: str) -> ResourcePattern:
-    return ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+def _action(operation: int, resource_type: int, name: str, log_if_allowed: bool, log_if_denied: bool, /) -> Action:
+    return Action(
+        operation=operation,
+        resource_pattern=ResourcePattern(resource_type=resource_type, name=name),
+        log_if_allowed=log_if_allowed,
+        log_if_denied=log_if_denied,
+    )
+
+
+_kept_action = lru_cache(_MAX_ACTIONS)(_action)
 
 
 def _text(request: Request) -> str:
