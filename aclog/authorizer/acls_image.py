@@ -280,7 +280,9 @@ class AclsImage:
         check_by_resource_type(operation, resource_type)
         if self.verdict(principal, host, operation, resource_type, name=PROBE) is Verdict.ALLOW:
             return True
-        return by_type.any_resource_allowed(self.index, self.subject(principal, host), operation, resource_type)
+        return by_type.any_resource_allowed(
+            self.index, self.subject(principal, host), operation, resource_type, cidr=self.cidr
+        )
 
     def merged(self, pause: Pause = no_pause) -> Self:
         """Return the same ACLs with all changes merged into a new base; meant for a background thread.
@@ -304,7 +306,9 @@ class AclsImage:
 
         """
         check_by_resource_type(operation, resource_type)
-        return by_type.any_resource_allowed(self.index, self.subject(principal, host), operation, resource_type)
+        return by_type.any_resource_allowed(
+            self.index, self.subject(principal, host), operation, resource_type, cidr=self.cidr
+        )
 
     def records(self) -> Iterator[bytes]:
         """Yield every ACL as the value of an AccessControlEntryRecord, as it was read, in no particular order."""

@@ -77,3 +77,16 @@ def test_the_error_names_the_principal():
         image.verdict("User:a", "h", 3, TOPIC, "topic")
     with pytest.raises(InvalidRequestError, match="'odd'"):
         image.by_resource_type("User:a", "h", 3, TOPIC)
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_a_range_as_its_host_counts_by_resource_type(added):
+    rules = with_ids([acl("t", principal="odd", host="10.0.0.0/8"), acl("t", principal="User:a")])
+    image = AclsImage.from_acls(rules)
+    if added:
+        image = AclsImage.from_acls(rules[1:]).apply([record_of(rules[0])])
+    assert image.by_resource_type("User:a", "10.0.0.1", 3, TOPIC)
+    image = image.with_options(documented=False, cidr=True)
+    assert image.by_resource_type("User:a", "11.0.0.1", 3, TOPIC)
+    with pytest.raises(InvalidRequestError, match="'odd'"):
+        image.by_resource_type("User:a", "10.0.0.1", 3, TOPIC)

@@ -11,6 +11,7 @@ from itertools import islice, product
 import numpy as np
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.cidr import in_cidr
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index import by_type_scan, colonless
 from aclog.authorizer.index.acl_index import AclIndex, Resource
@@ -27,14 +28,14 @@ _MAX_ONE_BY_ONE = 64
 denied."""
 
 
-def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, resource_type: int) -> bool:
+def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, resource_type: int, *, cidr: bool) -> bool:
     """Return whether the subject is allowed the operation on a resource that no DENY excludes.
 
     Raises:
         InvalidRequestError: an ACL on which Kafka throws: it holds ANY or MATCH, or its principal has no colon.
 
     """
-    _check(index, subject, resource_type)
+    _check(index, subject, resource_type, cidr=cidr)
     # On LITERAL `*` either answer is final: an ALLOW there wins even over denied prefixes.
     denied, allowed = _says(index, index.literal(resource_type, WILDCARD), subject, operation)
     if denied or allowed:
@@ -53,14 +54,15 @@ def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, reso
     return next(resources, None) is not None and by_type_scan.any_survives(index, subject, operation, resource_type)
 
 
-def _check(index: AclIndex, subject: Subject, resource_type: int) -> None:
+def _check(index: AclIndex, subject: Subject, resource_type: int, *, cidr: bool) -> None:
     if index.base.unbindable + index.overlay.unbindable:
         raise InvalidRequestError("an ACL holds ANY or MATCH, which only filters may: authorize each resource by name")
     if not index.has_colonless:
         return
-    hosts = {host for _, host in subject.keys}
+    # The subject's keys have the ranges of its own principal and of `User:*` only.
+    _, host = subject.keys[0]
     for acl in colonless.of_type(index, resource_type):
-        if acl.host in hosts:
+        if acl.host in (host, WILDCARD) or (cidr and in_cidr(acl.host, host)):
             raise InvalidRequestError(
                 f"an ACL has the principal {acl.principal!r}: expected principalType:principalName"
             )
