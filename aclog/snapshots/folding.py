@@ -42,6 +42,10 @@ class Folder(Protocol):
         """Return the same ACLs without an overlay. Raises FoldError."""
         ...
 
+    def tidy(self) -> None:
+        """Free what belonged to bases that are gone; called after each merge, by whoever calls `fold`."""
+        ...
+
     def close(self) -> None:
         """Make a `fold` in another thread end soon, with an error or not; called once, at the end."""
         ...
@@ -54,6 +58,9 @@ class FoldInThread:
     def fold(self, acls: AclsImage) -> AclsImage:
         """Return the same ACLs without an overlay."""
         return acls.merged(Pauses().pause)
+
+    def tidy(self) -> None:
+        """Do nothing: there is nothing but the bases."""
 
     def close(self) -> None:
         """Do nothing: the thread does not outlive its process."""

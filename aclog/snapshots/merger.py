@@ -87,6 +87,7 @@ class Merger:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
+        self.folder.tidy()
 
     def _due_at(self, rules: int) -> int:
         return max(fold_at(rules, self.merge_at), self._not_below)
@@ -139,6 +140,7 @@ class Merger:
         if merge.replaced is not None:
             retired, merge.replaced = [merge.replaced], None
             take_apart(retired, Pauses().pause)
+        self.folder.tidy()
         return seconds
 
     def _carry_out(self, merge: Merge) -> None:

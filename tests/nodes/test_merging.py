@@ -18,6 +18,9 @@ class Fails:
     def fold(self, _acls):
         raise FoldError("it was ended by SIGKILL")
 
+    def tidy(self):
+        pass
+
     def close(self):
         pass
 

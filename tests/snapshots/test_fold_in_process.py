@@ -82,15 +82,31 @@ class TestTheSame:
         folder, acls = folds(), image()
         folder.fold(acls)
         gc.collect()
+        folder.tidy()
         before = descriptors(), children()
         for n in range(3):
             folded = folder.fold(acls.apply([acl(7000 + n)]))
             assert len(folded) == len(acls) + 1
             del folded
+            folder.tidy()
         with pytest.raises(FoldError):
             folds("-c", "raise SystemExit(1)").fold(acls)
         gc.collect()
+        folder.tidy()
         assert (descriptors(), children()) == before
+
+
+def test_the_memory_of_a_base_is_freed_after_the_end_too():
+    folder, acls = folds(), image()
+    gc.collect()
+    before = descriptors()
+    folded = folder.fold(acls)
+    folder.close()
+    assert descriptors() > before
+    assert len(folded) == len(acls)
+    del folded
+    gc.collect()
+    assert descriptors() == before
 
 
 class TestWhatGoesWrong:

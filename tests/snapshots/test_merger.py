@@ -75,6 +75,9 @@ class Folder:
             raise self.failure
         return acls.merged()
 
+    def tidy(self):
+        pass
+
     def close(self):
         self.go_on.set()
 
