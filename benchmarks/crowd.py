@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from attrs import frozen
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.nodes.client.acl_requests import create_acls, describe_acls
 from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.errors import UnreachableError
 from benchmarks.report import Row
 from benchmarks.serve import _acl, _connect, _without_broker
 from tests.support.kafka.real_node import RealNode
@@ -34,6 +35,7 @@ TINY_CLIENTS = 20
 RULES = 5_000
 """The ACLs of a large CreateAcls request."""
 
+_PATIENCE_S = 15.0
 _PROCESSES = 2
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -148,7 +150,7 @@ async def _create_many(connection: Connection, number: int) -> None:
 
 
 async def _describe_all(connection: Connection, _: int) -> None:
-    if not await describe_acls(connection, AclBindingFilter()):
+    if not await describe_acls(connection, AclBindingFilter(), timeout=_PATIENCE_S):
         raise AssertionError("nothing is described")
 
 
@@ -159,9 +161,11 @@ def _repeated(
 
     async def run() -> list[float]:
         connection, took, end = await _connect(port), [], time.monotonic() + seconds
-        while (begun := time.monotonic()) < end:
-            await large(connection, len(took))
-            took.append(time.monotonic() - begun)
+        # Kafka was seen not to describe 250,000 ACLs within a minute. Tiny requests are measured all the same.
+        with suppress(UnreachableError):
+            while (begun := time.monotonic()) < end:
+                await large(connection, len(took))
+                took.append(time.monotonic() - begun)
         await connection.close()
         return took
 
