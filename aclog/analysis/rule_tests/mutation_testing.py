@@ -18,7 +18,7 @@ from aclog.analysis.rule_tests.no_new_access import NoNewAccess
 from aclog.analysis.rule_tests.reason import Reason
 from aclog.analysis.rule_tests.same_as import SameAs
 from aclog.analysis.rule_tests.touched_requests import touches
-from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 
@@ -72,6 +72,8 @@ class _CaseIndex:
     settings: Settings
     compares_all: bool
     """Whether one holds only if every request is decided as it is."""
+    looks_at_rules: bool
+    """Whether one says which rule decides."""
     _of_one: dict[str, list[tuple[Case, Sequence[Query]]]] = field(factory=dict)
     _of_many: list[tuple[Case, Sequence[Query]]] = field(factory=list)
 
@@ -79,7 +81,11 @@ class _CaseIndex:
     def of(policy: Policy, cases: Iterable[Case]) -> "_CaseIndex":
         """Take cases that hold on a policy."""
         every = list(cases)
-        index = _CaseIndex(settings=policy.settings, compares_all=any(map(_compares_all, every)))
+        index = _CaseIndex(
+            settings=policy.settings,
+            compares_all=any(map(_compares_all, every)),
+            looks_at_rules=any(map(_looks_at_rules, every)),
+        )
         # Those first that need not be run.
         for case in sorted(every, key=lambda case: not isinstance(case, CanOnly)):
             if not isinstance(case, SameAs | NoNewAccess):
@@ -101,7 +107,7 @@ class _CaseIndex:
         """Return whether a case fails on a policy that differs so, by these rules."""
         if self.compares_all:
             return True
-        near = (case for case, queries in self._near(found) if self._may_fail(case, queries, found, rules))
+        near = (case for case, queries in self._near(found, rules) if self._may_fail(case, queries, found, rules))
         return any(isinstance(case, CanOnly) or not case.run(changed).passed for case in near)
 
     def _may_fail(
@@ -110,16 +116,23 @@ class _CaseIndex:
         if any(touches(each.region, query) for query in queries for each in found):
             return True
         # The rule that decides may be another one where the decision is not.
-        looks_at_rules = isinstance(case, Reason) or (isinstance(case, Decides) and (case.by_type or case.rule))
-        return bool(looks_at_rules) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
+        return _looks_at_rules(case) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
 
-    def _near(self, found: Sequence[Difference]) -> Iterator[tuple[Case, Sequence[Query]]]:
-        """Yield the cases about the principals for whom something differs."""
+    def _near(
+        self, found: Sequence[Difference], rules: Sequence[StandardAcl]
+    ) -> Iterator[tuple[Case, Sequence[Query]]]:
+        """Yield the cases about the principals for whom something differs, or whom a changed rule is for."""
         everybody = any(each.region.principals.complement for each in found)
+        everybody |= self.looks_at_rules and any(rule.principal == WILDCARD_PRINCIPAL for rule in rules)
         named = dict.fromkeys(name for each in found for name in each.region.principals.named)
+        named |= dict.fromkeys(rule.principal for rule in rules)
         for each in self._of_one if everybody else named:
             yield from self._of_one.get(each, ())
         yield from self._of_many
+
+
+def _looks_at_rules(case: Case) -> bool:
+    return isinstance(case, Reason) or (isinstance(case, Decides) and bool(case.by_type or case.rule))
 
 
 def _compares_all(case: Case) -> bool:
