@@ -2,32 +2,40 @@
 
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
-from attrs import define
+from attrs import define, field
 
+from aclog.metalog.batch_groups import MAX_BATCH_BYTES, grouped
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.nodes.controller.write_path.formatted_log import begun_log, bootstrap_checkpoint, formatted_log
+from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import recover_log
 from aclog.sources.sync_properties import refuse_other_writers
 from aclog.terminal.notices import note
 
-MAX_RECORDS = 10_000
-"""Per batch (QuorumController.MAX_RECORDS_PER_USER_OP); more go into a metadata transaction (KIP-868)."""
+MAX_BYTES = MAX_BATCH_BYTES
+"""Per batch, as in a checkpoint; what needs more is a metadata transaction (KIP-868)."""
 
-MAX_BYTES = 4 << 20
-"""Per batch, well below the 8 MiB that Kafka accepts."""
+_INTERRUPTED = "its writer was interrupted"
+
+_MAX_IN_FLIGHT = 1000
+_MAX_BYTES_IN_FLIGHT = 32 << 20
+"""Appends that the log has not committed yet: it commits them in groups, and refuses more than 64 MiB."""
 
 
 @define
@@ -36,43 +44,84 @@ class LogWriter:
 
     log: FileLog
     image: Image
+    _in_flight: deque[tuple[Future[Appended], int]] = field(factory=deque, init=False)
+    _bytes_in_flight: int = field(default=0, init=False)
 
-    def append(self, values: Sequence[bytes], *, atomic: bool = True) -> None:
-        """Append record values and wait until they are committed; with `atomic` they become visible all at once.
+    def append(self, values: Iterable[bytes], *, atomic: bool = True, timestamp: int | None = None) -> range:
+        """Append record values and wait until they are committed; return their offsets.
+
+        With `atomic` they become visible all at once. `timestamp` is in ms since 1970, by default now.
 
         Raises:
             LogError: the log cannot be written.
 
         """
-        for done in self.submit(values, atomic=atomic, timestamp=current_time_ms()):
-            done.result()
+        offsets = self.submit(values, atomic=atomic, timestamp=current_time_ms() if timestamp is None else timestamp)
+        self.flush()
+        return offsets
 
-    def submit(self, values: Sequence[bytes], *, atomic: bool, timestamp: int) -> list[Future[Appended]]:
-        """Append without waiting; `timestamp` is in ms since 1970."""
-        batches = list(batched(values))
-        if atomic and len(batches) > 1:
-            # A reader applies the batches of a transaction only once it has seen the end record.
-            begin = encode_record(BeginTransactionRecord(name="aclog import"))
-            batches = [[begin], *batches, [encode_record(EndTransactionRecord())]]
-        return [self.log.append(batch, timestamp=timestamp) for batch in batches]
+    def submit(
+        self, values: Iterable[bytes], *, atomic: bool, timestamp: int, transaction: str = "aclog import"
+    ) -> range:
+        """Append without waiting for the last ones; return the offsets that the values get once they are committed.
+
+        With `atomic` more than one batch becomes a metadata transaction of this name. Raises as `append`.
+        """
+        batches = batched(values)
+        first = next(batches, None)
+        if first is None:
+            return range(0)
+        second = next(batches, None)
+        # A reader applies the batches of a transaction only once it has seen the end record.
+        in_transaction = atomic and second is not None
+        if in_transaction:
+            self._check_transactions()
+            self._submit([encode_record(BeginTransactionRecord(name=transaction))], timestamp)
+        begin = self.log.end_offset()
+        try:
+            for batch in chain([first], [] if second is None else [second], batches):
+                self._submit(batch, timestamp)
+        except BaseException:  # Ctrl-C included
+            if in_transaction:
+                with suppress(LogError):  # else it stays open, which is as invisible
+                    self._submit([encode_record(AbortTransactionRecord(reason=_INTERRUPTED))], timestamp)
+            raise
+        offsets = range(begin, self.log.end_offset())
+        if in_transaction:
+            self._submit([encode_record(EndTransactionRecord())], timestamp)
+        return offsets
+
+    def _check_transactions(self) -> None:
+        level = self.image.features.level(METADATA_VERSION)
+        if 0 < level < TRANSACTIONS_SINCE:
+            what = f"metadata.version {level} has no transactions, and these records need more than one batch"
+            raise ConfigError(f"{self.log.name}: {what}: raise metadata.version to {TRANSACTIONS_SINCE} or later first")
+
+    def _submit(self, batch: list[bytes], timestamp: int) -> None:
+        size = sum(map(len, batch))
+        self._in_flight.append((self.log.append(batch, timestamp=timestamp), size))
+        self._bytes_in_flight += size
+        while len(self._in_flight) > _MAX_IN_FLIGHT or self._bytes_in_flight > _MAX_BYTES_IN_FLIGHT:
+            self._wait_for_first()
+
+    def _wait_for_first(self) -> None:
+        done, size = self._in_flight.popleft()
+        self._bytes_in_flight -= size
+        done.result()
+
+    def flush(self) -> None:
+        """Wait until all that was submitted is committed. Raises LogError."""
+        while self._in_flight:
+            self._wait_for_first()
 
     def append_control(self, records: Sequence[ControlRecord]) -> None:
         """Append control records in one batch and wait until they are committed. Raises LogError."""
         self.log.append_control(*records, timestamp=current_time_ms()).result()
 
 
-def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+def batched(values: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Yield the values in batches of a size that Kafka accepts."""
-    batch: list[bytes] = []
-    size = 0
-    for value in values:
-        if batch and (len(batch) >= MAX_RECORDS or size + len(value) > MAX_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(value)
-        size += len(value)
-    if batch:
-        yield batch
+    return grouped(values, MAX_BYTES)
 
 
 @contextmanager
@@ -86,7 +135,8 @@ def open_writer(
 ) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
-    A new log begins at `timestamp` (ms since 1970), by default now. `for_sync` permits a log that `aclog sync` writes.
+    A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with what is in its
+    bootstrap.checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -98,7 +148,12 @@ def open_writer(
         raise LogError(f"{directory}: no such directory")
     if not for_sync:
         refuse_other_writers(directory)
-    with open_log(directory, create=create, force=force, timestamp=timestamp) as log:
+    formatted = formatted_log(directory) if create else None
+    node_id = 1
+    if formatted is not None:
+        formatted.prepare(force=force)
+        node_id = formatted.node_id
+    with open_log(directory, create=create, force=force, timestamp=timestamp, node_id=node_id) as log:
         # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
         found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
         for text in (*log.notes, *found.notes):
@@ -107,6 +162,10 @@ def open_writer(
         if found.applier.in_transaction:  # or the records to come would become part of it
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
+        bootstrap = bootstrap_checkpoint(directory)
+        if bootstrap is not None:
+            # Of a log that was just begun, or whose beginning was interrupted: without these records no Kafka takes it.
+            writer.image = begun_log(log, found.applier, bootstrap)
         yield writer
 
 
@@ -115,10 +174,12 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
     """Yield a writer of the log in this directory, and whether the log is new.
 
     A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing. It
-    begins at `timestamp`, by default now. Raises as open_writer.
+    begins at `timestamp`, by default now. The log of a formatted directory is begun in place, and is not new: it has
+    features and users. Raises as open_writer.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        with open_writer(directory, force=force) as writer:
+    is_formatted = formatted_log(directory) is not None
+    if is_formatted or (directory.exists() and (not directory.is_dir() or any(directory.iterdir()))):
+        with open_writer(directory, create=is_formatted, force=force) as writer:
             yield writer, False
         return
     check_parent(directory)

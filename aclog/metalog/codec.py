@@ -8,7 +8,8 @@ Read aclog.metalog.record_schemas first, then `decode_record` and `encode_record
 ACL records.
 """
 
-from uuid import UUID, SafeUUID
+from typing import Protocol
+from uuid import UUID
 
 from aclog.metalog.batches import BatchHeader, read_values
 from aclog.metalog.errors import DecodeError, EncodeError, NewerKafkaError
@@ -22,18 +23,19 @@ from aclog.metalog.records import (
     RecordType,
     RemoveAccessControlEntryRecord,
 )
+from aclog.metalog.uuids import uuid_of
 
 _MAX_INT16 = 0x7FFF
 
 _ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+ACL_CONTENT = len(_ACL_FRAME) + 16
+"""Where in the value of an AccessControlEntryRecord its ACL begins: after the frame and the id."""
+
 _REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
 _SHORT = 0x7E
 """The most bytes of a string whose length takes one byte."""
 _REMOVE_SIZE = 20
 """Frame, uuid and an empty tag section: the size of the second most common record."""
-
-_UNKNOWN = SafeUUID.unknown
-_set = object.__setattr__
 
 _KNOWN_KEYS = frozenset(RecordType)
 
@@ -81,7 +83,7 @@ def decode_record(value: bytes) -> MetadataRecord:
         if acl is not None:
             return acl
     elif value.startswith(_REMOVE_FRAME) and len(value) == _REMOVE_SIZE and not value[-1]:
-        return RemoveAccessControlEntryRecord(id=_uuid(value[3:19]))
+        return RemoveAccessControlEntryRecord(id=uuid_of(int.from_bytes(value[3:19])))
     api_key, version, body = read_frame(value)
     schemas = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
     if schemas is None:
@@ -118,7 +120,7 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
         if not (size and principal_size and host_size):
             return None
         return AccessControlEntryRecord(
-            id=_uuid(value[3:19]),
+            id=uuid_of(int.from_bytes(value[3:19])),
             resource_type=kind,
             resource_name=value[21:name_end].decode(),
             pattern_type=pattern,
@@ -130,33 +132,6 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
     except (IndexError, ValueError):
         # Not UTF-8, a length past the end, or trailing bytes: decoding by the schema says what is wrong.
         return None
-
-
-def _plain_acl_value(record: AccessControlEntryRecord) -> bytes | None:
-    """Encode the most common record without its schema; None for long or invalid strings, or tagged fields."""
-    try:
-        name, principal, host = record.resource_name.encode(), record.principal.encode(), record.host.encode()
-        kind, pattern, operation = record.resource_type, record.pattern_type, record.operation
-        permission = record.permission_type
-        if record.tagged_fields or not 0 <= kind | pattern | operation | permission < 0x80:
-            return None
-        if max(len(name), len(principal), len(host)) > _SHORT:
-            return None
-        return b"%b%b%c%c%b%c%c%b%c%b%c%c\0" % (
-            _ACL_FRAME, record.id.int.to_bytes(16), kind, len(name) + 1, name, pattern,
-            len(principal) + 1, principal, len(host) + 1, host, operation, permission,
-        )  # fmt: skip
-    except (AttributeError, TypeError, ValueError):
-        # A value that does not fit its field: encoding by the schema says which.
-        return None
-
-
-def _uuid(data: bytes) -> UUID:
-    """Build UUID(bytes=data) without its argument checks, which cost more than the rest of the record."""
-    value = object.__new__(UUID)
-    _set(value, "int", int.from_bytes(data))
-    _set(value, "is_safe", _UNKNOWN)
-    return value
 
 
 def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[MetadataRecord]:
@@ -182,13 +157,73 @@ def encode_record(record: MetadataRecord) -> bytes:
         EncodeError: a field that the format cannot represent.
 
     """
-    if type(record) is AccessControlEntryRecord:
-        plain = _plain_acl_value(record)
-        if plain is not None:
-            return plain
+    if type(record) is AccessControlEntryRecord and not record.tagged_fields:
+        return encode_acl(record, record.id)
     if isinstance(record, OpaqueRecord):
         return record.value
     schemas, version = SCHEMAS[record.api_key], record_version(record)
     if version >= len(schemas):
         raise EncodeError(f"{record.api_key.name} in version {version}: expected {len(schemas) - 1} at most")
     return bytes((FRAME_VERSION, record.api_key, version)) + schemas[version].write(record)
+
+
+class AclFields(Protocol):
+    """What an ACL is, in a record or on its own: codes as int8, and texts."""
+
+    @property
+    def resource_type(self) -> int: ...  # noqa: D102
+    @property
+    def resource_name(self) -> str: ...  # noqa: D102
+    @property
+    def pattern_type(self) -> int: ...  # noqa: D102
+    @property
+    def principal(self) -> str: ...  # noqa: D102
+    @property
+    def host(self) -> str: ...  # noqa: D102
+    @property
+    def operation(self) -> int: ...  # noqa: D102
+    @property
+    def permission_type(self) -> int: ...  # noqa: D102
+
+
+def encode_acl(acl: AclFields, id: UUID) -> bytes:  # noqa: A002  # the record's own name for it
+    """Return the value of the AccessControlEntryRecord, without tagged fields, that adds an ACL under an id.
+
+    All after the id, from `ACL_CONTENT` on, says what the ACL is: equal ACLs have equal bytes there.
+
+    Raises:
+        EncodeError: a field that the format cannot represent.
+
+    """
+    plain = _plain_acl_value(acl, id)
+    if plain is not None:
+        return plain
+    record = AccessControlEntryRecord(
+        id=id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+    return _ACL_FRAME + SCHEMAS[RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
+
+
+def _plain_acl_value(acl: AclFields, id_: UUID) -> bytes | None:
+    """Encode the most common record without its schema; None for long or invalid strings, or odd codes."""
+    try:
+        name, principal, host = acl.resource_name.encode(), acl.principal.encode(), acl.host.encode()
+        kind, pattern, operation, permission = acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type
+        if not 0 <= kind | pattern | operation | permission < 0x80:
+            return None
+        if len(name) > _SHORT or len(principal) > _SHORT or len(host) > _SHORT:
+            return None
+        return b"%b%b%c%c%b%c%c%b%c%b%c%c\0" % (
+            _ACL_FRAME, id_.int.to_bytes(16), kind, len(name) + 1, name, pattern,
+            len(principal) + 1, principal, len(host) + 1, host, operation, permission,
+        )  # fmt: skip
+    except (AttributeError, TypeError, ValueError):
+        # A value that does not fit its field: encoding by the schema says which.
+        return None

@@ -80,6 +80,8 @@ def varint(value: int) -> bytes:
         EncodeError: the value is not an int64.
 
     """
+    if 0 <= value < len(_SMALL_VARINTS):
+        return _SMALL_VARINTS[value]
     if not -(1 << 63) <= value < 1 << 63:
         raise EncodeError(f"{value} does not fit a varint of 64 bits")
     return _groups((value << 1) ^ (value >> 63))
@@ -141,9 +143,15 @@ def compact_string(value: str) -> bytes:
         raise EncodeError("a string with a lone surrogate has no UTF-8") from None
     if len(data) > MAX_STRING:
         raise EncodeError(f"a string of {len(data)} bytes: the format holds at most {MAX_STRING}")
-    return _groups(len(data) + 1) + data
+    return (_ONE_BYTE[len(data) + 1] if len(data) < _SHORT else _groups(len(data) + 1)) + data
 
 
 def compact_bytes(value: bytes) -> bytes:
     """Return the bytes of a compact bytes field."""
     return unsigned_varint(len(value) + 1) + value
+
+
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+_SHORT = len(_ONE_BYTE) - 1
+_SMALL_VARINTS = tuple(_groups(value << 1) for value in range(1 << 10))
+"""The varints of the lengths in most records."""

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from aclog.metalog.batch_groups import MAX_BATCH_BYTES, grouped
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, control_batch, snapshot_header_records
@@ -13,14 +14,6 @@ from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
-
-MAX_BATCH_BYTES = 8 << 20
-"""Kafka's largest batch (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
-
-_RECORD_OVERHEAD = 32
-"""Upper bound on the bytes of a record's own lengths, deltas and attributes."""
-
-_BATCH_OVERHEAD = 256
 
 
 def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
@@ -49,7 +42,7 @@ def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) 
     )
     yield control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
     offset = len(header)
-    for values in _grouped(_values(image), max_batch_bytes):
+    for values in grouped(_values(image), max_batch_bytes):
         yield build_batch(values, base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
         offset += len(values)
     yield control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
@@ -62,21 +55,6 @@ def _values(image: Image) -> Iterator[bytes]:
     yield from image.acls.records()
     yield from map(encode_record, image.scram.records())
     yield from map(encode_record, image.tokens.records())
-
-
-def _grouped(values: Iterator[bytes], max_batch_bytes: int) -> Iterator[list[bytes]]:
-    """Yield values in lists that fit into a batch; a value too large for any batch is alone in its list."""
-    group: list[bytes] = []
-    size = _BATCH_OVERHEAD
-    for value in values:
-        weight = len(value) + _RECORD_OVERHEAD
-        if group and size + weight > max_batch_bytes:
-            yield group
-            group, size = [], _BATCH_OVERHEAD
-        group.append(value)
-        size += weight
-    if group:
-        yield group
 
 
 def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> Path:

@@ -11,6 +11,9 @@ from aclog.metalog.records import FeatureLevelRecord
 METADATA_VERSION = "metadata.version"
 """The feature that determines which record versions a log may contain."""
 
+TRANSACTIONS_SINCE = 13
+"""The feature level of metadata.version 3.6-IV1, the first with transactions in the log."""
+
 NEWEST_METADATA_VERSION = 30
 """The metadata.version of Kafka 4.3.1 (4.3-IV0); the meaning of a higher one is unknown here."""
 

@@ -15,7 +15,7 @@ def parse_object(line: bytes) -> dict[str, object]:
 
     """
     try:
-        value = _DECODER.decode(line.decode())
+        value = _decoded(line.decode())
     except UnicodeDecodeError as error:
         raise ConfigError(f"byte {error.start} is not UTF-8") from error
     except RecursionError as error:
@@ -27,6 +27,14 @@ def parse_object(line: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ConfigError(f"expected a JSON object, not {type(value).__name__}")
     return value
+
+
+def _decoded(text: str) -> object:
+    if text.startswith("{"):
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):  # nearly always: `decode` would look for white space on both sides
+            return value
+    return _DECODER.decode(text)
 
 
 def text_field(value: dict[str, object], key: str) -> str:

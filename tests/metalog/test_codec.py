@@ -1,12 +1,21 @@
 from uuid import UUID
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog import records as r
 from aclog.metalog.batches import decode_batch, iter_batches
-from aclog.metalog.codec import decode_record, decode_values, encode_record, is_known_to_kafka, read_frame
+from aclog.metalog.codec import (
+    ACL_CONTENT,
+    decode_record,
+    decode_values,
+    encode_acl,
+    encode_record,
+    is_known_to_kafka,
+    read_frame,
+)
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.record_schemas import SCHEMAS
 from tests.support.builders.records import ACL_ADDS, RECORDS, check_error, mutations
@@ -217,8 +226,13 @@ def test_the_fast_path_for_acls_agrees_with_the_schema(record, seed):
 
 
 @given(ACL_ADDS)
-def test_the_fast_path_that_encodes_acls_agrees_with_the_schema(record):
-    assert encode_record(record) == ACL[:3] + SCHEMAS[r.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0].write(record)
+def test_an_acl_is_encoded_as_by_the_schema(record):
+    schema = SCHEMAS[r.RecordType.ACCESS_CONTROL_ENTRY_RECORD][0]
+    value = encode_record(record)
+    assert value == ACL[:3] + schema.write(record)
+    plain = evolve(record, tagged_fields=())
+    assert encode_acl(plain, plain.id) == encode_record(plain) == ACL[:3] + schema.write(plain)
+    assert encode_acl(plain, UUID(int=5))[ACL_CONTENT:] == encode_record(plain)[ACL_CONTENT:]
 
 
 @settings(max_examples=20)

@@ -14,8 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from aclog.cli.transfer.avro.files import IMAGE
-from aclog.cli.transfer.reader import open_export
+from aclog.cli.transfer.reader import open_state
 from aclog.metalog import records as r
 from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.batch_scan import scan_batches, scan_values
@@ -205,7 +204,7 @@ def test_exports(suffix, tmp_path):
         for data in mutations(sound, 1, COUNT):
             path.write_bytes(data)
             try:
-                with open_export(str(path), IMAGE) as rows:
+                with open_state(str(path)) as rows:
                     for _ in rows:
                         pass
             except MetadataError as error:

@@ -1,6 +1,5 @@
 """Targets of a migration from ZooKeeper: the interface, and what its implementations share."""
 
-import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -11,7 +10,7 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.codec import encode_record
-from aclog.metalog.uuids import random_uuid
+from aclog.metalog.uuids import RandomIds
 from aclog.nodes.storage.feature_levels import feature_levels
 from aclog.snapshots.image import Image
 from aclog.zkstore.migration.access_state import AccessState, StateChange, state_of_image
@@ -87,7 +86,7 @@ class AclIds:
     """Ids of the ACLs in a target; a new ACL gets a new id."""
 
     _ids: dict[StandardAcl, UUID]
-    _new_id: Callable[[], UUID] = field(default=lambda: random_uuid(secrets.token_bytes))
+    _new_id: Callable[[], UUID] = field(factory=RandomIds)
 
     def of(self, change: StateChange) -> dict[StandardAcl, UUID]:
         """Return the ids of the added and removed ACLs."""

@@ -13,8 +13,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acl_records import record_of
-from aclog.metalog.codec import encode_record
+from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.nodes.wire.messages import MAX_STRING
@@ -49,7 +48,7 @@ class AclChanges:
                 yield encode_record(RemoveAccessControlEntryRecord(id=each.id))
         for each in self.added:
             if each.id is not None:
-                yield encode_record(record_of(each.acl, each.id))
+                yield encode_acl(each.acl, each.id)
 
 
 def acl_changes(

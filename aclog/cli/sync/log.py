@@ -1,8 +1,7 @@
 """The log of `aclog sync`: one atomic batch or transaction for each poll that found changes."""
 
-import secrets
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import Self
 from uuid import UUID
@@ -10,15 +9,13 @@ from uuid import UUID
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.cli.log_writer import LogWriter, batched, open_or_create, open_writer
+from aclog.cli.log_writer import LogWriter, open_or_create, open_writer
 from aclog.cli.sync.changes import AclChanges, acl_changes
 from aclog.cli.sync.poller import Poll
-from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory, log_error
 from aclog.metalog.filelog.notice import leave_notice, withdraw_notice
-from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
-from aclog.metalog.uuids import random_uuid
+from aclog.metalog.uuids import RandomIds
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties, write_sync_properties
@@ -37,8 +34,10 @@ class SyncLog:
     _stack: ExitStack = field(factory=ExitStack)
 
     @classmethod
-    def open(cls, directory: Path) -> Self:
+    def open(cls, directory: Path, written: Sequence[Change] = ()) -> Self:
         """Open an existing log; it is recovered if its last writer was interrupted.
+
+        `written` is what this process has just created it with: those ACLs are not read again.
 
         Raises:
             ConfigError: the directory is not a log of `aclog sync`.
@@ -52,7 +51,10 @@ class SyncLog:
             )
         with ExitStack() as stack:
             writer = stack.enter_context(open_writer(directory, for_sync=True))
-            recorded = {each.acl: each.id for each in writer.image.acls if each.id is not None}
+            rules: Iterator[StandardAclWithId] = (each.rule for each in written)
+            if not written or writer.log.end_offset() != written[-1].end_offset:
+                rules = iter(writer.image.acls)
+            recorded = {each.acl: each.id for each in rules if each.id is not None}
             writer.image = Image.EMPTY  # it is not updated from here on: free the memory
             return cls(
                 directory=directory,
@@ -129,7 +131,7 @@ def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
 
 
 def _changes(recorded: dict[StandardAcl, UUID], poll: Poll) -> AclChanges:
-    return acl_changes(recorded, poll.acls, lambda: random_uuid(secrets.token_bytes))
+    return acl_changes(recorded, poll.acls, RandomIds())
 
 
 def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> list[Change]:
@@ -139,27 +141,15 @@ def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> li
         EncodeError, LogError: as SyncLog.append.
 
     """
-    batches = list(batched(changes.values()))
-    if not batches:
-        return []
-    if len(batches) == 1:
-        offsets = _append(writer, batches[0], timestamp)
-    else:
-        _append(writer, [encode_record(BeginTransactionRecord(name=_TRANSACTION))], timestamp)
-        offsets = list(chain.from_iterable(_append(writer, batch, timestamp) for batch in batches))
-        _append(writer, [encode_record(EndTransactionRecord())], timestamp)
+    # All are encoded before the first is appended: one that is too long must not leave half a transaction.
+    offsets = writer.submit(changes.values(), atomic=True, timestamp=timestamp, transaction=_TRANSACTION)
+    writer.flush()
     # In the order of AclChanges.values.
     kinds = [(ChangeKind.REMOVED, each) for each in changes.removed] + [
         (ChangeKind.ADDED, each) for each in changes.added
     ]
     end = writer.log.end_offset()
     return [_change(offset, end, timestamp, *each) for offset, each in zip(offsets, kinds, strict=True)]
-
-
-def _append(writer: LogWriter, values: list[bytes], timestamp: int) -> list[int]:
-    """Append a batch, wait until it is durable, and return the offsets of its records."""
-    done = writer.log.append(values, timestamp=timestamp).result()
-    return list(range(done.base_offset, done.last_offset + 1))
 
 
 def _change(offset: int, end_offset: int, timestamp: int, kind: ChangeKind, rule: StandardAclWithId) -> Change:

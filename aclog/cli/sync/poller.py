@@ -95,18 +95,21 @@ class ClusterPoller:
             raise
 
     async def poll_settled(self) -> Poll:
-        """Poll the same broker again, once it must have applied what its controller has committed by now.
+        """Poll the broker that was asked last once it must have applied what its controller has committed by now.
 
-        A broker that does not reach its controller has an old state, for any time.
+        The first that answers, if none was asked. A broker that does not reach its controller has an old state, for
+        any time.
 
         Raises:
             MetadataError: as `poll`; also if the broker does not reach its controller.
 
         """
-        connection = self._connection
-        if connection is None:
-            raise RuntimeError("no broker has been polled")
         try:
+            connection = self._connection
+            if connection is None or connection.failure is not None:
+                await self.close()
+                self._connection = connection = await connect_to_first(self.servers, self.security)
+                await self._check_cluster(connection)  # before a pause: it may be a wrong address
             await _check_reaches_controller(connection)
             await asyncio.sleep(_SETTLE_SECONDS)
             return evolve(await self._describe(connection), is_settled=True)
@@ -166,12 +169,16 @@ class ClusterPoller:
     def _others(self, one: HostPort) -> tuple[HostPort, ...]:
         return tuple(server for server in self.servers if server != one)
 
-    async def _describe(self, connection: Connection) -> Poll:
+    async def _check_cluster(self, connection: Connection) -> str:
         cluster_id = await describe_cluster_id(connection)
         if self.cluster_id not in {None, cluster_id}:
             raise WrongClusterError(
                 f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, the recorded one"
             )
+        return cluster_id
+
+    async def _describe(self, connection: Connection) -> Poll:
+        cluster_id = await self._check_cluster(connection)
         acls = await describe_all_acls(connection)
         # After the response: at this time, the cluster was known to have these ACLs.
         timestamp = self._clock()

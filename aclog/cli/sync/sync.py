@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,12 +28,13 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.terminal.notices import note, warn
-from aclog.terminal.output import emit, say
+from aclog.terminal.output import emit
 from aclog.terminal.timestamps import utc_text
 
 MAX_INTERVAL_S = 86_400.0
 _FIRST_RETRY_S = 1.0
 _MAX_RETRY_S = 60.0
+_LINES_AT_ONCE = 1000
 _PERMANENT_ERRORS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
 
 
@@ -107,11 +109,11 @@ class _Sync:
         for name, (text, value) in numbers.items():
             self.status.gauge(name, text).set_function(value)
 
-    def open(self) -> None:
+    def open(self, written: Sequence[Change] = ()) -> None:
         """Open an existing log; a missing or empty directory is left to the first poll. Raises as SyncLog.open."""
         directory = self.options.directory
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            self._log = SyncLog.open(directory)
+            self._log = SyncLog.open(directory, written)
             self._stack.callback(self._log.close)
         else:
             check_parent(directory)
@@ -168,16 +170,16 @@ class _Sync:
             return self._log.append(changes, poll.timestamp) if changes else []
         # The log is created under a temporary name and renamed: open it under its own.
         done = create_sync_log(self.options.directory, poll)
-        self.open()
+        self.open(done)
         return done
 
     def _print(self, changes: list[Change]) -> None:
         # Changes are durable by now: nothing is printed that a crash could undo.
         self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
         self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
-        line, write = (_json_line, emit) if self.options.format is SyncFormat.JSONL else (_text_line, say)
-        for change in changes:
-            write(line(change))
+        line = _json_line if self.options.format is SyncFormat.JSONL else _text_line
+        for first in range(0, len(changes), _LINES_AT_ONCE):
+            emit("\n".join(map(line, changes[first : first + _LINES_AT_ONCE])))
         sys.stdout.flush()
 
     def _summary(self) -> str:

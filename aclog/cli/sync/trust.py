@@ -39,12 +39,12 @@ class RemovalTrust:
             MetadataError: as ClusterPoller.poll.
 
         """
-        poll = await poller.poll()
-        # The first state, too: what an old one has in excess would be recorded as removed later.
-        if not poll.is_settled and (log is None or log.differs_from(poll)):
-            poll = await poller.poll_settled()
         if log is None:
-            return poll  # nothing is recorded that could be removed
+            # Nothing is recorded that could be removed; but what an old state has in excess would be later.
+            return await poller.poll_settled()
+        poll = await poller.poll()
+        if not poll.is_settled and log.differs_from(poll):
+            poll = await poller.poll_settled()
         if not self._is_plausible(poll, log):
             again = await poller.poll_again(lambda other: self._is_plausible(other, log))
             if again is not None and log.differs_from(again):

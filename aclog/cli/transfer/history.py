@@ -1,8 +1,6 @@
 """The history of ACLs as rows of avro/history.avsc: export from a log, import into a new one."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import Any
@@ -15,22 +13,19 @@ from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import HISTORY, Row
 from aclog.cli.transfer.exporter import counted, write_export
-from aclog.cli.transfer.reader import Rows, open_export
+from aclog.cli.transfer.reader import Placed, open_history
 from aclog.cli.transfer.rows import NO_ID, acl_record, acl_row, record_of_rule
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.log import Appended
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
+from aclog.nodes.controller.write_path.formatted_log import formatted_log
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.rule_history import Change, ChangeKind, history
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
 from aclog.terminal.output import say
 from aclog.terminal.progress import Advance, progress
-
-_MAX_IN_FLIGHT = 1000
-"""Most batches in flight, so that the log can commit them in groups."""
 
 
 def export_history(source: StateSource, as_of: Moment | None, export_format: ExportFormat, out: Path | None) -> None:
@@ -77,7 +72,10 @@ def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRul
         OSError: the file cannot be read.
 
     """
-    with open_export(path, HISTORY) as rows:
+    if formatted_log(directory) is not None:
+        # What formatting left for the log is younger than the first change of a history.
+        raise ConfigError(f"{directory}: belongs to a node: a history can only be imported into a new log of its own")
+    with open_history(path) as rows:
         # The first change is read ahead: the log must not begin later than its records, or time travel would fail.
         first = next(rows, None)
         start = None if first is None else int(str(first[1]["timestamp"]))
@@ -92,19 +90,15 @@ def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRul
     rules.report()
 
 
-def _replay(rows: Rows, current: "_CurrentAcls", writer: LogWriter, advance: Advance) -> int:
-    in_flight: deque[Future[Appended]] = deque()
+def _replay(rows: Placed[Row], current: "_CurrentAcls", writer: LogWriter, advance: Advance) -> int:
     number = 0
     # Changes with the same end offset became visible together, and must do so again.
     for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
         values = [current.value(place, row) for place, row in group]
-        in_flight.extend(writer.submit(values, atomic=True, timestamp=timestamp))
-        while len(in_flight) > _MAX_IN_FLIGHT:
-            in_flight.popleft().result()
+        writer.submit(values, atomic=True, timestamp=timestamp)
         number += len(values)
         advance(number, None)
-    for done in in_flight:
-        done.result()
+    writer.flush()
     return number
 
 

@@ -1,6 +1,5 @@
 """Import of an exported state, or of ACLs as JSON lines, into a log: all or nothing."""
 
-import secrets
 import struct
 from collections import Counter
 from collections.abc import Mapping
@@ -10,23 +9,26 @@ from uuid import UUID
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_records import acl_of
+from aclog.authorizer.acl_records import record_of as record_of_acl
 from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.rule_warnings import WrittenRules
-from aclog.cli.transfer.avro.files import IMAGE, Row
-from aclog.cli.transfer.reader import open_export
+from aclog.cli.transfer.avro.files import Row
+from aclog.cli.transfer.reader import open_state
 from aclog.cli.transfer.rows import NO_ID, record_of
-from aclog.metalog.codec import encode_record
+from aclog.metalog.codec import ACL_CONTENT, encode_acl, encode_record
 from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     MetadataRecord,
+    TaggedFields,
     UserScramCredentialRecord,
 )
-from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.metalog.uuids import RandomIds, uuid_text
+from aclog.nodes.controller.write_path.formatted_log import FormattedLog, formatted_log
 from aclog.snapshots.image import Image
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
@@ -51,15 +53,30 @@ def import_state(path: str, directory: Path, *, force: bool, rules: WrittenRules
         OSError: the file cannot be read.
 
     """
-    with open_or_create(directory, force=force) as (writer, is_new):
-        state = _NewState(image=writer.image, is_new=is_new, rules=rules)
-        with open_export(path, IMAGE) as rows, progress("reading") as advance:
-            for number, (place, row) in enumerate(rows):
-                state.add(place, row)
-                if number % _STEP == 0:
-                    advance(number, None)
-        state.write(writer)
+    formatted = formatted_log(directory)
+    if formatted is not None:
+        state = _import_into(formatted, path, force=force, rules=rules)
+    else:
+        with open_or_create(directory, force=force) as (writer, is_new):
+            state = _NewState(image=writer.image, is_new=is_new, rules=rules)
+            state.read(path)
+            state.write(writer)
     state.report()
+
+
+def _import_into(formatted: FormattedLog, path: str, *, force: bool, rules: WrittenRules) -> "_NewState":
+    """Begin the log of a formatted directory as a node does at its first start, then write the rows of a file.
+
+    The log is not begun before the whole file is known to be good. Raises as import_state.
+    """
+    formatted.check_writable(force=force)
+    state = _NewState(image=formatted.image, is_new=False, rules=rules)
+    state.read(path)
+    with open_or_create(formatted.directory, force=force) as (writer, _):
+        if len(writer.image.acls):
+            raise LogError(f"{formatted.directory}: a node has started on it in the meantime: run the command again")
+        state.write(writer)
+    return state
 
 
 @define(kw_only=True)
@@ -71,14 +88,30 @@ class _NewState:
     rules: WrittenRules
     _values: list[bytes] = field(factory=list, init=False)
     _control: list[ControlRecord] = field(factory=list, init=False)
-    _ids: set[UUID] = field(factory=set, init=False)
-    _acls: dict[StandardAcl, UUID] = field(factory=dict, init=False)
+    _new_id: RandomIds = field(factory=RandomIds, init=False)
+    _ids: set[int] = field(factory=set, init=False)
+    _acls: dict[bytes, UUID | None] = field(factory=dict, init=False)
+    """By their content in the record: the id of the row, None if it has none."""
     _written: Counter[str] = field(factory=Counter, init=False)
     _present: Counter[str] = field(factory=Counter, init=False)
     _left_out: Counter[tuple[str, str]] = field(factory=Counter, init=False)
 
-    def add(self, place: str, row: Row) -> None:
-        """Add a row. Raises ConfigError, with the place of the row."""
+    def read(self, path: str) -> None:
+        """Add the rows of a file. Raises as import_state."""
+        with open_state(path) as rows, progress("reading") as advance:
+            for number, (place, row) in enumerate(rows):
+                self.add(place, row)
+                if number % _STEP == 0:
+                    advance(number, None)
+
+    def add(self, place: str, row: Row | StandardAclWithId) -> None:
+        """Add a row, or a line that is an ACL. Raises ConfigError, with its place."""
+        if isinstance(row, StandardAclWithId):
+            try:
+                self._add_acl(row.acl, row.id)
+            except MetadataError as error:
+                raise ConfigError(f"{place}: {error}") from error
+            return
         try:
             [(kind, value)] = [(kind, value) for kind, value in row.items() if value is not None]
         except ValueError:
@@ -98,7 +131,7 @@ class _NewState:
         elif kind in {"feature", "opaque"} and not self.is_new:
             self._left_out[kind, "only a new log accepts them"] += 1
         elif isinstance(record, AccessControlEntryRecord):
-            self._add_acl(record)
+            self._add_acl(acl_of(record), record.id, record.tagged_fields)
         elif self._exists(record):
             self._present[kind] += 1
         else:
@@ -117,23 +150,28 @@ class _NewState:
             case _:
                 return False
 
-    def _add_acl(self, record: AccessControlEntryRecord) -> None:
-        acl = acl_of(record)
+    def _add_acl(self, acl: StandardAcl, given: UUID | None, tagged: TaggedFields = ()) -> None:
         self.rules.check(acl)
-        earlier = self._acls.get(acl)
-        if earlier is not None or (not self.is_new and self.image.acls.find(acl) is not None):
+        given = None if given == NO_ID else given
+        new_id = given or self._new_id()
+        value = encode_acl(acl, new_id)
+        # Hashed as bytes: a million ACLs would cost as much again as objects.
+        content = value[ACL_CONTENT:]
+        if content in self._acls or (not self.is_new and self.image.acls.find(acl) is not None):
             # A row without an id may repeat any ACL; two ids for one ACL contradict each other.
-            if earlier is not None and NO_ID not in {record.id, earlier}:
+            earlier = self._acls.get(content)
+            if given and earlier:
                 raise ConfigError(f"an earlier row has the same ACL with id {uuid_text(earlier)}: {acl}")
             self._present["acl"] += 1
             return
-        if record.id != NO_ID and (record.id in self._ids or self.image.acls.get(record.id) is not None):
-            raise ConfigError(f"id {uuid_text(record.id)} belongs to another ACL")
-        self._acls[acl] = record.id
-        if record.id == NO_ID:
-            record = evolve(record, id=random_uuid(secrets.token_bytes))
-        self._ids.add(record.id)
-        self._put("acl", record)
+        if given and (given.int in self._ids or self.image.acls.get(given) is not None):
+            raise ConfigError(f"id {uuid_text(given)} belongs to another ACL")
+        self._acls[content] = given
+        self._ids.add(new_id.int)
+        if tagged:
+            value = encode_record(evolve(record_of_acl(acl, new_id), tagged_fields=tagged))
+        self._values.append(value)
+        self._written["acl"] += 1
         self.rules.add(acl)
 
     def write(self, writer: LogWriter) -> None:

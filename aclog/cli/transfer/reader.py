@@ -1,36 +1,55 @@
 """Reader of exports, and of ACLs as JSON lines, row by row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.cli.transfer.avro.files import HISTORY, IMAGE, MAGIC, Row, read_rows
 from aclog.cli.transfer.json_rows import RowReader
 from aclog.metalog.errors import ConfigError
-from aclog.shell.rule_text import rule_object
 from aclog.sources.acl_lines import rule_of_object
 from aclog.sources.json_object import parse_object
 from aclog.sources.text_lines import STDIN, display_name, numbered
 
-Rows: TypeAlias = Iterator[tuple[str, Row]]
-"""Rows of a schema, each with its place (file and line or row) for messages."""
+_T = TypeVar("_T")
+
+Placed: TypeAlias = Iterator[tuple[str, _T]]
+"""Entries of a file, each with its place (file and line or row) for messages."""
 
 _ADVICE = {IMAGE: "to import a state, leave out --history", HISTORY: "to import a history, add --history"}
 
 
 @contextmanager
-def open_export(path: str, schema: str) -> Iterator[Rows]:
-    """Open a file of rows of the schema of this name (avro.files.IMAGE or HISTORY).
+def open_state(path: str) -> Iterator[Placed[Row | StandardAclWithId]]:
+    """Open an exported state (avro.files.IMAGE), or ACLs as JSON lines, each of which comes as an ACL.
 
     Raises:
-        ConfigError: another schema, or a damaged file; iterating the rows raises it too, with file and line.
+        ConfigError: another schema, or a damaged file; iterating it raises it too, with file and line.
         OSError: the file cannot be read.
 
     """
     if not _is_avro(path):
-        yield _json_rows(path, schema)
+        reader = RowReader(IMAGE)
+        yield _json_lines(path, lambda value: rule_of_object(value) if "resourceType" in value else reader.row(value))
         return
+    with _open_avro(path, IMAGE) as rows:
+        yield rows
+
+
+@contextmanager
+def open_history(path: str) -> Iterator[Placed[Row]]:
+    """Open an exported history (avro.files.HISTORY). Raises as open_state."""
+    if not _is_avro(path):
+        yield _json_lines(path, RowReader(HISTORY).row)
+        return
+    with _open_avro(path, HISTORY) as rows:
+        yield rows
+
+
+@contextmanager
+def _open_avro(path: str, schema: str) -> Iterator[Placed[Row]]:
     with Path(path).open("rb") as file:
         found, rows = read_rows(file, path)
         if found != schema:
@@ -45,20 +64,18 @@ def _is_avro(path: str) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _json_rows(path: str, schema: str) -> Rows:
-    reader = RowReader(schema)
+def _json_lines(path: str, entry: Callable[[dict[str, object]], _T]) -> Placed[_T]:
+    name = display_name(path)
     for number, line in numbered(path):
-        place = f"{display_name(path)}: line {number}"
+        place = f"{name}: line {number}"
         try:
-            yield place, _row(line, reader, schema)
+            found = entry(_object(line))
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
+        yield place, found
 
 
-def _row(line: bytes, reader: RowReader, schema: str) -> Row:
+def _object(line: bytes) -> dict[str, object]:
     if line.startswith(MAGIC):
         raise ConfigError("Avro can only be read from a file, not from stdin")
-    value = parse_object(line)
-    if schema == IMAGE and "resourceType" in value:
-        return {"acl": {**rule_object(rule_of_object(value)), "taggedFields": []}}
-    return reader.row(value)
+    return parse_object(line)

@@ -35,6 +35,14 @@ def kafka_log_dir(directory: Path) -> Path | None:
     return next((candidate for candidate in candidates if (candidate / _META_PROPERTIES).is_file()), None)
 
 
+def belongs_to_kafka(directory: Path, kafka: Path) -> LogError:
+    """Return the error about a write without `force` to a log in this Kafka log directory."""
+    return LogError(
+        f"{directory}: belongs to a Kafka node ({kafka / _META_PROPERTIES} exists); "
+        "to write to it anyway, stop that node and use --force"
+    )
+
+
 @define
 class WriterLock:
     """The locks of one writer; released by `close`, or by the operating system when the process ends."""
@@ -52,10 +60,7 @@ class WriterLock:
         """
         kafka = kafka_log_dir(directory)
         if kafka is not None and not force:
-            raise LogError(
-                f"{directory}: belongs to a Kafka node ({kafka / _META_PROPERTIES} exists); "
-                "to write to it anyway, stop that node and use --force"
-            )
+            raise belongs_to_kafka(directory, kafka)
         lock = cls()
         try:
             # Always in this order, so two writers never each hold one of the two locks.

@@ -6,10 +6,9 @@ from uuid import UUID
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl
-from aclog.authorizer.acl_records import record_of
 from aclog.credentials.scram import ScramChange
 from aclog.credentials.tokens import TokenChange
-from aclog.metalog.codec import encode_record
+from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.records import (
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
@@ -116,6 +115,6 @@ def record_values(change: StateChange, ids: Mapping[StandardAcl, UUID]) -> Itera
     """
     for acl in change.removed_acls:
         yield encode_record(RemoveAccessControlEntryRecord(id=ids[acl]))
-    yield from (encode_record(record_of(acl, ids[acl])) for acl in change.added_acls)
+    yield from (encode_acl(acl, ids[acl]) for acl in change.added_acls)
     yield from map(encode_record, change.credentials)
     yield from map(encode_record, change.tokens)

@@ -26,7 +26,7 @@ from tests.support.kafka.jvm import ROOT
 from tests.support.processes.mirror_zygote import DIED, dying_at
 
 SECONDS = 120
-_FEW = 200
+_FEW_BYTES = 20_000
 _ZYGOTE = "--zygote"
 
 
@@ -89,7 +89,7 @@ def dying(number: int, arguments: list[str]) -> int:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         sys.stdin = io.StringIO()
-        aclog.cli.log_writer.MAX_RECORDS = _FEW
+        aclog.cli.log_writer.MAX_BYTES = _FEW_BYTES
         dying_at(number)
         return run(arguments)
     except BaseException:  # noqa: BLE001 - reported by the exit code

@@ -40,7 +40,7 @@ def ended(child: int) -> str:
 
 
 def main() -> None:
-    aclog.cli.log_writer.MAX_RECORDS = MOST_RECORDS
+    aclog.cli.log_writer.MAX_BYTES = 256 + 100 * MOST_RECORDS
     aclog.cli.sync.poller._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
     child = 0
     for line in sys.stdin:

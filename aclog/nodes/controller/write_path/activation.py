@@ -18,14 +18,11 @@ from aclog.metalog.records import (
     MetadataRecord,
 )
 from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
 from aclog.snapshots.publisher import Publisher
 
 TRANSACTION_NAME = "Bootstrap records"
 """Kafka's name for the transaction that copies bootstrap.checkpoint into a new log."""
-
-TRANSACTIONS_SINCE = 13
-"""The feature level of metadata.version 3.6-IV1, the first with transactions in the log."""
 
 _RECORDS_IN_BATCH = 10_000
 """The limit of Kafka's controller (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""

@@ -11,10 +11,9 @@ from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.quorum_state import QUORUM_STATE_FILE, QuorumState, read_quorum_state, write_quorum_state
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.write_path.activation import catch_up
+from aclog.nodes.controller.write_path.formatted_log import formatted_provenance, several_voters
 from aclog.nodes.controller.write_path.snapshot_generator import remove_partial_checkpoints
-from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.recovery import recover_log
 
@@ -37,7 +36,7 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     state = read_quorum_state(directory) if directory.is_dir() else None
     if state is not None:
         _check_state(directory, state, config.node_id)
-    elif directory.is_dir() and _formatted(directory).kraft_version:
+    elif directory.is_dir() and formatted_provenance(directory).kraft_version:
         # With kraft.version 1 the voters are in the log, so quorum-state is written in version 1, without voters.
         write_quorum_state(directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
     # A new epoch at every start, as an elected leader would have: observers notice the restart and refetch their
@@ -71,7 +70,7 @@ def _check_state(directory: Path, state: QuorumState, node_id: int) -> None:
     """Refuse a quorum with other voters: the end of this log may be uncommitted, and they may continue without it."""
     others = {state.leader_id, *(state.voters or ())} - {-1, node_id}
     if others:
-        raise _several(str(directory / QUORUM_STATE_FILE), others, node_id)
+        raise several_voters(str(directory / QUORUM_STATE_FILE), others, node_id)
 
 
 def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
@@ -84,22 +83,7 @@ def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
     voters = image.provenance.voters
     others = {voter.voter_id for voter in voters.voters} - {node_id} if voters is not None else None
     if others:
-        raise _several(log.name, others, node_id)
-
-
-def _several(where: str, others: set[int], node_id: int) -> ConfigError:
-    return ConfigError(
-        f"{where}: the quorum includes {', '.join(map(str, sorted(others)))}: expected controller {node_id} alone; "
-        "a log in files has a single voter"
-    )
-
-
-def _formatted(directory: Path) -> Provenance:
-    """Return the provenance in the checkpoint written by `format`."""
-    found = list_checkpoints(directory)
-    if not found or list_segments(directory):
-        return Provenance()
-    return read_checkpoint(found[0].path).provenance
+        raise several_voters(log.name, others, node_id)
 
 
 def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
