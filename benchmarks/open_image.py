@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -13,6 +15,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path, list_checkpoints
+from aclog.metalog.log import Appended
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.checkpoint_state import read_state
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -31,6 +34,8 @@ FOLLOWING = 10_000
 PROCESSES = 16
 SMALL = 1_000
 _RECORDS_A_BATCH = 1_000
+_QUEUED = 100_000
+"""Records that wait to be committed: a log refuses to queue more than a few large batches."""
 _ROUNDS = 5
 _MB = 1 << 20
 _LAUNCHER = """
@@ -148,7 +153,12 @@ def _home(directory: Path, count: int) -> Path:
 
 def _append(directory: Path, values: list[bytes], records: int) -> None:
     with open_log(directory, force=True) as log:
-        pending = [log.append(values[start : start + records], timestamp=1) for start in range(0, len(values), records)]
+        pending: deque[Future[Appended]] = deque()
+        for start in range(0, len(values), records):
+            # A log refuses to queue more than a few large batches.
+            if len(pending) * records >= _QUEUED:
+                pending.popleft().result()
+            pending.append(log.append(values[start : start + records], timestamp=1))
         for each in pending:
             each.result()
 
