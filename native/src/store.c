@@ -1,5 +1,6 @@
 #include "store.h"
 
+#include "cells.h"
 #include "own_keys.h"
 #include "prefix_set.h"
 #include "version_table.h"
@@ -180,6 +181,22 @@ static int32_t copied_resource(store *into, const store *from, int32_t *numbers,
     return number;
 }
 
+/* Whether the base has ACLs in a cell. */
+static int base_has(const flat *base, uint64_t where)
+{
+    int32_t resource = (int32_t)(where >> 32);
+    const int32_t pairs[PAIRS] = {(int32_t)(uint32_t)where, ABSENT, ABSENT, ABSENT};
+    uint32_t low, high, cells[PAIRS];
+    if (resource >= (int64_t)base->resources.count || pairs[0] >= (int64_t)base->pairs.count)
+        return 0;
+    if (flat_cells(base, resource, &low, &high) < 0)
+        return 1; /* damaged: it stays as it is */
+    if (low == high)
+        return 0;
+    cells_find(base, low, high, pairs, cells);
+    return cells[0] != NO_CELL;
+}
+
 static int copy_cells(store *into, const store *from, uint32_t version, const renumbering *numbers)
 {
     for (size_t at = 0; at < from->cells.slot_count; at++) {
@@ -187,9 +204,8 @@ static int copy_cells(store *into, const store *from, uint32_t version, const re
         if (slot->newest == ABSENT)
             continue;
         const version_entry *cell = version_table_at(&from->cells, &from->cells.entries[slot->newest], version);
-        int of_base = (slot->key >> 32) < from->resources.first && (uint32_t)slot->key < from->pairs.first;
         /* A cell of which nothing is left is as if it had never been, unless it hides one of the base. */
-        if (cell == NULL || (cell->flag && !of_base))
+        if (cell == NULL || (cell->flag && !base_has(from->base, slot->key)))
             continue;
         int32_t resource = copied_resource(into, from, numbers->resources, (int32_t)(slot->key >> 32));
         int32_t pair = copied_key(&into->pairs, &from->pairs, numbers->pairs, (int32_t)(uint32_t)slot->key);
