@@ -86,7 +86,7 @@ def test_emptied_cells_of_known_keys_do_not_slow_changes():
             for mask, count in ((1 << AclOperation.READ, 2), (-1, 1)):
                 core = core.put(ResourceType.TOPIC, f"t{name}", True, f"User:u{principal}", "*", mask, count)
         seconds.append(thread_time() - begun)
-    assert min(seconds[-20:]) < 30 * max(seconds[:20])  # a thousand times, if each change copies what is gone
+    assert min(seconds[-5:]) < 30 * max(seconds[:20])  # a thousand times, if each change copies what is gone
     assert core.mask("User:u0", "*", ResourceType.TOPIC, "t0", False) == 0
     assert core.mask("User:u1", "*", ResourceType.TOPIC, "t2", False) == 0
     assert core.mask("User:u2", "*", ResourceType.TOPIC, "t2", False) != 0
