@@ -14,6 +14,7 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
+    bulk,
     change_rows,
     commands,
     commit,
@@ -85,6 +86,11 @@ def _replay(*, quick: bool) -> Iterator[Row]:
 def _open(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from open_image.run(Path(scratch), 100_000 if quick else 1_000_000)
+
+
+def _bulk(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from bulk.run(Path(scratch), [1_000, 100_000] if quick else [1_000, 1_000_000])
 
 
 def _update(*, quick: bool) -> Iterator[Row]:
@@ -168,6 +174,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
+    "bulk": ("Commands that write many rules at once", _bulk),
     "update": ("One update made visible", _update),
     "merge": ("Merges while a writer and readers are busy vs. none", _merge),
     "differences": (

@@ -16,7 +16,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.recovery import recover
-from tests.support.builders.acls import acl_row
+from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.cli.command import aclog
 
 IDS = [uuid_text(UUID(int=number << 64)) for number in range(1, 4)]
@@ -116,3 +116,17 @@ def test_more_than_the_log_lets_wait_is_written(log, monkeypatch):
     rows = [acl_row(f"topic-{number}") for number in range(3000)]
     aclog("import", "-", "--log", log, stdin=in_lines(rows)).ok()
     assert len(recover(log).image.acls) == 3001
+
+
+def test_what_a_large_log_has_is_known_with_tagged_fields_too(tmp_path):
+    rows = [acl_row(f"topic-{number}") for number in range(60)]
+    tagged = acl_record(7, acl("topic-9", "User:alice"), ((3, b"\0"),))
+    with open_log(tmp_path / "log", create=True) as new:
+        new.append([encode_record(tagged)], timestamp=1).result()
+    assert aclog("import", "-", "--log", tmp_path / "log", stdin=in_lines(rows)).ok().lines == [
+        "written: 59 ACLs",
+        "there already: 1 ACLs",
+    ]
+    again = aclog("import", "-", "--log", tmp_path / "log", stdin=in_lines([*rows, acl_row("new")])).ok()
+    assert again.lines == ["written: 1 ACLs", "there already: 60 ACLs"]
+    assert len(recover(tmp_path / "log").image.acls) == 61

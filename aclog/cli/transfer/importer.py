@@ -17,7 +17,7 @@ from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import Row
 from aclog.cli.transfer.reader import open_state
 from aclog.cli.transfer.rows import NO_ID, record_of
-from aclog.metalog.codec import ACL_CONTENT, encode_acl, encode_record
+from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.records import (
@@ -35,6 +35,9 @@ from aclog.terminal.output import say
 from aclog.terminal.progress import progress
 
 _STEP = 1000
+_LOOKING_COSTS = 8
+"""How many ACLs of an image are read in the time that it takes to look for one."""
+
 _NAMES = {
     "acl": "ACLs",
     "scram": "SCRAM credentials",
@@ -92,6 +95,9 @@ class _NewState:
     _ids: set[int] = field(factory=set, init=False)
     _acls: dict[bytes, UUID | None] = field(factory=dict, init=False)
     """By their content in the record: the id of the row, None if it has none."""
+    _there: frozenset[bytes] | None = field(default=None, init=False)
+    """The contents of the ACLs of `image`, once more ACLs were looked for than it takes time to read them all."""
+    _looked_for: int = field(default=0, init=False)
     _written: Counter[str] = field(factory=Counter, init=False)
     _present: Counter[str] = field(factory=Counter, init=False)
     _left_out: Counter[tuple[str, str]] = field(factory=Counter, init=False)
@@ -157,7 +163,7 @@ class _NewState:
         value = encode_acl(acl, new_id)
         # Hashed as bytes: a million ACLs would cost as much again as objects.
         content = value[ACL_CONTENT:]
-        if content in self._acls or (not self.is_new and self.image.acls.find(acl) is not None):
+        if content in self._acls or (not self.is_new and self._is_there(acl, content)):
             # A row without an id may repeat any ACL; two ids for one ACL contradict each other.
             earlier = self._acls.get(content)
             if given and earlier:
@@ -173,6 +179,15 @@ class _NewState:
         self._values.append(value)
         self._written["acl"] += 1
         self.rules.add(acl)
+
+    def _is_there(self, acl: StandardAcl, content: bytes) -> bool:
+        """Return whether the log has the ACL: looked for a while, and of a long file compared with all that it has."""
+        if self._there is None:
+            if self._looked_for * _LOOKING_COSTS < len(self.image.acls):
+                self._looked_for += 1
+                return self.image.acls.find(acl) is not None
+            self._there = frozenset(map(_content, self.image.acls.records()))
+        return content in self._there
 
     def write(self, writer: LogWriter) -> None:
         """Write all records. Raises LogError."""
@@ -198,6 +213,14 @@ def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
     # The key of a control record: its version and type.
     voters = decode_control(struct.pack(">hh", 0, ControlType.KRAFT_VOTERS), provenance["voters"])
     return [KRaftVersion(kraft_version=provenance["kraftVersion"]), voters]
+
+
+def _content(value: bytes) -> bytes:
+    """Return what an AccessControlEntryRecord says, without its id and tagged fields."""
+    record = decode_record(value)
+    if isinstance(record, AccessControlEntryRecord) and record.tagged_fields:
+        value = encode_acl(record, record.id)
+    return value[ACL_CONTENT:]
 
 
 def _counts(counts: Counter[str]) -> str:
