@@ -48,6 +48,7 @@ def _plain_first(parameter: TyperOption | TyperArgument, by_typer: _Process) -> 
     """Return what reads a value: as typer does, but plain values without it."""
 
     def process_value(ctx: Any, value: Any) -> Any:
+        """See typer's Parameter.process_value."""
         try:
             plain = _plain(parameter, value)
         except _NotPlainError:

@@ -64,6 +64,7 @@ class _Place:
 
     @classmethod
     def of(cls, fd: int, what: str) -> "_Place":
+        """Return those of an open file. Raises DecodeError if it is no regular file."""
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise DecodeError(f"{what} is not a regular file")

@@ -37,23 +37,21 @@ from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.log import Appended, Log
 from aclog.metalog.records import NoOpRecord
 from aclog.metalog.uuids import RandomIds
-from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.apis.request import RequestError
 from aclog.nodes.controller.write_path.creation_group import MOST_ACLS, CreationGroup
-from aclog.nodes.controller.write_path.write_event import ControllerResult, Operation, WriteEvent
+from aclog.nodes.controller.write_path.write_event import ControllerResult, Operation, WriteEvent, creation_event
 from aclog.nodes.loop_future import LoopFuture
 from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
+from aclog.nodes.wire.error_codes import RECORD_LIST_TOO_LARGE
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 
 T = TypeVar("T")
 MAX_UNCOMMITTED_BYTES = 32 << 20
 """The limit of uncommitted batch bytes; requests beyond it are queued undecided."""
-
 _MANY_FILTERS = 16
 """DeleteAcls with more filters than this is decided in a thread: a filter on prefixes may take 0.5 ms."""
-
 Watcher: TypeAlias = Callable[[int], None]
 """Called with the high-water mark after each commit, once its image is published."""
 
@@ -163,21 +161,13 @@ class QuorumController(AclMutator):
             return future
         group = CreationGroup()
         group.add(acls, future)
-        event = self._event_of(group, perf_counter())
+        event = creation_event(group, self.new_id, cidr=self.cidr, begun=perf_counter())
         if not self._refuse(event):
             self._undecided.append(event)
             if not self._group_is_due:
                 self._group_is_due = True
                 self.loop.call_soon(self._decide_groups)
         return future
-
-    def _event_of(self, group: CreationGroup, begun: float) -> WriteEvent:
-        def operation(image: Image) -> ControllerResult[tuple[AclCreateResult, ...]]:
-            """See Operation."""
-            creation = group.decide(image.acls, self.new_id, cidr=self.cidr)
-            return ControllerResult(records=creation.records, response=creation.results)
-
-        return WriteEvent(operation, group, begun=begun)
 
     def _decide_groups(self) -> None:
         self._group_is_due = False
@@ -187,8 +177,8 @@ class QuorumController(AclMutator):
         """Let a request fail if the controller has stopped; return whether it has."""
         if self.failure is None and not self._closed:
             return False
-        stopped = LogError(f"{self.log.name}: the controller has stopped")
-        event.reply.set_exception(self._failure_for(event, self.failure or stopped))
+        stopped = self.failure or LogError(f"{self.log.name}: the controller has stopped")
+        event.reply.set_exception(event.failure(stopped, contested=self.contested))
         return True
 
     def watch(self, watcher: Watcher) -> None:
@@ -232,7 +222,8 @@ class QuorumController(AclMutator):
         """Queue each request of a failed group by itself: the failure may be of one of them. False without a group."""
         if not isinstance(event.reply, CreationGroup) or event.request_count == 1:
             return False
-        self._undecided.extendleft(self._event_of(each, event.begun) for each in reversed(event.reply.apart()))
+        for each in reversed(event.reply.apart()):
+            self._undecided.appendleft(creation_event(each, self.new_id, cidr=self.cidr, begun=event.begun))
         return True
 
     def _decide_in_thread(self, event: WriteEvent) -> None:
@@ -288,7 +279,7 @@ class QuorumController(AclMutator):
             except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, so the controller must stop
                 self._fail(e)
         if self.failure is not None:
-            event.reply.set_exception(self._failure_for(event, self.failure))
+            event.reply.set_exception(event.failure(self.failure, contested=self.contested))
         elif error is not None:
             event.reply.set_exception(error)
         elif self.contested and not (event.appended or event.confirmed):
@@ -402,17 +393,8 @@ class QuorumController(AclMutator):
             return False
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
         for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
-            event.reply.set_exception(self._failure_for(event, self.failure))
+            event.reply.set_exception(event.failure(self.failure, contested=self.contested))
         self._uncommitted.clear()
         self._unconfirmed.clear()
         self._undecided.clear()
         return True
-
-    def _failure_for(self, event: WriteEvent, failure: MetadataError) -> MetadataError:
-        """Return the error for a pending request: on a contested log it says whether to try another controller."""
-        if not self.contested:
-            return failure
-        if event.appended:
-            # The transaction may have been committed without this node learning of it: neither success nor failure.
-            return OutcomeUnknownError(f"appended, but the commit is unknown: {failure}")
-        return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
 from attrs import define, frozen
 
+from aclog.authorizer.interface import AclCreateResult
+from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import MetadataRecord
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
 from aclog.nodes.controller.write_path.creation_group import CreationGroup
 from aclog.nodes.loop_future import LoopFuture
+from aclog.nodes.wire.error_codes import NOT_CONTROLLER
 from aclog.snapshots.image import Image
 
 T = TypeVar("T")
@@ -47,3 +52,23 @@ class WriteEvent:
     def request_count(self) -> int:
         """The number of requests that get the response."""
         return len(self.reply.requests) if isinstance(self.reply, CreationGroup) else 1
+
+    def failure(self, stopped: MetadataError, *, contested: bool) -> MetadataError:
+        """Return the error of the request if its controller stopped: on a contested log, whether to try another one."""
+        if not contested:
+            return stopped
+        if self.appended:
+            # The transaction may have been committed without this node learning of it: neither success nor failure.
+            return OutcomeUnknownError(f"appended, but the commit is unknown: {stopped}")
+        return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")
+
+
+def creation_event(group: CreationGroup, new_id: Callable[[], UUID], *, cidr: bool, begun: float) -> WriteEvent:
+    """Return the event that decides a group of CreateAcls requests."""
+
+    def operation(image: Image) -> ControllerResult[tuple[AclCreateResult, ...]]:
+        """See Operation."""
+        creation = group.decide(image.acls, new_id, cidr=cidr)
+        return ControllerResult(records=creation.records, response=creation.results)
+
+    return WriteEvent(operation, group, begun=begun)
