@@ -139,6 +139,7 @@ def test_what_kafka_lets_go_stays_in_the_mirror(kafka: KafkaQuorum, tmp_path: Pa
         node.start()
         with AdminClient(node.ports.broker) as admin:
             admin("createAcls", acls=[rule(number) for number in range(1000, 1020)])
+            until(lambda: rule(1019) in admin.acls())  # the broker replays what its controller acknowledged
             rules = admin.acls()
         until(lambda: acl_rows(recover(directory).image) == rules)
         process.terminate()

@@ -69,6 +69,11 @@ def follower(
     return node
 
 
+def named_by(admin: AdminClient) -> list[str]:
+    """The names of the resources of the rules that Kafka's broker lists."""
+    return [acl["resourceName"] for acl in admin.acls()]
+
+
 @pytest.mark.timeout(180)
 def test_it_follows_kafkas_controllers_and_forwards_to_them(
     topic_kafka: SharedKafka, acls_tool: AclsTool, tmp_path: Path
@@ -79,10 +84,11 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
     ):
         place = f"{HOST}:{node.ports.broker}"
         assert acls_tool.add(TO_BROKERS, place, TOPIC).code == 0
-        assert [acl["resourceName"] for acl in admin.acls()].count(TOPIC) == 1
+        # Kafka's broker replays what its controllers acknowledged a moment later, as ours does.
+        wait_until(lambda: named_by(admin).count(TOPIC) == 1, 30, "the rule at Kafka's broker")
         wait_until(lambda: TOPIC in acls_tool.run(TO_BROKERS, place, "--list").out, 30, "the rule at the broker")
         assert acls_tool.remove(TO_BROKERS, place, TOPIC).code == 0
-        assert TOPIC not in [acl["resourceName"] for acl in admin.acls()]
+        wait_until(lambda: TOPIC not in named_by(admin), 30, "its removal at Kafka's broker")
         wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, 30, "its removal")
 
 
