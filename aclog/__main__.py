@@ -4,6 +4,7 @@ Exit codes: 0 success (or ALLOWED), 1 a negative result (DENIED, or a log or che
 input, 130 interrupted, 141 broken pipe.
 """
 
+import contextvars
 import gc
 import os
 import sys
@@ -35,7 +36,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; bad input never raises."""
     _use_utf8()
     try:
-        code = _invoke(arguments)
+        # A context of its own: what the flags of one command line choose is not known to the next.
+        code = contextvars.copy_context().run(_invoke, arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()

@@ -12,7 +12,7 @@ from aclog.sources.change_lines import Action
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note
 from aclog.terminal.output import emit, say
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 
 def print_intervals(found: Iterable[Interval], form: AnswerFormat, *, begin: int, last: str = "until now") -> None:
@@ -65,7 +65,7 @@ def _action(change: Change) -> Action:
 
 
 def _event_text(event: Event) -> str:
-    time = "" if event.timestamp < 0 else f", {utc_text(event.timestamp)}"
+    time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)}"
     if event.change is None:
         before = " or before" if event.offset else ""
         return f"offset {event.offset}{before}{time}: as the history begins"

@@ -10,8 +10,8 @@ from attrs import field, frozen
 from aclog.metalog.errors import ConfigError
 from aclog.shell.words import Word
 
-# A negative number is an argument, as in argparse4j.
-_LOOKS_LIKE_OPTION = re.compile(r"-(?!\d+$).+", re.DOTALL)
+# A negative number is an argument, as in argparse4j; so is an age, such as -3d.
+_LOOKS_LIKE_OPTION = re.compile(r"-(?!\d).+", re.DOTALL)
 _HELP_COLUMN = 25
 _HELP_WIDTH = 75
 

@@ -1,4 +1,4 @@
-"""Moments (`--as-of`): their text, and the end offset in a log that each of them names."""
+"""Moments (`--as-of`), and the end offset in a log that each of them names; moment_texts.py reads them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -11,6 +11,7 @@ Moment: TypeAlias = int | datetime
 """A state in the past: an end offset (exclusive: the state after the record before it), or a time with a zone."""
 
 LATEST = "latest"
+"""The text of the newest state."""
 
 READ_BYTES = 64 << 20
 """How much of a log is read at once: enough for bulk replay, and small enough to keep in memory."""
@@ -19,29 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def parse_moment(text: str) -> Moment | None:
-    """Parse a moment; None for `latest`. A time without a zone is in UTC.
-
-    Raises:
-        ConfigError: neither an offset, nor an ISO 8601 time, nor `latest`.
-
-    """
-    if text == LATEST:
-        return None
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return int(text)
-    try:
-        # Digits alone never name a time, although fromisoformat accepts some of them.
-        time = datetime.fromisoformat("" if text.isdigit() else text)
-    except ValueError as e:
-        raise ConfigError(
-            f"invalid offset or time {text!r}: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}"
-        ) from e
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 def moment_text(moment: Moment | None) -> str:
-    """Return the text of a moment, as `parse_moment` accepts it."""
+    """Return the text of a moment, which `read_moment` reads as the same one."""
     if moment is None:
         return LATEST
     if isinstance(moment, int):

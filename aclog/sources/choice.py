@@ -10,7 +10,7 @@ from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import Moment, parse_moment
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats.format import AclsFormat
@@ -21,6 +21,7 @@ from aclog.sources.notify import Notify
 from aclog.sources.read_options import ReadOptions
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.age import AgeWatch
+from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note
 from aclog.terminal.progress import progress
 
@@ -31,6 +32,7 @@ class ChosenSource:
 
     source: StateSource
     as_of: str | None
+    _moment: Moment | None = field(default=None, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
     _taken: Freshness | None = field(default=None, init=False)
     """That of the state that was returned, and when it was."""
@@ -39,7 +41,9 @@ class ChosenSource:
     @property
     def moment(self) -> Moment | None:
         """The moment; None for the newest state. Raises ConfigError: neither an offset nor a time."""
-        return None if self.as_of is None else parse_moment(self.as_of)
+        if self._moment is None and self.as_of is not None:  # read once: `1h ago` is the same moment all the while
+            self._moment = take_moment(self.as_of)
+        return self._moment
 
     def image(self) -> Image:
         """Return the state, with a progress bar during the replay, and a warning if it may be out of date.

@@ -1,9 +1,8 @@
 """A state source as a file names it: `kafka/`, or `{log: prod, as-of: 30d ago}`."""
 
 import os
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import field, frozen
@@ -11,7 +10,8 @@ from attrs import field, frozen
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.snapshots.moments import moment_text, parse_moment
+from aclog.snapshots.moment_texts import read_moment
+from aclog.snapshots.moments import moment_text
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.node import Node
@@ -22,8 +22,6 @@ _KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-s
 _SERVERS = ("bootstrap-controller", "bootstrap-server")
 _KEYS = (*_KINDS, "as-of", "format", "modules", "topics", "command-config")
 _FILES = frozenset(("log", "snapshot", "acls"))
-_AGO = re.compile(r"(\d{1,6})\s*([smhdw])\s+ago")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @frozen(kw_only=True)
@@ -35,7 +33,7 @@ class NamedSource:
     value: str
     """The path, the servers, or GITREF:PATH in the repository of the working directory."""
     as_of: str | None = None
-    """As `--as-of`, or such as `30d ago`."""
+    """As `--as-of`; without a zone it is in UTC, so that a file means the same wherever it is read."""
     form: AclsFormat = AclsFormat.AUTO
     modules: Mapping[str, str] = field(factory=dict, eq=False)
     topics: str | None = None
@@ -103,21 +101,13 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
 
 
 def absolute_moment(text: str, *, now_ms: int) -> str:
-    """Return a moment as `--as-of` takes it; `30d ago` (s, m, h, d, w) counts from `now_ms`, in ms since 1970.
+    """Return a moment that means the same at any time; `30d ago` counts from `now_ms`, in ms since 1970.
 
     Raises:
-        ConfigError: neither an offset, nor a time, nor an age.
+        ConfigError: neither an offset, nor a time.
 
     """
-    found = _AGO.fullmatch(text.strip())
-    if found is None:
-        parse_moment(text)
-        return text
-    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
-    try:
-        return moment_text(datetime.fromtimestamp(now_ms // 1000, UTC) - age)
-    except OverflowError as error:
-        raise ConfigError(f"{text!r} is before the year 1") from error
+    return moment_text(read_moment(text, now=datetime.fromtimestamp(now_ms / 1000, UTC)).moment)
 
 
 def _kind_of_path(path: str) -> str:
@@ -143,7 +133,7 @@ def _moment(node: Node | None) -> str | None:
     try:
         absolute_moment(text, now_ms=current_time_ms())
     except ConfigError as error:
-        raise node.error(f"as-of: {error}, or an age such as 30d ago") from error
+        raise node.error(f"as-of: {error}") from error
     return text
 
 

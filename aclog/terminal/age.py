@@ -4,7 +4,7 @@ from attrs import define, field
 
 from aclog.snapshots.freshness import Freshness
 from aclog.terminal.notices import warn
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 STALE_SECONDS = 5.0
 """From this age on a state is said to be old. A leader that works answers an observer at least every second."""
@@ -12,7 +12,7 @@ STALE_SECONDS = 5.0
 
 def age_text(found: Freshness) -> str:
     """Return how old a state is, from when, from whom, and why it is no newer."""
-    time = utc_text(found.time)
+    time = time_text(found.time)
     if not found.followed:
         return f"this state was read {found.seconds:.0f} s ago from {found.server}, at {time}"
     why = f": {found.problem}" if found.problem else ""

@@ -44,7 +44,7 @@ def section(name):
 
 SHARED = (
     "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config",
-    "--ref", "--acls-format", "--module", "--topics",
+    "--ref", "--acls-format", "--module", "--topics", "--timezone",
 )  # fmt: skip
 
 

@@ -2,7 +2,14 @@
 
 from datetime import UTC, datetime
 
-from aclog.snapshots.moments import milliseconds, moment_text, parse_moment
+from aclog.snapshots.moment_texts import read_moment
+from aclog.snapshots.moments import milliseconds, moment_text
+
+NOW = datetime(2026, 11, 23, 2, 20, tzinfo=UTC)
+
+
+def parse_moment(text):
+    return read_moment(text, now=NOW).moment
 
 
 def test_a_moment_and_its_text():

@@ -54,7 +54,7 @@ def test_what_goes_with_a_kind() -> None:
         ("{log: a, acls: b}", "exactly one of log, snapshot, acls"),
         ("{lgo: a}", "unknown key 'lgo': did you mean log?"),
         ("[a, b]", "is a list: expected text"),
-        ("{log: a, as-of: yesterday}", "or an age such as 30d ago"),
+        ("{log: a, as-of: 03/04/2026}", "as-of: invalid offset or time '03/04/2026': which is the month"),
         ("{log: a, format: ksm}", "format: only together with acls or ref, not log"),
         ("{acls: a, as-of: 3}", "as-of: only together with log or bootstrap-controller, not acls"),
         ("{acls: a, format: xml}", "format 'xml' is not one of auto, jsonl"),

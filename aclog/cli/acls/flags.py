@@ -72,6 +72,7 @@ class AclSourceFlags:
         ),
     ] = field(factory=list)
     as_of: source.AsOf = None
+    timezone: source.Timezone = None
 
     def choose(self) -> "ChosenSource":
         """Return the source that is given. Raises as SourceFlags.choose."""

@@ -25,7 +25,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.age import STALE_SECONDS, AgeWatch
 from aclog.terminal.json_text import json_text
 from aclog.terminal.output import emit, say
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 
 @frozen(kw_only=True)
@@ -149,7 +149,7 @@ class _Follower:
             for line in report.json_lines():
                 emit(json_text({**where, **line}), flush=True)
             return
-        place = f"offset {step.before.end_offset}..{step.after.end_offset - 1}, {utc_text(step.after.timestamp)}"
+        place = f"offset {step.before.end_offset}..{step.after.end_offset - 1}, {time_text(step.after.timestamp)}"
         say(f"{place}: {_summary(changes)}", flush=True)
         for row in report.rows():
             for text in row_lines(row):

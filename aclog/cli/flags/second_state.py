@@ -165,6 +165,7 @@ class SecondStateFlags:
             bootstrap_server=self.to_bootstrap_server,
             command_config=self.to_command_config or first.command_config,
             as_of=self.to_as_of,
+            timezone=first.timezone,
         )
 
     def changes(self) -> "tuple[RuleChange, ...]":

@@ -114,8 +114,18 @@ AsOf: TypeAlias = Annotated[
     typer.Option(
         "--as-of",
         metavar="N|TIME",
-        help="With --log: the state up to and including offset N-1, or before the first batch later than TIME "
-        "([cyan]2026-11-20T10:00:00Z[/]).",
+        help="With a log: the state up to and including offset N-1, or before the first batch later than TIME: "
+        "[cyan]2026-11-20T10:00:00Z[/], [cyan]'yesterday 18:00'[/], [cyan]-3d[/].",
+        rich_help_panel=PANEL,
+    ),
+]
+Timezone: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="ZONE",
+        help="The zone of times that name none, and of those shown as text: [cyan]Europe/Berlin[/], [cyan]+02:00[/], "
+        "[cyan]local[/]. [dim]Default: $ACLOG_TIMEZONE, or UTC[/]",
         rich_help_panel=PANEL,
     ),
 ]
@@ -136,6 +146,7 @@ class SourceFlags:
     bootstrap_server: BootstrapServer = None
     command_config: CommandConfig = None
     as_of: AsOf = None
+    timezone: Timezone = None
 
     def given(self) -> bool:
         """Return whether any flag names a source."""
@@ -171,8 +182,11 @@ class SourceFlags:
     def selection(self, topics: "NameFile | None" = None) -> "SourceSelection":
         """Return what is given. Raises ConfigError: flags that do not go together."""
         from aclog.sources.choice import SourceSelection
+        from aclog.terminal.timezone import use_zone
 
         check_one_stdin(self.files())
+        if self.timezone is not None:
+            use_zone(self.timezone)
         if self.acls_format is not None and self.acls is None and self.ref is None:
             raise ConfigError("--acls-format: expected --acls PATH or --ref GITREF:PATH")
         return SourceSelection(

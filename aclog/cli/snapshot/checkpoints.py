@@ -27,7 +27,7 @@ from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 _LEAST_METADATA_VERSION = 7
 """3.3-IV3, the oldest metadata.version that Kafka 4 accepts; its tools read no state without one."""
@@ -130,7 +130,7 @@ def describe_checkpoints(directory: Path) -> Iterator[str]:
         except CheckpointError as error:
             yield printable(f"{checkpoint.path.name}  damaged: {error}")
             continue
-        yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}{printable(about_image_file)}"
+        yield f"{checkpoint.path.name}  {time_text(image.timestamp)}  {summary(image)}{printable(about_image_file)}"
 
 
 def _read(path: Path, newer: NewerKafka) -> Image:

@@ -14,7 +14,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import MALFORMED, pinned_accesses
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
-from aclog.snapshots.moments import parse_moment
+from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
@@ -67,7 +67,7 @@ def window_end(text: str | None) -> datetime | None:
     """Return the time in --until. Raises ConfigError: it is not a time."""
     if text is None:
         return None
-    moment = parse_moment(text)
+    moment = take_moment(text)
     if isinstance(moment, int):
         raise ConfigError(f"--until {text}: expected a time, such as 2026-11-20T10:00:00Z")
     return moment

@@ -29,7 +29,7 @@ from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import emit
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 MAX_INTERVAL_S = 86_400.0
 _FIRST_RETRY_S = 1.0
@@ -203,5 +203,5 @@ def _json_line(change: Change) -> str:
 
 def _text_line(change: Change) -> str:
     rule_id = "" if change.rule.id is None else uuid_text(change.rule.id)
-    where = f"{utc_text(change.timestamp)}  {change.offset:>9}  {change.kind.value:7}  {rule_id:22}"
+    where = f"{time_text(change.timestamp)}  {change.offset:>9}  {change.kind.value:7}  {rule_id:22}"
     return printable(f"{where}  {acl_text(change.rule.acl)}")

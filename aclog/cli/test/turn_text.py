@@ -9,7 +9,7 @@ from aclog.authorizer.origin import origin_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.test.verdicts import Turn
 from aclog.sources.change_lines import Action
-from aclog.terminal.timestamps import utc_text
+from aclog.terminal.timestamps import time_text
 
 _SHOWN = 3
 """Failures and changes of a case as text; the JSON has more."""
@@ -19,7 +19,7 @@ _MOST = 100
 
 def turn_lines(turn: Turn, *, offset: int, timestamp: int) -> Iterator[str]:
     """Yield the lines; `offset` and `timestamp` (ms) are those of the newest record of the state."""
-    place = f"{utc_text(timestamp)} offset {offset}"
+    place = f"{time_text(timestamp)} offset {offset}"
     yield f"{turn.color.value:<7} {place}: {turn.case.test}: {turn.case.text} ({origin_text(turn.case.origin)})"
     yield from (f"  {failure.found}" for failure in turn.failures[:_SHOWN])
     if len(turn.failures) > _SHOWN:

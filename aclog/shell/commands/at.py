@@ -7,13 +7,14 @@ from aclog.shell.command import Command, Line
 from aclog.shell.kafka_text import provenance_text
 from aclog.shell.state import ShellState
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import LATEST, moment_text, parse_moment
+from aclog.snapshots.moments import LATEST, moment_text
+from aclog.terminal.moment import take_moment
 
 
 def _at(state: ShellState, arguments: Arguments) -> Iterator[Line]:
-    word = arguments.one("moment")
-    if word:
-        state.go_to(parse_moment(word.text))
+    words = arguments.all("moment")
+    if words:
+        state.go_to(take_moment(" ".join(word.text for word in words)))
     yield Line(f"at {moment_text(state.moment)}: {_summary(state.image())}")
 
 
@@ -33,9 +34,9 @@ AT = Command(
         arguments=(
             Argument(
                 name="moment",
-                count=Count.OPTIONAL,
-                help="An end offset (the state after the record before it), a time such as 2026-11-20T10:00:00Z, or "
-                "latest, which follows the log.",
+                count=Count.ANY,
+                help="An end offset (the state after the record before it), a time such as 2026-11-20T10:00:00Z, "
+                "yesterday 18:00 or 3d ago, or latest, which follows the log.",
             ),
         )
     ),

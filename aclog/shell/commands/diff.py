@@ -13,7 +13,8 @@ from aclog.shell.differences import Sign, differences
 from aclog.shell.settings import SETTINGS, settings_of
 from aclog.shell.state import ShellState
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import LATEST, parse_moment
+from aclog.snapshots.moments import LATEST
+from aclog.terminal.moment import take_moment
 
 _OF = Option(
     flag="--of", value="WHAT", help="rules (the default): what is in the tree; access: who gained and lost what by it."
@@ -26,8 +27,8 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     what = arguments.text(_OF.flag) or _RULES
     if what not in (_RULES, _ACCESS):
         raise ConfigError(f"--of {what}: expected {_RULES} or {_ACCESS}")
-    before = state.image_at(parse_moment(start.text)) if start else state.image()
-    after = state.image_at(parse_moment(end.text)) if end else state.image()
+    before = state.image_at(take_moment(start.text)) if start else state.image()
+    after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
         settings = settings_of(arguments)
         found = Comparison.of(Policy(before.acls, settings), Policy(after.acls, settings))
@@ -44,7 +45,7 @@ def _of_objects(before: Image, after: Image) -> Iterator[Line]:
     yield Line(f"{counts[Sign.ADDED]} added, {counts[Sign.REMOVED]} removed, {counts[Sign.CHANGED]} changed")
 
 
-_MOMENT = "An end offset, a time such as 2026-11-20T10:00:00Z, or latest"
+_MOMENT = "An end offset, a time such as 2026-11-20T10:00:00Z, -3d or 'yesterday 18:00', or latest"
 
 DIFF = Command(
     name="diff",
