@@ -35,6 +35,11 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; bad input never raises."""
     _use_utf8()
+    if shell := os.environ.get("_ACLOG_COMPLETE"):
+        from aclog.cli.app import app
+        from aclog.cli.completion.answer import complete
+
+        return complete(shell, arguments, app)
     try:
         # A context of its own: what the flags of one command line choose is not known to the next.
         code = contextvars.copy_context().run(_invoke, arguments)

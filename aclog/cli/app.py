@@ -59,6 +59,7 @@ _COMMANDS = {
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
     "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
+    "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
     "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
     "usage, what-if. Requires `aclog\\[spark]` and Java 17.",
 }
@@ -85,6 +86,7 @@ app = typer.Typer(
     help=_HELP,
     epilog=_EPILOG,
     no_args_is_help=True,
+    add_completion=False,  # aclog.cli.completion does it
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

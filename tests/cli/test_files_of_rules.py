@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.cli.flags.completion import complete_paths, complete_refs
+from aclog.cli.flags.completion import complete_refs
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 
@@ -164,13 +164,13 @@ def test_both_states_and_what_is_counted_read_one_file_of_topics(repository: Rep
     assert result.lines.count("  1 topic exists") == 2
 
 
-def test_the_shell_completes_paths_and_commits(repository: Repository) -> None:
+def test_the_shell_completes_commits_and_their_paths(repository: Repository) -> None:
     repository.git("branch", "feature/x")
-    assert complete_paths("kaf") == ["kafka/"]
-    assert complete_paths("kafka/") == ["kafka/README.md", "kafka/a.jsonl", "kafka/team/"]
-    assert complete_paths("none/") == []
     assert complete_refs("") == ["HEAD:", "feature/x:", "main:", "v1:"]
     assert complete_refs("ma") == ["main:"]
+    assert complete_refs("main:k") == ["main:kafka/"]
+    assert complete_refs("main:kafka/") == ["main:kafka/README.md", "main:kafka/a.jsonl"]
+    assert complete_refs("main:none/") == complete_refs("none:") == []
 
 
 def test_a_place_that_is_no_repository_has_no_commits_to_complete(

@@ -1,6 +1,5 @@
 """The command as a process: pipes, signals, a terminal, completion, and the imports of --help."""
 
-import io
 import os
 import signal
 import subprocess
@@ -149,13 +148,12 @@ def on_terminal(*arguments):
 )
 def test_the_shell_completes_commands_options_and_values(words, offered, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    found = completed(capsys, words, len(words.split()) - 1)
+    found = completed(capsys, words)
     assert any(line == offered or line.endswith(f"/{offered}") for line in found)
 
 
 def test_a_completion_is_all_that_the_process_prints():
-    variables = {"_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": "aclog ac", "COMP_CWORD": "1"}
-    assert as_process(variables).split() == ["acls"]
+    assert as_process({"_ACLOG_COMPLETE": "bash"}, "aclog ac", "ac").split() == ["words", "acls"]
 
 
 @pytest.mark.parametrize(
@@ -163,24 +161,28 @@ def test_a_completion_is_all_that_the_process_prints():
 )
 def test_without_completions_nothing_is_printed(words, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    assert completed(capsys, f"aclog shell {words} /", len(words.split()) + 2) == []
+    assert completed(capsys, f"aclog shell {words} /") == []
 
 
-def as_process(variables):
+def as_process(variables, *arguments):
     """What the command prints, as a process of its own."""
     done = subprocess.run(
-        ACLOG, input="", capture_output=True, text=True, check=False, cwd=ROOT, env={**os.environ, **variables}
+        [*ACLOG, *arguments],
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **variables},
     )
     assert done.stderr == ""
     return done.stdout
 
 
-def completed(capsys, words, number):
-    """Return bash's completions of the word with this number; without a process, each of which imports it all."""
-    variables = {"_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}
-    nothing = io.TextIOWrapper(io.BytesIO())
-    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "stdin", nothing), suppress(SystemExit):
-        run([])
+def completed(capsys, words):
+    """Return what completes the last of the words in zsh; without a process, each of which imports it all."""
+    with mock.patch.dict(os.environ, {"_ACLOG_COMPLETE": "zsh"}):
+        assert run(words.split()[1:]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    return out.split("\n")[:-1] if out.strip() else []
+    return [line.split("\t")[0] for line in out.splitlines()[1:]]

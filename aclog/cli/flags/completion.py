@@ -1,30 +1,33 @@
-"""Completions of flags by the shell: paths, and what git names in the repository around the working directory."""
-
-from pathlib import Path
+"""Completion of GITREF:PATH: what git names in the repository around the working directory."""
 
 from aclog.metalog.errors import ConfigError
 
 _MOST = 200
 
 
-def complete_paths(incomplete: str) -> list[str]:
-    """Return the files and directories whose paths begin so; directories end with `/`."""
-    directory, slash, name = incomplete.rpartition("/")
-    try:
-        found = sorted(path for path in Path(directory + slash or ".").iterdir() if path.name.startswith(name))
-    except OSError:
-        return []
-    shown = (path for path in found if name or not path.name.startswith("."))
-    return [f"{directory}{slash}{path.name}{'/' * path.is_dir()}" for path in shown][:_MOST]
-
-
 def complete_refs(incomplete: str) -> list[str]:
-    """Return the branches and tags that begin so, with the colon after which a path is expected."""
+    """Return the branches and tags that begin so, with the colon after it; then what is in the commit."""
+    ref, colon, path = incomplete.partition(":")
+    if colon:
+        return [f"{ref}:{each}" for each in _paths(ref, path)]
+    names = _ask("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+    known = () if names is None else ("HEAD", *names.split())
+    return [f"{name}:" for name in known if name.startswith(incomplete)][:_MOST]
+
+
+def _paths(ref: str, incomplete: str) -> list[str]:
+    directory, slash, _ = incomplete.rpartition("/")
+    found = _ask("ls-tree", "-z", "--end-of-options", f"{ref or 'HEAD'}:{directory}")
+    entries = [entry.partition("\t") for entry in (found or "").split("\0") if entry]
+    paths = [f"{directory}{slash}{name}{'/' * (' tree ' in details)}" for details, _, name in entries]
+    return [path for path in paths if path.startswith(incomplete)][:_MOST]
+
+
+def _ask(*arguments: str) -> str | None:
     from aclog.sources.git.git_command import ask_git
 
     try:
-        answer = ask_git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+        output = ask_git(*arguments).output
     except ConfigError:
-        return []
-    names = (answer.output or b"").decode(errors="replace").split()
-    return [f"{name}:" for name in ("HEAD", *names) if name.startswith(incomplete)][:_MOST]
+        return None
+    return None if output is None else output.decode(errors="replace")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from attrs import evolve, frozen
 
-from aclog.cli.flags.completion import complete_paths, complete_refs
+from aclog.cli.flags.completion import complete_refs
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
@@ -36,7 +36,6 @@ class SecondStateFlags:
         typer.Option(
             "--to-acls",
             metavar="PATH",
-            autocompletion=complete_paths,
             help="The ACLs of this file or directory, as --acls.",
             rich_help_panel=PANEL,
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.completion import complete_paths, complete_refs
+from aclog.cli.flags.completion import complete_refs
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -37,7 +37,6 @@ AclsPath: TypeAlias = Annotated[
     typer.Option(
         "--acls",
         metavar="PATH",
-        autocompletion=complete_paths,
         help="A file or a directory of ACLs: JSON lines, the output of [cyan]acls list --format jsonl[/] (the id is "
         "optional), or files of GitOps tools; [cyan]-[/] is stdin, gzip is detected.",
         rich_help_panel=PANEL,

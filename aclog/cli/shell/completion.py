@@ -7,9 +7,10 @@ from typing import Any
 import typer
 from attrs import evolve
 
+from aclog.cli.completion.in_child import words_in_child
+from aclog.cli.completion.names import SECONDS
 from aclog.cli.flags.groups import group_from
 from aclog.cli.flags.source import SourceFlags
-from aclog.metalog.errors import MetadataError
 from aclog.shell.completion import complete
 from aclog.shell.engine import ONE_SHOT_COMMANDS
 from aclog.shell.state import ShellState
@@ -21,16 +22,15 @@ _SPECIAL = re.compile(r"""[\s*?{}\\'"$`!&;|<>()#~\[\]]""")
 
 
 def complete_words(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the completions of the last word on the command line; none if the source cannot be read."""
+    """Return the completions of the last word on the command line; none if the source cannot be read in time."""
     before = context.params.get("command") or []
     if not before:
         return [name for name in ONE_SHOT_COMMANDS if name.startswith(incomplete)]
     if before[0] not in ONE_SHOT_COMMANDS:
         return []
-    try:
-        return list(_words(before, incomplete, _state(context.params)))
-    except (MetadataError, OSError):  # an error message would corrupt the prompt of the user's shell
-        return []
+    # The state is read where nothing can ask for a password or keep the user waiting.
+    words = words_in_child(lambda: list(_words(before, incomplete, _state(context.params))), wait_seconds=SECONDS)
+    return list(words)
 
 
 def _state(given: Mapping[str, Any]) -> ShellState:

@@ -1,0 +1,1 @@
+"""Completion in bash, zsh and fish: the scripts, and what answers them."""

@@ -1,0 +1,93 @@
+"""The names that flags take: topics, groups, principals, ... of the source on the command line."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from aclog.cli.completion.in_child import in_child
+from aclog.cli.completion.name_cache import NameCache
+from aclog.cli.completion.name_kind import NameKind
+from aclog.cli.flags.groups import group_from
+from aclog.cli.flags.source import SourceFlags
+
+SECONDS = 1.0
+"""How long a user waits after Tab for a source that is not in the cache."""
+
+
+_FLAGS = {
+    "--topic": NameKind.TOPIC,
+    "--group": NameKind.GROUP,
+    "--transactional-id": NameKind.TRANSACTIONAL_ID,
+    "--delegation-token": NameKind.DELEGATION_TOKEN,
+    **dict.fromkeys(
+        (
+            "--principal",
+            "--allow-principal",
+            "--deny-principal",
+            "--except-principal",
+            "--user-principal",
+            "--owner-principal",
+            "--renewer-principal",
+            "--super-users",
+            "--to-super-users",
+            "--grantprincipal",
+            "--revokeprincipal",
+        ),
+        NameKind.PRINCIPAL,
+    ),
+}
+
+
+def kind_of(parameter: Any) -> NameKind | None:
+    """Return what the value of an option names; None if it is not one of these kinds."""
+    return next((_FLAGS[name] for name in parameter.opts if name in _FLAGS), None)
+
+
+def names_like(context: Any, parameter: Any, typed: str, *, most: int) -> Iterator[str]:
+    """Yield the names of the source that begin with what was typed, at most so many; none if it cannot be read in time.
+
+    What was read is kept for a minute. A source that takes longer than a second goes on being read in the background,
+    so that the next Tab finds it.
+    """
+    kind, source = kind_of(parameter), _source(context.params)
+    if kind is None or source is None:
+        return
+    cache = NameCache.of(source)
+    if not cache.is_fresh():
+        in_child(lambda: _collect(cache, source), wait_seconds=SECONDS)
+    before, separator, last = typed.rpartition(_separator(parameter))
+    yield from (before + separator + name for name in cache.names(kind, last, most=most))
+
+
+def _separator(parameter: Any) -> str:
+    """Return what stands between the values of an option that takes several; nothing that is ever typed otherwise."""
+    if parameter.metavar == "USERS":
+        return ";"
+    return "," if (parameter.metavar or "").endswith(",...") else "\0"
+
+
+@frozen(kw_only=True)
+class _Source:
+    """What the options before the word name."""
+
+    flags: SourceFlags
+    stores: tuple[str, ...]
+    """KEY=VALUE properties of a ZooKeeper."""
+
+
+def _source(given: Mapping[str, Any]) -> _Source | None:
+    """Return the source that the options before the word name; None if they name none, or stdin."""
+    flags = group_from(SourceFlags, given)
+    stores = tuple(given.get("authorizer_properties") or ())
+    if given.get("acls") == "-" or not (flags.given() or stores):  # stdin is the command's to read
+        return None
+    return _Source(flags=flags, stores=stores)
+
+
+def _collect(cache: NameCache, source: _Source) -> None:
+    from attrs import evolve
+
+    from aclog.cli.completion.collect import collect  # the replay of logs, which a cached name does without
+
+    cache.store(collect(evolve(source.flags.selection(), authorizer_properties=source.stores)))

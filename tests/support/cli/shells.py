@@ -1,0 +1,126 @@
+"""bash, zsh and fish, to type into: those of the machine, or Debian's packages unpacked under build/.
+
+`python -m tests.support.cli.shells` fetches what is missing, once; nothing is installed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+from attrs import define, frozen
+
+ROOT = Path(__file__).parents[3]
+HOME = ROOT / "build" / "shells"
+_PACKAGES = ("zsh", "zsh-common", "fish", "fish-common", "libpcre2-32-0")
+_LONGEST = 60
+
+
+def make_ready() -> None:
+    """Fetch zsh and fish, unless they are here. Exits with a word on what to install if that cannot be done."""
+    if shutil.which("zsh") and shutil.which("fish"):
+        return
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        sys.exit("the tests of completion type into zsh and fish: install both")
+    packages = HOME / "packages"
+    packages.mkdir(parents=True, exist_ok=True)
+    if not _download(packages, ()):
+        # The machine has no lists of packages: some of our own, for which nobody needs to be root.
+        state = HOME / "apt"
+        (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        (state / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+        options = (f"-oDir::State::lists={state / 'lists'}", f"-oDir::Cache={state}")
+        subprocess.run(["apt-get", *options, "-qq", "update"], check=False)
+        if not _download(packages, options):
+            sys.exit("the tests of completion type into zsh and fish, and apt-get cannot fetch them: install both")
+    for package in packages.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", str(package), str(HOME)], check=True)
+    (HOME / "usr" / "etc").symlink_to("../etc")  # fish looks for its files around itself, if all of them are there
+
+
+def _download(directory: Path, options: tuple[str, ...]) -> bool:
+    command = ["apt-get", *options, "-qq", "download", *_PACKAGES]
+    return subprocess.run(command, cwd=directory, capture_output=True, check=False).returncode == 0
+
+
+@frozen(kw_only=True)
+class Shell:
+    """A shell, and how one is started that reads nothing of the user's."""
+
+    name: str
+
+    def command(self, home: Path) -> list[str]:
+        """Return the command line of an interactive one, whose settings are in `home`."""
+        path = shutil.which(self.name) or str(HOME / {"zsh": "bin/zsh", "fish": "usr/bin/fish"}[self.name])
+        if not Path(path).exists():
+            raise FileNotFoundError(f"there is no {self.name}: `make test` fetches one")
+        if self.name == "bash":
+            return [path, "--noprofile", "--rcfile", str(home / "settings"), "-i"]
+        return [path, "-i"] if self.name == "zsh" else [path, "--private", "-i"]
+
+    def settings(self, script: str) -> dict[str, str]:
+        """Return the files of settings that load a completion script, and an `aclog` that tells what it was given."""
+        if self.name == "fish":
+            told = "function aclog; printf '<%s>' $argv; echo END; end"
+            return {".config/fish/config.fish": f"{told}\nfunction fish_prompt; echo 'READY '; end\n{script}\n"}
+        told = (
+            'aclog() { if [ -n "$_ACLOG_COMPLETE" ]; then command aclog "$@"; '
+            "else printf '<%s>' \"$@\"; echo END; fi; }"
+        )
+        if self.name == "bash":
+            return {"settings": f"PS1='READY '\nbind 'set enable-bracketed-paste off'\n{told}\n{script}\n"}
+        begin = "PS1='READY '\nunsetopt zle_bracketed_paste prompt_sp\nautoload -Uz compinit && compinit -u -D\n"
+        unpacked = f"module_path=({HOME}/usr/lib/*/zsh/*(/N))\nfpath=({HOME}/usr/share/zsh/functions/**/*(/N) $fpath)\n"
+        own = {} if shutil.which("zsh") else {".zshenv": unpacked}
+        return {**own, ".zshrc": f"{begin}{told}\n{script}\n"}
+
+
+@define
+class Terminal:
+    """A shell in a terminal."""
+
+    process: "pexpect.spawn[str]"
+
+    def arguments(self, typed: str) -> list[str]:
+        """Type a line with its Tabs, then Enter; return the arguments that `aclog` got."""
+        self.process.send(typed)
+        self.process.expect_exact("", timeout=_LONGEST)
+        self.process.send("\r")
+        self.process.expect(r"(<[^\r\n]*>)END", timeout=_LONGEST)
+        found = self.process.match.group(1)
+        self.process.expect_exact("READY ", timeout=_LONGEST)
+        return found[1:-1].split("><")
+
+
+@contextmanager
+def terminal(name: str, home: Path, script: str, *, directory: Path) -> Iterator[Terminal]:
+    """Start a shell that completes aclog with this script."""
+    shell = Shell(name=name)
+    for path, text in shell.settings(script).items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(text, encoding="utf-8")
+    environment = {
+        "HOME": str(home),
+        "ZDOTDIR": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "TERM": "xterm",
+        "LANG": "C.UTF-8",
+        "LD_LIBRARY_PATH": ":".join(map(str, (HOME / "usr/lib").glob("*-linux-gnu"))) if name == "fish" else "",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    command, *arguments = shell.command(home)
+    process = pexpect.spawn(command, arguments, cwd=str(directory), env=environment, encoding="utf-8",
+                            dimensions=(50, 200), timeout=_LONGEST)  # fmt: skip
+    try:
+        process.expect_exact("READY ")
+        yield Terminal(process)
+    finally:
+        process.close(force=True)
+
+
+if __name__ == "__main__":
+    make_ready()
