@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from aclog.cli.plain_values import plain_parameters, read_plainly
+from aclog.cli.quick_help import help_quickly
 
 
 class LazyCommand(TyperCommand):
@@ -30,6 +31,7 @@ class LazyCommand(TyperCommand):
         command = get_group(holder).commands[self._name]
         assert isinstance(command, (TyperCommand, TyperGroup))  # noqa: S101 - typer makes no other
         read_plainly(command)
+        help_quickly(command)
         return command
 
 
@@ -46,6 +48,7 @@ class LazyGroup(TyperGroup):
         """Take what typer passes to a group."""
         super().__init__(**attributes)
         self.commands.update({name: LazyCommand(name, line) for name, line in self.lines.items()})
+        help_quickly(self)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the group itself."""
