@@ -17,6 +17,9 @@ class Policy:
     acls: AclsImage
     settings: Settings = field(factory=Settings)
 
+    def __repr__(self) -> str:
+        return f"Policy({self.acls!r}, {self.settings!r})"
+
     @cached_property
     def estate(self) -> Estate:
         """The rules, as the engine reads them; what it has read is kept for the next question."""

@@ -9,11 +9,23 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.printable import printable
+from aclog.metalog.uuids import uuid_text
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 
-class ResourceType(IntEnum):
+class NamedCode(IntEnum):
+    """A code of Kafka's that prints as its name: as an int, which it is, it would print as a number."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, format_spec: str) -> str:
+        return format(self.name, format_spec)
+
+
+class ResourceType(NamedCode):
     """The type of a resource (ResourceType; USER since KIP-373)."""
 
     UNKNOWN = 0
@@ -26,7 +38,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class PatternType(NamedCode):
     """How a resource name is compared (KIP-290); ANY and MATCH belong in filters only."""
 
     UNKNOWN = 0
@@ -36,7 +48,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class AclOperation(IntEnum):
+class AclOperation(NamedCode):
     """An operation on a resource."""
 
     UNKNOWN = 0
@@ -57,7 +69,7 @@ class AclOperation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class AclPermissionType(IntEnum):
+class AclPermissionType(NamedCode):
     """Whether an ACL allows or denies."""
 
     UNKNOWN = 0
@@ -75,6 +87,16 @@ def code_name(kind: type[IntEnum], code: int) -> str:
         return "UNKNOWN"
 
 
+def _code(kind: type[_Enum], code: int) -> _Enum:
+    """Return the enum value of a code; UNKNOWN as `code_name`."""
+    return kind[code_name(kind, code)]
+
+
+def code_repr(kind: type[IntEnum], code: int) -> str:
+    """Return such as `AclOperation.READ`; the number of a code that Kafka 4.3.1 does not know."""
+    return f"{kind.__name__}.{kind(code).name}" if code in set(kind) else repr(code)
+
+
 def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
     """Return the value with this name in any spelling: ALTER_CONFIGS, alter-configs, AlterConfigs (as kafka-acls.sh).
 
@@ -86,7 +108,14 @@ def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
     for value in values:
         if _folded(value.name) == _folded(text):
             return value
-    raise ConfigError(f"{text[:40]!r} is not one of {', '.join(each.name for each in values)}")
+    raise ConfigError(f"{text[:40]!r} is not one of {', '.join(each.name for each in values)}{_meant(values, text)}")
+
+
+def _meant(values: list[_Enum], text: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  # no command starts slower for it
+
+    close = get_close_matches(_folded(text[:40]), {_folded(each.name): each for each in values}, n=1)
+    return "".join(f": did you mean {each.name}?" for each in values if _folded(each.name) in close)
 
 
 def _folded(name: str) -> str:
@@ -103,13 +132,19 @@ CLUSTER_NAME = "kafka-cluster"
 """The only name a CLUSTER resource may have (Resource.CLUSTER_NAME)."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class ResourcePattern:
     """A resource type, a name, and how the name is compared (ResourcePattern). Codes are raw, as in the log."""
 
     resource_type: int
     name: str
     pattern_type: int = PatternType.LITERAL
+
+    def __repr__(self) -> str:
+        return (
+            f"ResourcePattern(resource_type={code_repr(ResourceType, self.resource_type)}, name={self.name!r}, "
+            f"pattern_type={code_repr(PatternType, self.pattern_type)})"
+        )
 
     def __str__(self) -> str:
         return (
@@ -118,7 +153,7 @@ class ResourcePattern:
         )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class StandardAcl:
     """An ACL without its id (org.apache.kafka.metadata.authorizer.StandardAcl). Codes are raw, as in the log."""
 
@@ -129,6 +164,14 @@ class StandardAcl:
     host: str
     operation: int
     permission_type: int
+
+    def __repr__(self) -> str:
+        return (
+            f"StandardAcl(resource_type={code_repr(ResourceType, self.resource_type)}, "
+            f"resource_name={self.resource_name!r}, pattern_type={code_repr(PatternType, self.pattern_type)}, "
+            f"principal={self.principal!r}, host={self.host!r}, operation={code_repr(AclOperation, self.operation)}, "
+            f"permission_type={code_repr(AclPermissionType, self.permission_type)})"
+        )
 
     def __str__(self) -> str:
         return (
@@ -141,10 +184,65 @@ class StandardAcl:
 
 @frozen(kw_only=True)
 class StandardAclWithId:
-    """An ACL and its id (StandardAclWithId); `id` is None if the source has no ids."""
+    """An ACL and its id (StandardAclWithId), also called a rule; `id` is None if the source has no ids.
+
+    It prints as a line for people. Its codes by name are properties; `acl` has them as in the log.
+    """
 
     id: UUID | None
     acl: StandardAcl
+
+    def __str__(self) -> str:
+        return printable(acl_text(self.acl))
+
+    @property
+    def resource_type(self) -> ResourceType:
+        """The type of its resources; a code that Kafka 4.3.1 does not know is UNKNOWN, here and below."""
+        return _code(ResourceType, self.acl.resource_type)
+
+    @property
+    def resource_name(self) -> str:
+        """The name of its resource, or the prefix."""
+        return self.acl.resource_name
+
+    @property
+    def pattern_type(self) -> PatternType:
+        """LITERAL or PREFIXED."""
+        return _code(PatternType, self.acl.pattern_type)
+
+    @property
+    def principal(self) -> str:
+        """Whom it is for: `User:alice`, or `User:*` for everybody."""
+        return self.acl.principal
+
+    @property
+    def host(self) -> str:
+        """The address it is for, or `*`."""
+        return self.acl.host
+
+    @property
+    def operation(self) -> AclOperation:
+        """The operation."""
+        return _code(AclOperation, self.acl.operation)
+
+    @property
+    def permission_type(self) -> AclPermissionType:
+        """ALLOW or DENY."""
+        return _code(AclPermissionType, self.acl.permission_type)
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the object of `aclog acls list --format jsonl`: names in upper case, the id in 22 characters."""
+        acl = self.acl
+        return {
+            "resourceType": code_name(ResourceType, acl.resource_type),
+            "resourceName": acl.resource_name,
+            "patternType": code_name(PatternType, acl.pattern_type),
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": code_name(AclOperation, acl.operation),
+            "permissionType": code_name(AclPermissionType, acl.permission_type),
+            "id": None if self.id is None else uuid_text(self.id),
+        }
 
 
 @frozen(kw_only=True)
@@ -166,3 +264,12 @@ class AclBindingFilter:
 def resource_of(acl: StandardAcl) -> ResourcePattern:
     """Return the resource of an ACL."""
     return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
+
+
+def acl_text(acl: StandardAcl) -> str:
+    """Return an ACL as one line of text."""
+    return (
+        f"{code_name(AclPermissionType, acl.permission_type)} {acl.principal} {code_name(AclOperation, acl.operation)} "
+        f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
+        f"{acl.resource_name!r} from {acl.host}"
+    )

@@ -26,13 +26,15 @@ from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
 from aclog.authorizer.index.core import ASK_PYTHON, NO_RULE, RULE_OF_PYTHON, Core
+from aclog.authorizer.index.flat_base import base_of
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
 from aclog.authorizer.index.overlay import key_of
 from aclog.authorizer.index.overlay_changes import Change, apply_changes
 from aclog.authorizer.index.record_values import encoded_records
 from aclog.metalog.acl_columns import AclColumns
-from aclog.metalog.errors import ReplayError
+from aclog.metalog.checksum import crc32c
+from aclog.metalog.errors import DecodeError, ReplayError
 
 PROBE = "hardcode"
 """The resource name that authorizeByResourceType authorizes first (Authorizer.java)."""
@@ -73,6 +75,15 @@ class AclsImage:
     """Documented semantics: LITERAL `*` also covers longer names that begin with `*`, which it does not in Kafka."""
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
+
+    def __repr__(self) -> str:
+        return f"AclsImage(acls={len(self)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the flat base and its checksum: the same bytes in another process are the same index."""
+        base = (self.merged() if self.overlay_size else self).index.base
+        data = bytes(base.buffer)
+        return _unpickled, (data, crc32c(data), self.documented, self.cidr)
 
     @classmethod
     def empty(cls) -> Self:
@@ -325,3 +336,15 @@ class AclsImage:
 def _empty_index() -> AclIndex:
     """Return the index without ACLs, made once: every new authorizer begins with it."""
     return AclIndex(build(rows_of_acls(())))
+
+
+def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> AclsImage:
+    """Return the image of a pickle.
+
+    Raises:
+        DecodeError: another version of aclog made it, or it is damaged.
+
+    """
+    if crc32c(data) != checksum:
+        raise DecodeError("a pickled image is damaged: its checksum does not match")
+    return AclsImage(index=AclIndex(base_of(memoryview(data))), documented=documented, cidr=cidr)

@@ -6,7 +6,6 @@ from attrs import frozen
 
 from aclog.authorizer.acl import (
     AclOperation,
-    AclPermissionType,
     PatternType,
     ResourceType,
     StandardAclWithId,
@@ -15,7 +14,6 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.api_keys import api_name
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.metalog.uuids import uuid_text
 
 AUDIT_LOGGER = "kafka.authorizer.logger"
 """The logger's name, the same as in Kafka's log4j configuration."""
@@ -92,7 +90,7 @@ class AuditEvent:
             "patternType": self.pattern_type,
             "result": self.result,
             "basis": self.basis,
-            "rule": None if self.rule is None else rule_row(self.rule),
+            "rule": None if self.rule is None else self.rule.to_dict(),
             "request": self.request,
             "apiKey": self.api_key,
             "resourceReferenceCount": self.resource_reference_count,
@@ -101,21 +99,6 @@ class AuditEvent:
             "clientId": self.client_id,
             "correlationId": self.correlation_id,
         }
-
-
-def rule_row(rule: StandardAclWithId) -> Row:
-    """Return an ACL under the field names of listings of ACLs."""
-    acl = rule.acl
-    return {
-        "resourceType": code_name(ResourceType, acl.resource_type),
-        "resourceName": acl.resource_name,
-        "patternType": code_name(PatternType, acl.pattern_type),
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": code_name(AclOperation, acl.operation),
-        "permissionType": code_name(AclPermissionType, acl.permission_type),
-        "id": None if rule.id is None else uuid_text(rule.id),
-    }
 
 
 def audit_event(context: RequestContext, action: Action, decision: Decision, *, timestamp: int) -> AuditEvent:

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, StandardAclWithId, code_name
-from aclog.authorizer.audit import Row, rule_row
+from aclog.authorizer.audit import Row
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
@@ -34,7 +34,7 @@ class ExaminedRule:
 
     def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
-        rule = {**rule_row(self.rule), **place_object(self.rule.acl, origins)}
+        rule = {**self.rule.to_dict(), **place_object(self.rule.acl, origins)}
         return {"role": self.role.name, "rule": rule, "notes": list(self.notes)}
 
 
@@ -49,7 +49,7 @@ class Change:
 
     def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
-        row = rule_row(StandardAclWithId(id=None, acl=self.acl))
+        row: Row = {**StandardAclWithId(id=None, acl=self.acl).to_dict()}
         del row["id"]
         row |= place_object(self.acl, origins)
         return {"change": "add" if self.add else "remove", "rule": row, "command": self.command}

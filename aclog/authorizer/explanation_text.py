@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, acl_text, code_name
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
 from aclog.authorizer.origin import Origins, places_text
@@ -53,15 +53,6 @@ def _rule(examined: ExaminedRule, width: int, origins: Origins) -> Iterable[str]
     yield f"  {examined.role.value:<{width}}  {located_text(examined.rule.acl, origins)}"
     for note in examined.notes:
         yield f"  {'':<{width}}    ({note})"
-
-
-def acl_text(acl: StandardAcl) -> str:
-    """Return an ACL as one line of text."""
-    return (
-        f"{code_name(AclPermissionType, acl.permission_type)} {acl.principal} {code_name(AclOperation, acl.operation)} "
-        f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
-        f"{acl.resource_name!r} from {acl.host}"
-    )
 
 
 def located_text(acl: StandardAcl, origins: Origins) -> str:

@@ -5,9 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from enum import Enum
 
-from attrs import frozen
+from attrs import field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    ResourcePattern,
+    StandardAcl,
+    StandardAclWithId,
+    code_repr,
+)
 from aclog.metalog.errors import MetadataError
 
 
@@ -42,7 +49,7 @@ class RequestContext:
 class Action:
     """An operation on a LITERAL resource, and how its result is logged (Action)."""
 
-    operation: int
+    operation: int = field(repr=lambda code: code_repr(AclOperation, code))
     resource_pattern: ResourcePattern
     resource_reference_count: int = 1
     log_if_allowed: bool = True

@@ -6,10 +6,9 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text
 from aclog.authorizer.acl_records import acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.origin import FileOrigin, Origin, Origins
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError

@@ -55,7 +55,7 @@ _EITHER = ALLOWED | DENIED
 _ALLOWED, _DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class StandardAuthorizer(Authorizer):
     """Decides from one image at a time; `load` swaps it atomically. Safe for any number of threads."""
 
@@ -74,6 +74,9 @@ class StandardAuthorizer(Authorizer):
     """Held while a new view is made from the current one, so that concurrent changes are not lost. Readers need no
     lock."""
     _view: View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
+
+    def __repr__(self) -> str:
+        return f"StandardAuthorizer(acls={self.acl_count()}, ready={self._ready})"
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Set `super.users`, `allow.everyone.if.no.acl.found` and, if given, `aclog.cidr.enabled`.

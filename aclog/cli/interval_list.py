@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from aclog.analysis.answers.timeline import Event, Interval
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.cli.flags.answer import AnswerFormat
 from aclog.metalog.printable import printable
 from aclog.snapshots.rule_history import Change, ChangeKind

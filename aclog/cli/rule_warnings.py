@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId, acl_text
 from aclog.authorizer.creation_checks import refusal
-from aclog.authorizer.explanation_text import acl_text, located_text
+from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.odd_rules import failure_in_kafka
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.unmatched import reasons_unmatched

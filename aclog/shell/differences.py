@@ -7,9 +7,8 @@ from uuid import UUID
 
 from attrs import frozen
 
-from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, code_name
+from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.explanation_text import acl_text
 from aclog.metalog.codec import decode_record
 from aclog.metalog.printable import printable
 from aclog.metalog.records import AccessControlEntryRecord

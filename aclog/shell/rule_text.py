@@ -8,15 +8,12 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAclWithId,
+    acl_text,
 )
-from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.origin import Origins, place_object
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import parse_uuid, uuid_text
 from aclog.terminal.json_text import json_string, json_text
-
-KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id")
-"""The keys of an ACL as JSON, in order."""
 
 _UNKNOWN = "UNKNOWN"
 # Plain dicts: a listing of a million ACLs looks up four names for each.
@@ -27,7 +24,7 @@ _PERMISSIONS = {int(each): each.name for each in AclPermissionType}
 
 
 def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
-    """Return the fields of an ACL as text, in the order of KEYS without the id; also the sort key of listings.
+    """Return the fields of an ACL as text, in the order of its JSON without the id; also the sort key of listings.
 
     A code that Kafka 4.3.1 does not know is UNKNOWN.
     """
@@ -43,13 +40,8 @@ def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, 
     )
 
 
-def rule_object(rule: StandardAclWithId) -> dict[str, str | None]:
-    """Return the ACL as a JSON object with KEYS."""
-    return dict(zip(KEYS, (*rule_fields(rule), None if rule.id is None else uuid_text(rule.id)), strict=True))
-
-
 def rule_json(rule: StandardAclWithId) -> str:
-    """Return the same as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
+    """Return the ACL as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
     kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
     text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
     return (
@@ -62,7 +54,7 @@ def rule_json(rule: StandardAclWithId) -> str:
 def located_json(rule: StandardAclWithId, origins: Origins) -> str:
     """Return the same, and after it the file and line of the ACL, if they are known."""
     place = place_object(rule.acl, origins)
-    return json_text({**rule_object(rule), **place}) if place else rule_json(rule)
+    return json_text({**rule.to_dict(), **place}) if place else rule_json(rule)
 
 
 def rule_name(rule: StandardAclWithId) -> str:

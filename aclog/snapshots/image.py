@@ -35,6 +35,9 @@ class Image:
     opaque: OpaqueImage = OpaqueImage.EMPTY
     provenance: Provenance = field(factory=Provenance)
 
+    def __repr__(self) -> str:
+        return f"Image(end_offset={self.end_offset}, acls={len(self.acls)})"
+
     @property
     def end_offset(self) -> int:
         """The offset after the last record in this image."""

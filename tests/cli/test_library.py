@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 import aclog
 from aclog.authorizer.standard import StandardAuthorizer
@@ -180,6 +181,26 @@ def test_a_file_of_acls_has_no_history():
         log.image(as_of=5)
     with pytest.raises(aclog.ConfigError, match="only a log directory has a history"):
         log.history()
+
+
+def test_what_prints_is_one_line_for_people():
+    image = aclog.open_log(LOG).image()
+    rule = next(image.acls(name="after-checkpoint"))
+    assert str(rule) == "ALLOW User:alice READ on TOPIC LITERAL 'after-checkpoint' from *"
+    assert (
+        f"{rule.operation} {rule.permission_type} {rule.resource_type} {rule.pattern_type}"
+        == "READ ALLOW TOPIC LITERAL"
+    )
+    assert repr(rule.acl) == (
+        "StandardAcl(resource_type=ResourceType.TOPIC, resource_name='after-checkpoint', "
+        "pattern_type=PatternType.LITERAL, principal='User:alice', host='*', operation=AclOperation.READ, "
+        "permission_type=AclPermissionType.ALLOW)"
+    )
+    assert eval(repr(rule.acl), vars(aclog) | {name: getattr(aclog, name) for name in aclog.__all__}) == rule.acl
+    assert repr(evolve(rule.acl, operation=99)).count("operation=99,") == 1
+    assert evolve(rule, acl=evolve(rule.acl, operation=99)).operation is aclog.AclOperation.UNKNOWN
+    assert str(evolve(rule, acl=evolve(rule.acl, principal="User:\x1b[2J"))).startswith(r"ALLOW User:\x1b[2J READ")
+    assert rule.to_dict()["operation"] == "READ"
 
 
 def test_values_survive_pickling():

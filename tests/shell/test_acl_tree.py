@@ -17,7 +17,6 @@ from aclog.metalog.uuids import uuid_text
 from aclog.shell.acl_tree import acl_directory
 from aclog.shell.engine import run_command
 from aclog.shell.path_names import decode_name, encode_name
-from aclog.shell.rule_text import rule_object
 from aclog.shell.tree_nodes import Directory
 from aclog.shell.words import quoted
 from aclog.snapshots.image import Image
@@ -77,9 +76,7 @@ def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
     image, rules = made
     expected = {}
     for rule_id, acl in rules.items():
-        text = json.dumps(
-            rule_object(StandardAclWithId(id=rule_id, acl=acl)), ensure_ascii=False, separators=(",", ":")
-        )
+        text = json.dumps(StandardAclWithId(id=rule_id, acl=acl).to_dict(), ensure_ascii=False, separators=(",", ":"))
         name, kind, pattern = uuid_text(rule_id), RESOURCE_TYPES[acl.resource_type], PATTERN_TYPES[acl.pattern_type]
         expected["id", name] = text
         expected["resource", kind, pattern, acl.resource_name, name] = text
@@ -200,7 +197,7 @@ def test_rules_without_an_id_are_named_by_what_they_say():
         "ALLOW User:a READ on TOPIC LITERAL 'o%2F1' from *\nDENY User:a READ on TOPIC LITERAL 'o%2F1' from *\n"
     )
     (line,) = run_command("cat /acl/resource/TOPIC/LITERAL/o%2F1/DENY*", state)
-    assert json.loads(line.text) == rule_object(StandardAclWithId(id=None, acl=denying))
+    assert json.loads(line.text) == StandardAclWithId(id=None, acl=denying).to_dict()
 
 
 def test_what_is_not_there():

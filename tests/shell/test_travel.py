@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.metalog.batches import iter_batches, read_records
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError

@@ -9,7 +9,6 @@ from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint_report.suppression import Suppression
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.origin import FileOrigin, Origin, Origins, origin_object, origin_text
 
 
@@ -58,7 +57,7 @@ def _place_text(origin: Origin) -> str:
 
 def rule_object(acl: StandardAcl) -> JsonObject:
     """Return the seven keys of a rule (`acls list --format jsonl`)."""
-    row: JsonObject = {**rule_row(StandardAclWithId(id=None, acl=acl))}
+    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
     del row["id"]
     return row
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.rows.row_report import markdown_text
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 
 _TITLES = ("severity", "lint", "rules", "where", "lost or opened", "mend")
 _RULES = 3

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from aclog.analysis.lint.finding import Finding
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acl_command import acl_command
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.explanation_text import acl_text
 from aclog.metalog.printable import printable
 
 

@@ -11,9 +11,8 @@ from aclog.analysis.lint_report.located_finding import LocatedFinding, LocatedRu
 from aclog.analysis.lint_report.mend import mend_text
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.analysis.rows.sarif import SARIF_SCHEMA
-from aclog.authorizer.acl import ResourceType, code_name
+from aclog.authorizer.acl import ResourceType, acl_text, code_name
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.explanation_text import acl_text
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 _STDIN = "stdin"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from aclog.analysis.lint_report.lint_report import LintReport, grouped
 from aclog.analysis.lint_report.located_finding import LocatedFinding, LocatedRule
 from aclog.analysis.lint_report.mend import mend_commands
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.rule_change import RuleChange
 
 _SHOWN, _RULES = 5, 3

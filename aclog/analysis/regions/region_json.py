@@ -6,7 +6,6 @@ from aclog.analysis.regions.operations import operations_of
 from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.region import Difference, Region, Request
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, StandardAclWithId, code_name
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins, place_object
 
 JsonObject = dict[str, object]
@@ -41,7 +40,7 @@ def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIG
     """
     if not isinstance(rule, StandardAcl):
         return rule
-    row: JsonObject = {**rule_row(StandardAclWithId(id=None, acl=rule))}
+    row: JsonObject = {**StandardAclWithId(id=None, acl=rule).to_dict()}
     del row["id"]
     return {**row, **place_object(rule, origins)}
 

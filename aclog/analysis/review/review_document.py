@@ -12,8 +12,7 @@ from aclog.analysis.review.review import Review
 from aclog.analysis.review.risk import is_deny, risk
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.analysis.rows.row_text import summary_text
-from aclog.authorizer.acl import ResourceType, StandardAcl
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import ResourceType, StandardAcl, acl_text
 from aclog.authorizer.origin import origin_text
 
 _NOTHING = "no effective change"

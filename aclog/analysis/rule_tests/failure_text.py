@@ -9,14 +9,13 @@ from aclog.analysis.regions.region import Request
 from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
-from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acl import ResourcePattern, acl_text
 from aclog.authorizer.acl_command import acl_command
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation, Role
-from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.rule_change import RuleChange

@@ -16,7 +16,7 @@ from aclog.cli.acls.flags import ListFormat, ResourceFlags, parse_principal
 from aclog.cli.acls.kafka_format import listed as kafka_lines
 from aclog.cli.acls.plan import resource_filter
 from aclog.cli.image_report import CidrWatch
-from aclog.shell.rule_text import located_json, rule_fields, rule_json, rule_object
+from aclog.shell.rule_text import located_json, rule_fields, rule_json
 from aclog.terminal.output import emit, shown
 from aclog.terminal.table import aligned
 
@@ -104,7 +104,7 @@ def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:
 
 
 def _cells(rules: Iterable[StandardAclWithId]) -> Iterator[Sequence[str]]:
-    return (tuple(text or "-" for text in rule_object(rule).values()) for rule in rules)
+    return (tuple(text or "-" for text in rule.to_dict().values()) for rule in rules)
 
 
 def _located_cells(rules: Iterable[StandardAclWithId], origins: Origins) -> Iterator[Sequence[str]]:

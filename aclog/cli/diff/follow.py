@@ -9,7 +9,7 @@ from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.analysis.rows.row_report import row_lines
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.cli.diff.flags import DiffFormat

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl, acl_text
 from aclog.cli.migrate.target import Target
 from aclog.metalog.printable import printable
 from aclog.terminal.notices import warn

@@ -7,8 +7,7 @@ from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.review.document import Item
 from aclog.analysis.review.outcomes import LintOutcome
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 
 _RULES = 3
 

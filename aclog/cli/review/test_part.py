@@ -12,7 +12,7 @@ from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.origin import Origins, origin_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags

@@ -7,7 +7,6 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acl import StandardAclWithId
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.second_state import SecondStateFlags
@@ -81,7 +80,7 @@ def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:
     """
     rows = {_content(row): row for row in rules.table.to_pylist()}
     for change in changes:
-        row = rule_row(StandardAclWithId(id=None, acl=change.acl))
+        row = StandardAclWithId(id=None, acl=change.acl).to_dict()
         content = _content(row)
         if change.added is (content in rows):
             raise existing_rule(change) if change.added else missing_rule(change)

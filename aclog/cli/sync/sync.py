@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.log_writer import check_parent
 from aclog.cli.removal_limit import RemovalLimit

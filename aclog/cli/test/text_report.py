@@ -8,7 +8,7 @@ from aclog.analysis.rule_tests.coverage import Coverage
 from aclog.analysis.rule_tests.failure_text import failure_lines
 from aclog.analysis.rule_tests.mutation_testing import MutationResult
 from aclog.analysis.rule_tests.outcome import Outcome
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.origin import Origins
 from aclog.cli.test.results import FileResult, Mutations
 from aclog.cli.testing import RulesUnderTest

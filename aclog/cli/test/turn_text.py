@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object, request_object
 from aclog.analysis.rule_tests.outcome import Failure
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.acl import acl_text
 from aclog.authorizer.origin import origin_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.test.verdicts import Turn

@@ -10,7 +10,6 @@ from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.keys import compact
 from aclog.metalog.acl_columns import AclColumns, read_acls
@@ -83,7 +82,7 @@ def rule_table(image: AclsImage) -> pa.Table:
     buffer, ends = b"".join(values), _ends(values)
     columns, odd = read_acls(buffer, ends - np.fromiter(map(len, values), np.int64, len(values)), ends)
     if len(odd):  # records with unknown tagged fields, rare: take the slow path for all
-        rows = [rule_row(rule) for rule in image]
+        rows = [rule.to_dict() for rule in image]
         return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS})
     table = pa.Table.from_struct_array(acl_structs(buffer, columns)).select(RULE_COLUMNS)
     if image.index.base.has_ids:

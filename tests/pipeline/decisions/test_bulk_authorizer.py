@@ -16,7 +16,6 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
@@ -94,7 +93,7 @@ def histories(draw) -> list[Interval]:
 
 
 def table_of(intervals: list[Interval]) -> pa.Table:
-    rows = [rule_row(interval.rule) for interval in intervals]
+    rows = [interval.rule.to_dict() for interval in intervals]
     texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS}
     start = pa.array([interval.start for interval in intervals], pa.int64())
     end = pa.array([interval.end for interval in intervals], pa.int64())

@@ -12,7 +12,6 @@ from aclog.analysis.answers.timeline import intervals
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
-from aclog.authorizer.audit import rule_row
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError
@@ -186,7 +185,7 @@ def test_spark_finds_the_same_rules_to_concern_a_query(spark):
     random = Random(1)
     rules = distinct([random_rule(random, odd=10) for _ in range(400)])
     asked = [(random_query(random), random_settings(random)) for _ in range(20)]
-    rows = [rule_row(StandardAclWithId(id=None, acl=rule)) | {"number": n} for n, rule in enumerate(rules)]
+    rows = [StandardAclWithId(id=None, acl=rule).to_dict() | {"number": n} for n, rule in enumerate(rules)]
     frame = spark.createDataFrame(
         rows, "number int, " + ", ".join(f"{name} string" for name in rows[0] if name != "number")
     )
