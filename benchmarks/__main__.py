@@ -24,6 +24,7 @@ from benchmarks import (
     follow_changes,
     merge,
     open_image,
+    persistent_maps,
     read_back,
     replay,
     request_lines,
@@ -95,6 +96,10 @@ def _bulk(*, quick: bool) -> Iterator[Row]:
 
 def _update(*, quick: bool) -> Iterator[Row]:
     yield from update.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
+
+
+def _maps(*, quick: bool) -> Iterator[Row]:
+    yield from persistent_maps.run(10_000 if quick else 100_000, [100] if quick else [100, 2_000, 30_000])
 
 
 def _merge(*, quick: bool) -> Iterator[Row]:
@@ -176,6 +181,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
     "bulk": ("Commands that write many rules at once", _bulk),
     "update": ("One update made visible", _update),
+    "maps": ("The persistent map of changed rules vs. immutables, without the native core", _maps),
     "merge": ("Merges while a writer and readers are busy vs. none", _merge),
     "differences": (
         "The exact difference of two policies vs. deciding the same cells, and vs. replaying",

@@ -146,7 +146,7 @@ class Estate:
         if known is None:
             known = [
                 Resource(name, literal=literal, number=touched.number, touched=touched)
-                for (kind, name, literal), touched in self.index.overlay.touched.items()
+                for (kind, name, literal), touched in self.index.overlay.resources()
                 if kind == root.kind and name.startswith(root.name)
             ]
             self._touched[root.kind, root.name] = known

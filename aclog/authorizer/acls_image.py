@@ -251,9 +251,9 @@ class AclsImage:
     def find(self, acl: StandardAcl) -> UUID | None:
         """Return the id of exactly this ACL, or None."""
         # One cell is enough: an equal ACL has the same resource, principal and host.
-        kind, name, literal = key = key_of(acl)
+        kind, name, literal = key_of(acl)
         if self.index.base.resource(kind, name, literal=literal) < 0:
-            touched = self.index.overlay.touched.get(key)
+            touched = self.index.overlay.resource(kind, name, literal=literal)
             cell = None if touched is None else touched.cells.get((acl.principal, acl.host))
             return None if cell is None else next((each.id for each in cell.added if acl_of(each) == acl), None)
         resource = self.index.named(kind, name)[0 if literal else 1]

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import ClassVar, Self, TypeAlias
 
 from attrs import evolve, field, frozen
-from immutables import Map
 
+from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 ScramChange: TypeAlias = UserScramCredentialRecord | RemoveUserScramCredentialRecord

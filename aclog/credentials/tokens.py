@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self, TypeAlias
 
 from attrs import field, frozen
-from immutables import Map
 
+from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 TokenChange: TypeAlias = DelegationTokenRecord | RemoveDelegationTokenRecord

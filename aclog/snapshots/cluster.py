@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Self
 
 from attrs import evolve, field, frozen
-from immutables import Map, MapMutation
 
 from aclog.metalog.errors import ReplayError
+from aclog.metalog.persistent_map import Map, MapMutation
 from aclog.metalog.records import (
     BrokerRecord,
     BrokerRegistrationChangeRecord,

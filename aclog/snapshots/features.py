@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Self
 
 from attrs import field, frozen
-from immutables import Map
 
+from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import FeatureLevelRecord
 
 METADATA_VERSION = "metadata.version"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 from attrs import define, field, frozen
-from immutables import Map, MapMutation
 
+from aclog.metalog.persistent_map import Map, MapMutation
 from aclog.snapshots.record_subjects import (
     TOPIC_CONFIG,
     Appended,

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from immutables import Map
-
 from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.persistent_map import Map
 
 _SLICE = 512
 
@@ -24,7 +23,7 @@ def take_apart(retired: list[AclsImage], pause: Callable[[], None]) -> None:
     maps: list[Map[Any, Any]] = []
     while retired:
         overlay = retired.pop().index.overlay
-        maps += [overlay.touched, overlay.added, overlay.removed]
+        maps += [*overlay.touched, overlay.added, overlay.removed]
         del overlay
     while maps:
         _empty(maps, pause)
@@ -33,8 +32,7 @@ def take_apart(retired: list[AclsImage], pause: Callable[[], None]) -> None:
 def _empty(maps: "list[Map[Any, Any]]", pause: Callable[[], None]) -> None:
     """Empty the last of these maps, and take it out."""
     keys = iter(list(maps[-1]))
-    rest = maps.pop().mutate()
+    rest = maps.pop()
     while some := list(islice(keys, _SLICE)):
-        for key in some:
-            del rest[key]
+        rest = rest.changed({}, some)  # keys come leaf by leaf: few nodes are copied
         pause()

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "aclog" / "authorizer"
-LIBRARIES = {"attrs", "immutables", "numpy", "pyarrow"}
+LIBRARIES = {"attrs", "numpy", "pyarrow"}
 
 
 def imported(path: Path) -> set[str]:

@@ -52,7 +52,7 @@ def cell_mask(index: AclIndex, key: CellKey) -> int:
 
 def _changed_in_overlays(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
     """Compare two indexes on one base: only what either overlay touched can differ."""
-    before, after = old.overlay.touched, new.overlay.touched
+    before, after = dict(old.overlay.resources()), dict(new.overlay.resources())
     for resource in dict.fromkeys(chain(after, before)):
         was, now = before.get(resource), after.get(resource)
         if was is now:
@@ -68,7 +68,7 @@ def _pairs(touched: TouchedResource | None) -> Iterator[tuple[str, str]]:
 
 
 def _touched(index: AclIndex) -> Iterator[CellKey]:
-    for resource, touched in index.overlay.touched.items():
+    for resource, touched in index.overlay.resources():
         for pair in touched.cells:
             yield CellKey(*resource, *pair)
 

@@ -106,23 +106,29 @@ class AclIndex:
     def literal_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of the LITERAL pattern of exactly this name."""
         low, high, _, _ = self.base.lookup(resource_type, name)
-        return self._resource_mask(low, high, self.overlay.touched.get((resource_type, name, True)), subject)
+        return self._resource_mask(low, high, self.overlay.touched[2 * resource_type + 1].get(name), subject)
 
     def prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """Return the mask of all prefixes of a name."""
-        base, mask = self.base, 0
-        touched = self._touched_prefixes(resource_type, name)
-        if any(resource.touched.shrunk for resource in touched if resource.touched is not None):
-            # A removal cannot be taken out of the memoised mask of a whole chain: another prefix may set the same bit.
-            for resource in self.prefixes(resource_type, name):
-                mask |= self._resource_mask(*base.cells(resource.number), resource.touched, subject)
-            return mask
-        _, _, node, _ = base.lookup(resource_type, name)
-        known = subject.prefix_masks.get(node)
-        mask = base.chain_mask(subject, node) if known is None else known
-        for resource in touched:
+        base, mask, whole = self.base, 0, len(name)
+        get = self.overlay.touched[2 * resource_type].get
+        for length in self.overlay.lengths[resource_type]:
+            touched = get(name[:length]) if length <= whole else None
+            if touched is None:
+                continue
+            if touched.shrunk:
+                return self._shrunk_prefix_mask(subject, resource_type, name)
             # Only additions: what they say is or-ed to the base's chain, whose own cells need no second look (0, 0).
-            mask |= self._resource_mask(0, 0, resource.touched, subject)
+            mask |= self._resource_mask(0, 0, touched, subject)
+        node = base.lookup(resource_type, name)[2]
+        known = subject.prefix_masks.get(node)
+        return mask | (base.chain_mask(subject, node) if known is None else known)
+
+    def _shrunk_prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
+        # A removal cannot be taken out of the memoised mask of a whole chain: another prefix may set the same bit.
+        mask = 0
+        for resource in self.prefixes(resource_type, name):
+            mask |= self._resource_mask(*self.base.cells(resource.number), resource.touched, subject)
         return mask
 
     def _resource_mask(self, low: int, high: int, touched: TouchedResource | None, subject: Subject) -> int:
@@ -132,8 +138,9 @@ class AclIndex:
             return base.cells_mask(low, high, subject.pairs)
         mask = 0
         shrunk = touched.shrunk
+        get = touched.cells.get
         for key in subject.keys:
-            cell = touched.cells.get(key)
+            cell = get(key)
             if cell is not None:
                 mask |= cell.mask
             elif shrunk and low < high:
@@ -143,10 +150,10 @@ class AclIndex:
 
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
         """Return the prefixes of a name that the overlay has, longest first."""
-        found = []
+        found, by_name = [], self.overlay.touched[2 * resource_type]
         for length in self.overlay.lengths[resource_type]:
             if length <= len(name):
-                touched = self.overlay.touched.get((resource_type, name[:length], False))
+                touched = by_name.get(name[:length])
                 if touched is not None:
                     found.append(Resource(name[:length], literal=False, number=touched.number, touched=touched))
         return found
@@ -168,7 +175,7 @@ class AclIndex:
         """Return the LITERAL pattern of exactly this name, whether it has ACLs or not."""
         number = self.base.resource(resource_type, name, literal=True)
         return Resource(
-            name, literal=True, number=number, touched=self.overlay.touched.get((resource_type, name, True))
+            name, literal=True, number=number, touched=self.overlay.resource(resource_type, name, literal=True)
         )
 
     def count(self, resource: Resource) -> int:
@@ -179,9 +186,10 @@ class AclIndex:
 
     def named(self, resource_type: int, name: str) -> tuple[Resource, Resource]:
         """Return the two patterns of exactly this name, LITERAL first, whether they have ACLs or not."""
-        key = (resource_type, name, False)
         number = self.base.resource(resource_type, name, literal=False)
-        prefixed = Resource(name, literal=False, number=number, touched=self.overlay.touched.get(key))
+        prefixed = Resource(
+            name, literal=False, number=number, touched=self.overlay.resource(resource_type, name, literal=False)
+        )
         return self.literal(resource_type, name), prefixed
 
     def levels(self, resource_type: int, name: str, *, documented: bool) -> Levels:
@@ -198,17 +206,17 @@ class AclIndex:
 
     def resources(self) -> Iterator[tuple[int, Resource]]:
         """Yield every pattern with ACLs, with its type, in no particular order."""
-        base, touched = self.base, self.overlay.touched
+        base, overlay = self.base, self.overlay
         seen = set()
         for number in range(len(base.resources)):
             key = base.resources.key(number)
             resource_key = key[0], resource_name(key), key[-1] == PatternType.LITERAL
-            known = touched.get(resource_key) if touched else None
+            known = overlay.resource(*resource_key[:2], literal=resource_key[2]) if overlay.changes else None
             if known is not None:
                 seen.add(resource_key)
             resource = Resource(resource_key[1], literal=resource_key[2], number=number, touched=known)
             if self.count(resource):
                 yield key[0], resource
-        for (kind, name, literal), known in touched.items():
+        for (kind, name, literal), known in overlay.resources():
             if known.rules and (kind, name, literal) not in seen:
                 yield kind, Resource(name, literal=literal, number=-1, touched=known)

@@ -5,6 +5,7 @@ throw: whether its scan comes to such an ACL before the first DENY that matches.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,9 +74,8 @@ def of_type(index: AclIndex, resource_type: int) -> Iterator[StandardAcl]:
         if key[0] == resource_type:
             yield from (place.acl for place in _of_base(base, number, key) if place.row not in overlay.removed)
     if overlay.colonless:
-        for (kind, _, _), touched in overlay.touched.items():
-            if kind == resource_type:
-                yield from (place.acl for place in _of_cells(touched))
+        for touched in chain.from_iterable(overlay.touched[2 * resource_type + literal].values() for literal in (0, 1)):
+            yield from (place.acl for place in _of_cells(touched))
 
 
 def _may_cover(base: Base, resource_type: int, name: str) -> bool:

@@ -114,7 +114,7 @@ def _empty_precedes_wildcard(index: AclIndex, resource_type: int, name: str) -> 
 def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
     """Return the pattern types other than LITERAL of the ACLs on the name `*`."""
     base, overlay = index.base, index.overlay
-    touched = overlay.touched.get((resource_type, WILDCARD, False))
+    touched = overlay.resource(resource_type, WILDCARD, literal=False)
     found = set()
     number = base.resource(resource_type, WILDCARD, literal=False)
     for row in base.rows(*base.cells(number)):

@@ -4,13 +4,13 @@ Persistent (immutable, structure-sharing) maps make a new version in O(log n) an
 that a reader or a checkpoint holds stays valid, and nothing is locked or copied for it.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
-
-from immutables import Map
 
 from aclog.authorizer.acl import PatternType, StandardAcl
 from aclog.authorizer.index.core import Core
 from aclog.authorizer.index.masks import TYPES, known_type
+from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord
 
 ResourceKey: TypeAlias = tuple[int, str, bool]
@@ -53,7 +53,8 @@ class Overlay(NamedTuple):
     """By the uuid's integer value."""
     removed: "Map[int, bool]" = Map()
     """Rows of the base; the values mean nothing."""
-    touched: "Map[ResourceKey, TouchedResource]" = Map()
+    touched: "tuple[Map[str, TouchedResource], ...]" = (Map(),) * (2 * TYPES)
+    """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
     lengths: tuple[tuple[int, ...], ...] = ((),) * TYPES
     """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
     at each length, which suits an overlay: it is small, and gone after the next merge."""
@@ -72,6 +73,16 @@ class Overlay(NamedTuple):
     """The number of ACLs added and removed."""
     core: Core | None = None
     """The same changes in the native core, if there is one and the base was ever changed."""
+
+    def resource(self, kind: int, name: str, *, literal: bool) -> TouchedResource | None:
+        """Return a resource pattern, if a change touched it; `kind` is 0..7."""
+        return self.touched[2 * kind + literal].get(name)
+
+    def resources(self) -> Iterator[tuple[ResourceKey, TouchedResource]]:
+        """Yield every resource pattern that a change touched."""
+        for number, by_name in enumerate(self.touched):
+            for name, touched in by_name.items():
+                yield (number // 2, name, number % 2 == 1), touched
 
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:

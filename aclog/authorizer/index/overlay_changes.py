@@ -9,8 +9,6 @@ from itertools import product
 from typing import TypeAlias
 from uuid import UUID
 
-from immutables import Map
-
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.first_units import first_unit
@@ -18,6 +16,7 @@ from aclog.authorizer.index.keys import resource_name, split_pair
 from aclog.authorizer.index.masks import TYPES, rule_mask
 from aclog.authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, TouchedResource
 from aclog.metalog.errors import ReplayError
+from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 
@@ -84,7 +83,7 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     # Inlined aclog.authorizer.index.overlay.key_of: enum comparisons are slow here.
     key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
     pair = principal, host = record.principal, record.host
-    touched = overlay.touched.get(key)
+    touched = overlay.touched[2 * key[0] + key[2]].get(key[1])
     if touched is None:
         touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
     cells, rules, shrunk, resource = touched
@@ -127,7 +126,7 @@ def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord
     codes = kind, record.pattern_type, record.operation, record.permission_type
     key = kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL
     pair = record.principal, record.host
-    touched = overlay.touched[key]
+    touched = overlay.touched[2 * key[0] + key[2]][key[1]]
     cell = touched.cells[pair]
     others = tuple(other for other in cell.added if other is not record)
     cells = _with_cell(base, touched.cells, pair, removed=overlay.removed, added=others, rows=cell.rows)
@@ -149,7 +148,7 @@ def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
     resource = base.resource_of(at)
     data = base.resources.key(resource)
     key, pair = (data[0], resource_name(data), data[-1] == _LITERAL), split_pair(base.pairs.key(base.cell_pairs[at]))
-    touched = overlay.touched.get(key) or _untouched(base, resource)
+    touched = overlay.touched[2 * key[0] + key[2]].get(key[1]) or _untouched(base, resource)
     cell = touched.cells.get(pair)
     others, rows = (cell.added, cell.rows) if cell is not None else ((), base.rows(at, at + 1))
     removed = overlay.removed.set(row, True)
@@ -213,7 +212,8 @@ def _changed(
     if codes not in _ORDINARY:
         unbindable += step * is_unbindable(codes)
         irregular += step * is_irregular(codes)
-    resources = resources.set(key, touched)
+    at = 2 * kind + literal
+    resources = (*resources[:at], resources[at].set(name, touched), *resources[at + 1 :])
     changes = len(added) + len(removed)
     if core is not None:
         cell = touched.cells.get(pair)

@@ -98,7 +98,9 @@ class SubjectRules:
 
     def _records(self, resource: Resource) -> list[AccessControlEntryRecord]:
         """Return the records of such ACLs in the overlay."""
-        cells = resource.touched.cells if resource.touched is not None else {}
+        if resource.touched is None:
+            return []
+        cells = resource.touched.cells
         of_subject = (cells[key].added for key in self.subject.keys if key in cells)
         return [
             record
