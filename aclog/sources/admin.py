@@ -17,6 +17,7 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.acl_requests import describe_acls
 from aclog.nodes.client.cluster_requests import broker_cluster_id, topic_names
 from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.peer import Role
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
@@ -87,7 +88,7 @@ class AdminSource:
         """Return the topics that the login may describe, requested on each call. Raises as `image`."""
 
         async def ask() -> list[str]:
-            async with await connect_to_first(self.servers, self.security) as connection:
+            async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
                 return await topic_names(connection)
 
         return _run(ask())
@@ -113,7 +114,7 @@ class AdminSource:
         self._closed = True
 
     async def _request(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
-        async with await connect_to_first(self.servers, self.security) as connection:
+        async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
             asked = elapsed_seconds()
             found = await describe_all_acls(connection), await self._users(connection)
             self._read = str(connection.address), asked

@@ -21,6 +21,7 @@ from aclog.metalog.records import MetadataRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
@@ -100,7 +101,8 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
             yield _ZooKeeperTarget(store, takes_prefixed(chosen.store))
         return
     with asyncio.Runner() as runner:
-        connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security))
+        role = Role.BROKER if chosen.servers else Role.CONTROLLER
+        connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security, role))
         try:
             yield _ServerTarget(runner, connection)
         finally:

@@ -14,6 +14,7 @@ from aclog.cli.migrate.target import TargetContents, TargetWriter
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.sources.bootstrap import connect_to_first
@@ -52,7 +53,7 @@ class QuorumTarget:
     def contents(self) -> TargetContents:
         """Read all ACLs by DescribeAcls."""
         with asyncio.Runner() as runner:
-            connection = runner.run(connect_to_first(self.controllers, self.security))
+            connection = runner.run(connect_to_first(self.controllers, self.security, Role.CONTROLLER))
             try:
                 acls = runner.run(acl_requests.describe_acls(connection, AclBindingFilter()))
             finally:
@@ -65,7 +66,7 @@ class QuorumTarget:
         """Connect for the duration of the migration."""
         state = self.contents().state
         with asyncio.Runner() as runner:
-            connection = runner.run(connect_to_first(self.controllers, self.security))
+            connection = runner.run(connect_to_first(self.controllers, self.security, Role.CONTROLLER))
             try:
                 yield QuorumTargetWriter(state=state, runner=runner, connection=connection)
             finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 from aclog.nodes.client.cluster_requests import ReplicaDescription
 from aclog.nodes.client.cluster_status import Status, describe_status
+from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.output import emit, say
@@ -30,7 +31,8 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
 
 
 async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool) -> Status:
-    async with await connect_to_first(servers, security) as connection:
+    role = Role.CONTROLLER if controller else Role.BROKER
+    async with await connect_to_first(servers, security, role) as connection:
         return await describe_status(connection, security, controller=controller)
 
 

@@ -16,6 +16,7 @@ from aclog.nodes.client.cluster_requests import describe_cluster, describe_quoru
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
+from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import (
     BROKER_NOT_AVAILABLE,
@@ -108,7 +109,7 @@ class ClusterPoller:
             connection = self._connection
             if connection is None or connection.failure is not None:
                 await self.close()
-                self._connection = connection = await connect_to_first(self.servers, self.security)
+                self._connection = connection = await connect_to_first(self.servers, self.security, Role.BROKER)
                 await self._check_cluster(connection)  # before a pause: it may be a wrong address
             await _check_reaches_controller(connection)
             await asyncio.sleep(_SETTLE_SECONDS)
@@ -157,7 +158,7 @@ class ClusterPoller:
             with suppress(UnreachableError):  # closed while idle, or its session expired (KIP-368): reconnect
                 return evolve(await self._describe(kept), is_settled=True)
         await self.close()
-        self._connection = await connect_to_first(self.servers, self.security)
+        self._connection = await connect_to_first(self.servers, self.security, Role.BROKER)
         return await self._describe(self._connection)
 
     async def _move_to_end(self) -> None:

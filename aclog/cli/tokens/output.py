@@ -22,6 +22,7 @@ from aclog.nodes.client.delegation_tokens import (
     expire_token,
     renew_token,
 )
+from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.output import emit, say, shown
@@ -50,7 +51,7 @@ class Broker:
         """
 
         async def requested() -> _T:
-            async with await connect_to_first(self.servers, self.security) as connection:
+            async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
                 return await work(connection)
 
         return asyncio.run(requested())

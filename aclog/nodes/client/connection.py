@@ -1,20 +1,22 @@
 """A client connection to a Kafka server, theirs or ours: pipelined requests, responses in request order."""
 
 import asyncio
+import errno
 import os
 import re
+import socket
 import ssl
 from asyncio import Future, StreamReader, StreamWriter, Task
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from attrs import define, field
 
 from aclog.authorizer.api_keys import api_name
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.client.errors import AbsentError, LoginError, SilentError, UnreachableError
 from aclog.nodes.client.kafka_releases import release_with
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.wire.api_versions import ApiVersion
@@ -24,6 +26,9 @@ from aclog.nodes.wire.messages import decode_response, encode_request
 
 MAX_RESPONSE_BYTES = 256 << 20
 """A larger response is refused: no Kafka server sends one."""
+
+Explain: TypeAlias = Callable[[UnreachableError], Awaitable[UnreachableError]]
+"""Returns a failure with its reason, if that can be found out."""
 
 _READ_BYTES = 1 << 20
 _MIN_RESPONSE_BYTES = 4
@@ -54,6 +59,8 @@ class Connection:
     """The server's API versions; empty before the login."""
     _next_id: int = field(default=0, init=False)
     _in_flight: deque[_InFlightRequest] = field(factory=deque, init=False)
+    explain: Explain | None = field(default=None, init=False)
+    """Called if the server ends the connection instead of answering the next request."""
     _failure: UnreachableError | None = field(default=None, init=False)
     _receiver: "Task[None] | None" = field(default=None, init=False)
 
@@ -62,7 +69,7 @@ class Connection:
         """Open a connection and send nothing; `timeout`, in seconds, holds for this and for each response.
 
         Raises:
-            UnreachableError: nobody listens there.
+            UnreachableError: nobody listens there (AbsentError), or it does not speak TLS.
             LoginError: the server's certificate is not trusted, or the server requires a client certificate.
 
         """
@@ -73,11 +80,15 @@ class Connection:
                     address.host, address.port, ssl=context, server_hostname=name, limit=_READ_BYTES
                 )
         except TimeoutError:
-            raise UnreachableError(f"{address}: no connection within {timeout:g} s") from None
+            what = "connection" if context is None else "TLS connection"
+            why = "is there a firewall in between, and is the address right?"
+            raise AbsentError(f"{address}: no {what} within {timeout:g} s: {why}") from None
         except ssl.SSLError as error:
-            raise LoginError(f"{address}: TLS: {_reason(error)}") from None
+            raise LoginError(f"{address}: TLS: {_reason(error)}") from error
+        except ConnectionResetError as error:
+            raise UnreachableError(f"{address}: no connection: {_what(error)}") from error
         except (OSError, ValueError) as error:  # a name that another node tells may be none: ValueError
-            raise UnreachableError(f"{address}: no connection: {_what(error)}") from None
+            raise AbsentError(f"{address}: no connection: {_what(error)}{_hint(error)}") from None
         connection = cls(address, client_id, timeout, *opened)
         # Reads at all times, so that an idle connection which the server closes is known to be closed before its next
         # use.
@@ -128,6 +139,16 @@ class Connection:
 
         Raises as `ask`. If the caller is cancelled, the response is dropped on arrival.
         """
+        try:
+            return await self._send(api_key, version, body, timeout)
+        except UnreachableError:
+            explain, self.explain = self.explain, None
+            if explain is None or self._failure is None:
+                raise
+            self._failure = await explain(self._failure)
+            raise self._failure from None
+
+    async def _send(self, api_key: int, version: int, body: bytes, timeout: float | None) -> tuple[bytes, int]:
         if self._failure is not None:
             raise self._failure
         header = RequestHeader(
@@ -144,8 +165,9 @@ class Connection:
                 await self._drain()
                 return await sent.response
         except TimeoutError:
+            self.explain = None  # it was silent, and did not end the connection
             # Responses come in request order: once one is overdue, so are all behind it.
-            raise self._fail(UnreachableError(f"{self.address}: no response within {seconds:g} s")) from None
+            raise self._fail(SilentError(f"{self.address}: no response within {seconds:g} s")) from None
 
     async def _drain(self) -> None:
         try:
@@ -163,8 +185,11 @@ class Connection:
                     self._handle_response(payload)
             self._fail(UnreachableError(f"{self.address}: the server closed the connection"))
         except OSError as error:
-            self._fail(UnreachableError(f"{self.address}: the connection was lost: {_what(error)}"))
+            lost = UnreachableError(f"{self.address}: the connection was lost: {_what(error)}")
+            lost.__cause__ = error
+            self._fail(lost)
         except DecodeError as error:
+            self.explain = None  # it answers, if with nonsense: the listener is the right one
             self._fail(UnreachableError(f"{self.address}: not a Kafka response: {error}"))
 
     def _handle_response(self, payload: bytes) -> None:
@@ -175,6 +200,7 @@ class Connection:
         if found != header.correlation_id:
             raise DecodeError(f"a response with correlation id {found}: expected {header.correlation_id}")
         self._in_flight.popleft()
+        self.explain = None
         if not response.done():
             response.set_result((payload, position))
 
@@ -191,10 +217,12 @@ class Connection:
 
     def give_up(self, why: UnreachableError) -> None:
         """Close at once: all in-flight and later requests raise `why`."""
+        self.explain = None
         self._fail(why)
 
     async def close(self) -> None:
         """Close, and wait at most a second for it. May be called again."""
+        self.explain = None
         self._fail(UnreachableError(f"{self.address}: closed"))
         if self._receiver is not None:
             self._receiver.cancel()
@@ -223,6 +251,14 @@ def _what(error: OSError | ValueError) -> str:
     """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
     numbers = set(_ERRNO.findall(str(error)))
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__
+
+
+def _hint(error: OSError | ValueError) -> str:
+    """Return what to look at, beginning with a colon; nothing if the reason says it."""
+    if isinstance(error, socket.gaierror):
+        return ": expected a host name that this machine can resolve"
+    refused = isinstance(error, ConnectionRefusedError) or {str(errno.ECONNREFUSED)} == set(_ERRNO.findall(str(error)))
+    return ": nothing listens on that port: is the server up, and is it a port of its `listeners`?" if refused else ""
 
 
 def _unsupported(served: ApiVersion | None, wanted: ApiVersion) -> str:

@@ -47,6 +47,11 @@ class FrameBuffer:
         """The number of buffered bytes."""
         return len(self._data)
 
+    @property
+    def rest(self) -> bytes:
+        """What is buffered: the beginning of a frame, or what turned out to be none."""
+        return bytes(self._data)
+
     def feed(self, data: bytes) -> None:
         """Append bytes from the socket."""
         self._data += data

@@ -12,7 +12,7 @@ from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, describe_features
-from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.client.errors import LoginError, StrangerError, UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
 from aclog.nodes.security.plain_server import PlainServer
@@ -304,7 +304,7 @@ def test_a_server_that_does_not_know_the_password(strict_server):
 
 
 def test_no_response_without_a_login(strict_server):
-    with pytest.raises(UnreachableError, match="closed the connection"):
+    with pytest.raises(StrangerError, match=r"the listener is SASL_PLAINTEXT, .*sasl\.mechanism=PLAIN and"):
         run(strict_server, describe_cluster)
 
 
@@ -371,7 +371,7 @@ def test_tls_to_a_server_without_it(server, tls_files):
 
 
 def test_no_tls_to_a_server_with_it(tls_server):
-    with pytest.raises(UnreachableError, match=r"is security\.protocol right\?"):
+    with pytest.raises(UnreachableError, match=r"expected security\.protocol=(SASL_)?SSL in"):
         asyncio.run(connect(tls_server.address, PLAINTEXT, timeout=2))
 
 

@@ -202,7 +202,8 @@ class FakeLeader:
 
     def _handshake(self, version, body, state) -> bytes:
         state["login"] = self.login(body.mechanism) if self.login else None
-        code = ErrorCode.none if state["login"] else ErrorCode.unsupported_sasl_mechanism
+        refusal = ErrorCode.unsupported_sasl_mechanism if self.login else ErrorCode.illegal_sasl_state
+        code = ErrorCode.none if state["login"] else refusal
         return encode_response(message_type(17, version, "response")(error_code=code, mechanisms=("PLAIN",)))
 
     def _authenticate(self, version, body, state) -> bytes:

@@ -1,0 +1,77 @@
+"""Connections to what is no Kafka listener, or not the right one: the error says what is there, and is in time."""
+
+import asyncio
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from aclog.nodes.client.errors import LoginError, SilentError, StrangerError
+from aclog.nodes.client.login import connect
+from aclog.nodes.client.peer import Service
+from aclog.nodes.client.probe import probe
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, TlsSettings
+from aclog.nodes.session import SecurityProtocol
+
+PLAINTEXT = ClientSecurity()
+SSL = ClientSecurity(security_protocol=SecurityProtocol.SSL, tls=TlsSettings())
+
+
+@pytest.fixture
+def silent():
+    """The address of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield HostPort(host="127.0.0.1", port=listening.getsockname()[1])
+
+
+@pytest.fixture
+def web():
+    """The address of an HTTP server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.daemon_threads = True
+        serving = threading.Thread(target=server.serve_forever, args=(0.05,))
+        serving.start()
+        yield HostPort(host="127.0.0.1", port=server.server_address[1])
+        server.shutdown()
+        serving.join()
+
+
+@pytest.mark.parametrize("security", [PLAINTEXT, SSL])
+def test_an_http_server_is_found_before_the_time_is_up(web, security):
+    with pytest.raises(
+        (StrangerError, LoginError), match=f"{web}: an HTTP server listens there: expected the port of a Kafka"
+    ):
+        asyncio.run(connect(web, security, timeout=300))
+
+
+def test_a_silent_server_is_waited_for_as_long_as_was_said(silent):
+    with pytest.raises(SilentError, match=r"no response within 0\.5 s: it takes connections, but does not answer"):
+        asyncio.run(connect(silent, PLAINTEXT, timeout=0.5))
+    assert asyncio.run(probe(silent)).service is Service.UNKNOWN
+
+
+def test_a_login_is_not_sent_to_who_does_not_answer(silent):
+    """What a stranger is asked holds no user and no password."""
+    said = []
+
+    async def listen(reader, writer):
+        said.append(await reader.read(4096))
+        writer.close()
+
+    async def go():
+        server = await asyncio.start_server(listen, "127.0.0.1", 0)
+        address = HostPort(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+        security = ClientSecurity(
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            sasl_mechanism="PLAIN",
+            username="u53r",
+            password="5ecret",
+        )
+        with pytest.raises(Exception, match="closed the connection"):
+            await connect(address, security, timeout=5)
+        server.close()
+
+    asyncio.run(go())
+    assert len(said) > 1
+    assert not any(b"5ecret" in each or b"u53r" in each for each in said)
