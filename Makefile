@@ -48,6 +48,20 @@ run: venv  ## the tour, then a node that Kafka's own clients manage
 tour: venv  ## what is in a real log, the rules it adds up to, decisions and why, the tree
 	@./tour.sh
 
+DOCS_VENV := build/docs-venv
+$(DOCS_VENV)/.installed: docs/constraints.txt
+	$(PYTHON) -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r docs/constraints.txt
+	@touch $@
+
+.PHONY: docs
+docs: venv $(DOCS_VENV)/.installed  ## the documentation as a site that needs no server, in build/site; manual pages in build/man
+	$(BIN)/python -m tests.docs.site
+	rm -rf build/site build/.cache
+	$(DOCS_VENV)/bin/zensical build --strict --config-file build/zensical.toml
+	$(BIN)/python -m tests.docs.site.check
+	@if command -v groff > /dev/null; then ! groff -man -ww -z build/man/*.1 2>&1 | grep .; fi
+
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

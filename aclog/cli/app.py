@@ -60,6 +60,7 @@ _COMMANDS = {
     "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
+    "help": "Show the page of a command: what it does, each of its flags, and examples.",
     "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
     "usage, what-if. Requires `aclog\\[spark]` and Java 17.",
 }

@@ -132,6 +132,7 @@ def commands(home, broker):
     yield "authorize", *log, *request, "--host", NAME
     yield "authorize", *log, *request[:-2], "--topic", NAME, "--operation", NAME
     yield "completion", NAME
+    yield "help", NAME
     yield "explain", *log, *request
     yield "explain", *log, *request, "--format", "json"
     yield "explain", *log, *request, "--as-of", NAME

@@ -1,0 +1,54 @@
+"""`aclog help` and the manual pages: each flag, laid out for a terminal and in sound roff."""
+
+import re
+
+from typer.main import get_command
+
+from aclog.cli.app import app
+from aclog.cli.help.manual_page import manual_name, manual_page
+from aclog.cli.help.pages import command_page, command_pages
+from tests.support.cli.command import aclog
+
+
+def test_a_page_has_what_the_command_does_its_flags_and_examples(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = aclog("help", "acls", "list").ok().out
+    assert out.startswith("NAME\n       aclog acls list - List the ACLs")
+    assert "SYNOPSIS\n       aclog acls list [OPTIONS]\n" in out
+    assert "\n       --resource-pattern-type TYPE\n" in out
+    assert "EXAMPLES\n       aclog acls list --log DIR --topic pay.eu" in out
+    assert "[cyan]" not in out
+    prose = [line for line in out.splitlines() if "aclog acls list" not in line]
+    assert max(map(len, prose)) <= 60
+
+
+def test_a_group_lists_its_commands_and_no_words_are_all():
+    assert "\n       list\n           List the ACLs" in aclog("help", "acls").ok().out
+    everything = aclog("help").ok().out
+    assert "\n       who-can\n" in everything
+    assert "EXIT STATUS\n       0 success" in everything
+
+
+def test_a_command_that_does_not_exist_is_refused_with_those_that_do():
+    wrong = aclog("help", "acls", "lst")
+    assert wrong.code == 2
+    assert "aclog acls lst: no such command (did you mean list?): expected one of list, add, remove" in wrong.err
+    assert "has none below it" in aclog("help", "explain", "x").err
+
+
+def test_a_manual_page_is_sound_roff():
+    for page in command_pages(get_command(app)):
+        text = manual_page(page, "1.0")
+        assert text.startswith(f'.TH "{manual_name(page).upper()}" 1'.replace("-", "\\-"))
+        assert text.count("\\fB") == text.count("\\fR")
+        for line in text.splitlines():
+            assert not re.match(r"'|\.(?!(TH|SH|B|PP|nf|fi|TP)\b)", line), line
+            assert not re.search(r"(?<!\\)-", line.partition(" ")[2] if line.startswith(".") else line), line
+        for group in page.groups:
+            for flag in (flag for line in group.lines for flag in line.options):
+                assert flag.replace("-", "\\-") in text
+
+
+def test_a_group_refers_to_its_commands():
+    page = manual_page(command_page(get_command(app), ("acls",)), "1.0")
+    assert "\\fBaclog\\-acls\\-list\\fR(1)" in page

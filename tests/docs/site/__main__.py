@@ -1,0 +1,65 @@
+"""`python -m tests.docs.site`: writes build/docs, which zensical builds, and the manual pages in build/man."""
+
+import shutil
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+
+from typer.main import get_command
+
+from aclog.cli.app import app
+from aclog.cli.help.manual_page import manual_name, manual_page
+from aclog.cli.help.pages import command_pages
+from tests.docs.site.command_page import command_page_text, command_sections, general_page
+from tests.docs.site.links import Links
+from tests.docs.site.markdown import for_site
+from tests.docs.site.navigation import navigation
+from tests.docs.site.places import ROOT, command_place, images, page_place, page_sources
+
+BUILD = ROOT / "build"
+
+
+def site_pages() -> dict[str, str]:
+    """Return all pages of the site, by their places, with links that work there."""
+    pages = {}
+    for source in page_sources():
+        place = page_place(source)
+        assert place is not None, source
+        text = general_page() if source == "docs/commands.md" else (ROOT / source).read_text("utf-8")
+        pages[place] = for_site(Links(source=source, place=place).rewritten(text))
+    sections = command_sections()
+    commands = [page for page in command_pages(get_command(app)) if len(page.words) > 1]
+    for first, group in groupby(commands, lambda page: page.words[1]):
+        place = command_place(first)
+        text = command_page_text(group, sections)
+        pages[place] = for_site(Links(source="docs/commands.md", place=place).rewritten(text))
+    return pages
+
+
+def write_site(folder: Path) -> None:
+    """Write the pages to a folder, which is emptied first, and zensical's configuration beside it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    pages = site_pages()
+    for place, text in pages.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        for image in images(text):
+            (folder / "assets" / image).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / image, folder / "assets" / image)
+    shutil.copytree(ROOT / "docs/assets", folder / "assets", dirs_exist_ok=True)
+    settings = (ROOT / "docs/zensical.toml").read_text("utf-8")
+    (folder.parent / "zensical.toml").write_text(f"{settings}\n{navigation(pages)}", "utf-8")
+
+
+def write_manual(folder: Path) -> None:
+    """Write a manual page for each command and group of commands to a folder, which is emptied first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for page in command_pages(get_command(app)):
+        (folder / f"{manual_name(page)}.1").write_text(manual_page(page, version("aclog")), "utf-8")
+
+
+if __name__ == "__main__":
+    write_site(BUILD / "docs")
+    write_manual(BUILD / "man")

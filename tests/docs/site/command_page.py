@@ -1,0 +1,74 @@
+"""The pages of commands: their flags from the code, and what docs/commands.md says of them."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from aclog.cli.help.marked_text import marked
+from aclog.cli.help.pages import CommandPage, FlagGroup
+from tests.docs.site.places import ROOT
+
+_SECTION = re.compile(r"^## aclog (?P<name>[^\n]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_USAGE = re.compile(r"\A\s*```\n.*?^```\n", re.MULTILINE | re.DOTALL)
+
+
+def command_sections() -> dict[str, str]:
+    """Return what docs/commands.md says of each command, by its name without `aclog`."""
+    page = (ROOT / "docs/commands.md").read_text("utf-8")
+    return {found["name"]: found["text"].strip() for found in _SECTION.finditer(page)}
+
+
+def general_page() -> str:
+    """Return docs/commands.md up to its first command: what is common to all of them."""
+    return (ROOT / "docs/commands.md").read_text("utf-8").partition("\n## aclog ")[0] + "\n"
+
+
+def command_page_text(pages: Iterable[CommandPage], sections: Mapping[str, str]) -> str:
+    """Return the page of a command, or of a group of commands, whose own page comes first.
+
+    The usage that the section begins with is for readers of the file; here the flags themselves stand in its place.
+    """
+    parts = []
+    for each in pages:
+        name = " ".join(each.words[1:])
+        if len(each.words) == 2:
+            parts.append(f"# {each.name}\n\n{marked(each.summary, '`', '`')}\n")
+        if each.below:
+            parts.append(
+                _table(
+                    ("command", "does"),
+                    [
+                        (
+                            f"[`{' '.join((*each.words, word))}`](#aclog-{'-'.join((*each.words[1:], word))})",
+                            marked(line, "`", "`"),
+                        )
+                        for word, line in each.below
+                    ],
+                )
+            )
+            continue
+        parts += [
+            f"## {each.name}\n",
+            f"```\n{each.usage}\n```\n",
+            _USAGE.sub("", sections.get(name, "")).strip() + "\n",
+        ]
+        parts.append("\n".join([f"### Flags of {each.name}\n", *(_flags(group) for group in each.groups)]))
+    return "\n".join(parts)
+
+
+def _flags(group: FlagGroup) -> str:
+    rows = [(f"`{line.names}`", _cell(line.text)) for line in group.lines]
+    return f"**{marked(group.title, '`', '`')}**\n\n{_table(('flag', 'meaning'), rows)}"
+
+
+def _cell(text: str) -> str:
+    """Return a help text as a cell: what would be a mark outside code is escaped."""
+    parts = marked(text, "`", "`").split("`")
+    parts[::2] = [re.sub(r"([\[\]*_<|])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+    return (
+        "\n".join([f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {left} | {right} |" for left, right in rows)])
+        + "\n"
+    )

@@ -1,0 +1,64 @@
+"""Where each page of the repository is in the site."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+_COMMANDS = "docs/commands.md"
+_PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_IMAGES = (".svg", ".png")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+
+
+def page_sources() -> list[str]:
+    """Return the pages of the repository that the site has, as paths from its root."""
+    return [
+        *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
+        *_PROJECT,
+    ]
+
+
+def page_place(source: str) -> str | None:
+    """Return the place of a page in the site; None: it is not in the site."""
+    if source == _COMMANDS:
+        return "commands/index.md"
+    if source in ("docs", "docs/README.md", "README.md"):
+        return "index.md"
+    if source.endswith(_IMAGES):
+        return f"assets/{source}"
+    if source in _PROJECT:
+        return f"project/{source.lower()}"
+    return source.removeprefix("docs/") if source.startswith("docs/") and source.endswith(".md") else None
+
+
+def command_place(command: str) -> str:
+    """Return the page of a command, or of the group that it is in: `acls list` is in commands/acls.md."""
+    return f"commands/{command.split(maxsplit=1)[0]}.md"
+
+
+def anchor_place(source: str, anchor: str) -> str | None:
+    """Return the page of a heading of docs/commands.md, which the site shows on a page for each command."""
+    return _command_anchors().get(anchor) if source == _COMMANDS else None
+
+
+def images(text: str) -> set[str]:
+    """Return the files of the repository that a page of the site shows, from its root."""
+    return set(re.findall(r"\]\((?:\.\./)*assets/([^)\s]+)\)", text))
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that forges give to a heading."""
+    plain = re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+@cache
+def _command_anchors() -> dict[str, str]:
+    anchors, place = {}, "commands/index.md"
+    for found in _HEADING.finditer((ROOT / _COMMANDS).read_text("utf-8")):
+        title = found[1]
+        if found[0].startswith("## "):
+            place = command_place(title.removeprefix("aclog ")) if title.startswith("aclog ") else "commands/index.md"
+        anchors[slug(title)] = place
+    return anchors

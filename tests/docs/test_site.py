@@ -1,0 +1,92 @@
+"""The site has every page and every flag, links lead somewhere, and it needs no other host."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from aclog.cli.app import app
+from aclog.cli.lazy_commands import LazyCommand
+from tests.docs.site.__main__ import site_pages
+from tests.docs.site.check import faults
+from tests.docs.site.links import BrokenLinkError, Links
+from tests.docs.site.markdown import for_site
+from tests.docs.site.navigation import navigation
+from tests.docs.site.places import command_place
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return site_pages()
+
+
+def flags(command, words=()):
+    """Yield each command that is no group, with its flags: read here by other code than that which writes the pages."""
+    command = command.load() if isinstance(command, LazyCommand) else command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from flags(below, (*words, name))
+    if not hasattr(command, "commands"):
+        yield words, {flag for each in command.params for flag in (*each.opts, *each.secondary_opts)}
+
+
+def test_the_page_of_a_command_has_each_of_its_flags_in_a_table(pages):
+    for words, known in flags(get_command(app)):
+        page = pages[command_place(" ".join(words))]
+        table = re.search(rf"### Flags of aclog {' '.join(words)}\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
+        listed = set(
+            re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", "\n".join(re.findall(r"^\| `([^`]+)`", table[1], re.MULTILINE)))
+        )
+        assert {flag for flag in known if flag.startswith("-")} <= listed
+
+
+def test_the_page_of_a_command_has_what_is_written_about_it(pages):
+    assert "Lists the ACLs of a state" in pages["commands/acls.md"]
+    assert "acls list SOURCE" not in pages["commands/acls.md"]
+
+
+def test_each_page_is_in_the_navigation_once(pages):
+    listed = re.findall(r'"([^"]+\.md)"', navigation([*pages, "new.md"]))
+    assert sorted(listed) == sorted([*pages, "new.md"])
+
+
+@pytest.mark.parametrize(
+    ("link", "there"),
+    [
+        ("commands.md#aclog-acls-list", "commands/acls.md#aclog-acls-list"),
+        ("commands.md#times", "commands/index.md#times"),
+        ("commands.md", "commands/index.md"),
+        ("../SECURITY.md", "project/security.md"),
+        ("../aclog/cli/app.py", "https://github.com/aclog/aclog/blob/main/aclog/cli/app.py"),
+        ("../benchmarks/results/spark.svg", "assets/benchmarks/results/spark.svg"),
+        ("https://example.org/a", "https://example.org/a"),
+        ("#here", "#here"),
+    ],
+)
+def test_links_lead_to_the_place_in_the_site(link, there):
+    links = Links(source="docs/spark.md", place="spark.md")
+    assert links.rewritten(f"[a]({link})\n```\n[a]({link})\n```\n") == f"[a]({there})\n```\n[a]({link})\n```\n"
+
+
+def test_a_link_to_nothing_is_refused():
+    with pytest.raises(BrokenLinkError, match="nowhere"):
+        Links(source="docs/spark.md", place="spark.md").rewritten("[a](nowhere.md)")
+
+
+def test_what_forges_read_otherwise_is_written_so_that_both_agree():
+    assert for_site("| `a\\|b` | c\\|d |") == "| `a|b` | c\\|d |"
+    assert for_site("These:\n- a\n- b") == "These:\n\n- a\n- b"
+
+
+def test_the_check_finds_what_is_broken(tmp_path: Path):
+    (tmp_path / "a.html").write_text(
+        '<script src="https://x.org/a.js"></script><a href="b.html#no">b</a><a href="c.html">c</a>'
+    )
+    (tmp_path / "b.html").write_text(
+        '<h1 id="yes">b</h1><a href="a.html">a</a><a href="#yes">b</a><a href="https://x.org">x</a>'
+    )
+    assert faults(tmp_path) == [
+        "a.html: loads https://x.org/a.js",
+        "a.html: b.html#no: no such mark",
+        "a.html: c.html: no such file",
+    ]
