@@ -16,6 +16,7 @@ def words_in_child(work: Callable[[], Sequence[str]], *, wait_seconds: float) ->
     with tempfile.TemporaryFile() as answer:
 
         def write() -> None:
+            """Leave the words where this process reads them."""
             answer.write(json.dumps(work()).encode())
             answer.flush()
 
