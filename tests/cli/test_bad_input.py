@@ -132,7 +132,7 @@ class TestFlags:
         [
             ("acls list --resource-pattern-type odd", "'odd' is not one of ANY, MATCH, LITERAL, PREFIXED"),
             ("acls list --resource-pattern-type unknown", "'unknown' is not one of ANY, MATCH, LITERAL, PREFIXED"),
-            ("acls list --format odd", "'odd' is not one of 'kafka', 'jsonl', 'table'"),
+            ("acls list --format odd", "'odd' is not one of 'kafka', 'table', 'json', 'jsonl', 'csv', 'markdown'"),
             ("acls add --log x --operation fly", "'fly' is not one of ALL, READ, WRITE"),
             ("authorize --operation any", "'any' is not one of ALL, READ, WRITE"),
             ("authorize --semantics odd", "'odd' is not one of 'kafka', 'documented'"),
@@ -164,7 +164,10 @@ class TestFlags:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ("acls list --format odd", "Invalid value for '--format': 'odd' is not one of 'kafka', 'jsonl', 'table'"),
+            (
+                "acls list --format odd",
+                "Invalid value for '--format': 'odd' is not one of 'kafka', 'table', 'json', 'jsonl'",
+            ),
             ("export --log x", "Missing option '--format'. Choose from: avro, jsonl, kafka-acls, ksm, strimzi"),
         ],
     )

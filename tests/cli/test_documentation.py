@@ -53,6 +53,7 @@ def options(command):
     return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
+OUTPUT = ("--columns", "--no-pager")
 SECOND_STATE = (
     "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
     "--to-command-config", "--change", "--add", "--remove", "--to-ref", "--to-acls-format",
@@ -71,6 +72,8 @@ def test_each_command_has_a_section_with_each_of_its_options(name):
             if (option in SHARED and "SOURCE" in text) or (option in SECOND_STATE and "TARGET" in text):
                 documented += PAGE[: PAGE.index("## ")]
             documented += section("diff") if option in COMPARED else ""
+            if option in OUTPUT and "(#output)" in text:
+                documented += PAGE[PAGE.index("## Output") :]
             if option.startswith("--") and option != "--help":
                 assert re.search(rf"{option}\b", documented), f"{name} {option} is not documented"
 

@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.acls.flags import AclSourceFlags, ListFormat, ResourceFlags, RuleFlags, TargetFlags
+from aclog.cli.acls.flags import AclSourceFlags, ResourceFlags, RuleFlags, TargetFlags
 from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.output import OutputFlags, format_option
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 app = typer.Typer(name="acls", help="List, add and remove ACLs, with the flags of kafka-acls.sh.", no_args_is_help=True)
 
@@ -16,25 +18,21 @@ app = typer.Typer(name="acls", help="List, add and remove ACLs, with the flags o
 def list_(
     source: AclSourceFlags,
     resources: ResourceFlags,
+    output: OutputFlags,
     principal: Annotated[
         list[str] | None,
         typer.Option("--principal", metavar="TYPE:NAME", help="Only the ACLs of this principal.", show_default=False),
     ] = None,
     format_: Annotated[
-        ListFormat | None,
-        typer.Option(
-            "--format",
-            help="As kafka-acls.sh prints them, as JSON lines, or in columns.",
-            show_default="table on a terminal, kafka otherwise",
-        ),
+        OutputFormat | None,
+        format_option(OutputFormat.KAFKA, *ROW_FORMATS, default="table on a terminal, kafka otherwise"),
     ] = None,
     origins: Annotated[
         bool,
         typer.Option(
             "--origins",
             metavar="",
-            help="With JSON lines: after the keys of each ACL its [cyan]file[/] and [cyan]line[/]. A table has them "
-            "if the source knows.",
+            help="Add the [cyan]file[/] and [cyan]line[/] of each ACL. A table has them if the source knows.",
         ),
     ] = False,
 ) -> None:
@@ -52,10 +50,11 @@ def list_(
     """
     from aclog.cli.acls.rule_list import ListedAcls, print_acls
 
+    how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
     chosen = source.choose()
     acls = chosen.image().acls
     listed = ListedAcls(acls=acls, origins=chosen.origins, with_origins=origins)
-    print_acls(listed, resources, principal or (), format_)
+    print_acls(listed, resources, principal or (), how)
 
 
 @app.command()

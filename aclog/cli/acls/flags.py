@@ -4,7 +4,6 @@ Kafka's pattern filter is a ResourcePattern here: its text form is the same.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,14 +37,6 @@ _ZOOKEEPER_HELP = (
 )
 
 CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
-
-
-class ListFormat(StrEnum):
-    """Output format of `acls list`."""
-
-    KAFKA = "kafka"
-    JSONL = "jsonl"
-    TABLE = "table"
 
 
 @frozen(kw_only=True)

@@ -1,9 +1,8 @@
-"""The ACLs of a state in the three formats of `acls list`."""
+"""The ACLs of a state in the formats of `acls list`."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 
 from attrs import evolve, frozen
 
@@ -11,18 +10,18 @@ from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAclWith
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.rules import rules_of
-from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text
-from aclog.cli.acls.flags import ListFormat, ResourceFlags, parse_principal
+from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
+from aclog.cli.acls.flags import ResourceFlags, parse_principal
 from aclog.cli.acls.kafka_format import listed as kafka_lines
 from aclog.cli.acls.plan import resource_filter
+from aclog.cli.flags.output import Output
 from aclog.cli.image_report import CidrWatch
+from aclog.cli.rule_columns import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS
 from aclog.shell.rule_text import located_json, rule_fields, rule_json
-from aclog.terminal.output import emit, shown
-from aclog.terminal.table import aligned
-
-_BLOCK = 512
-"""Lines per print: one print per line would dominate the time for a million ACLs."""
-_HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
+from aclog.terminal.columns import Row
+from aclog.terminal.output import shown
+from aclog.terminal.output_format import OutputFormat
+from aclog.terminal.rows import print_lines, print_rows
 
 
 @frozen(eq=False, kw_only=True)
@@ -32,54 +31,49 @@ class ListedAcls:
     acls: AclsImage
     origins: Origins
     with_origins: bool
-    """Whether JSON lines tell it, too."""
+    """Whether every format tells it, too."""
 
 
-def print_acls(
-    listed: ListedAcls, resources: ResourceFlags, principals: Sequence[str], list_format: ListFormat | None
-) -> None:
+def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequence[str], output: Output) -> None:
     """Print the selected ACLs; warn about those with a CIDR range as host.
 
     Raises:
-        ConfigError: a principal without a colon.
+        ConfigError: a principal without a colon, or a chosen column does not exist.
 
     """
-    list_format = list_format or (ListFormat.TABLE if sys.stdout.isatty() else ListFormat.KAFKA)
     filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
     wanted = list(dict.fromkeys(map(parse_principal, principals)))
     watch = CidrWatch(listed.origins)
-    lines = _lines(listed, filters, principals=wanted, list_format=list_format, watch=watch)
-    while block := list(islice(lines, _BLOCK)):
-        emit("\n".join(block))
+    if output.form is OutputFormat.KAFKA:
+        print_lines(_kafka_lines(listed.acls, filters, principals=wanted, watch=watch))
+    else:
+        if wanted:
+            filters = [evolve(each, principal=principal) for each in filters for principal in wanted]
+        _print_rows(listed, watch.watch(_sorted(listed.acls, filters)), output)
     watch.report()
 
 
-def _lines(
-    listed: ListedAcls,
-    filters: Sequence[AclBindingFilter],
-    *,
-    principals: Sequence[str],
-    list_format: ListFormat,
-    watch: CidrWatch,
+def _kafka_lines(
+    acls: AclsImage, filters: Sequence[AclBindingFilter], *, principals: Sequence[str], watch: CidrWatch
 ) -> Iterator[str]:
-    acls, origins = listed.acls, listed.origins
-    if list_format is ListFormat.KAFKA and principals:  # kafka-acls.sh prints a section per principal
-        for principal in principals:
-            yield f"ACLs for principal `{shown()(principal)}`"
-            yield from kafka_lines(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
-        return
-    if principals:
-        filters = [evolve(each, principal=principal) for each in filters for principal in principals]
-    rules = watch.watch(_sorted(acls, filters))
-    if list_format is ListFormat.KAFKA:
-        yield from kafka_lines(rules)
-    elif list_format is ListFormat.JSONL:
-        text = partial(located_json, origins=origins) if listed.with_origins else rule_json
-        yield from map(text, rules)
-    elif origins is NO_ORIGINS:
-        yield from aligned(_HEADER, _cells(rules))
+    if not principals:
+        yield from kafka_lines(watch.watch(_sorted(acls, filters)))
+    for principal in principals:  # kafka-acls.sh prints a section for each
+        yield f"ACLs for principal `{shown()(principal)}`"
+        yield from kafka_lines(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
+
+
+def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:
+    origins = listed.origins
+    if output.form is OutputFormat.JSONL and not output.columns:  # as fast as a million ACLs need
+        print_lines(map(partial(located_json, origins=origins) if listed.with_origins else rule_json, rules))
+    elif output.form is OutputFormat.TABLE and origins is not NO_ORIGINS:
+        print_rows((*RULE_COLUMNS, PLACE), _placed(rules, origins), output.form, chosen=output.columns)
+    elif listed.with_origins:
+        rows = ({**rule.to_dict(), **place_object(rule.acl, origins)} for rule in rules)
+        print_rows((*RULE_COLUMNS, *ORIGIN_COLUMNS), rows, output.form, chosen=output.columns)
     else:
-        yield from aligned((*_HEADER, "PLACE"), _located_cells(rules, origins))
+        print_rows(RULE_COLUMNS, (rule.to_dict() for rule in rules), output.form, chosen=output.columns)
 
 
 def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
@@ -103,11 +97,7 @@ def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:
     return code_name(ResourceType, resource_type), resource.name
 
 
-def _cells(rules: Iterable[StandardAclWithId]) -> Iterator[Sequence[str]]:
-    return (tuple(text or "-" for text in rule.to_dict().values()) for rule in rules)
-
-
-def _located_cells(rules: Iterable[StandardAclWithId], origins: Origins) -> Iterator[Sequence[str]]:
+def _placed(rules: Iterable[StandardAclWithId], origins: Origins) -> Iterator[Row]:
     for rule in rules:
-        (cells,) = _cells([rule])
-        yield (*cells, ", ".join(map(origin_text, origins.of(rule.acl))) or "-")
+        places = ", ".join(map(origin_text, origins.of(rule.acl)))
+        yield {**rule.to_dict(), PLACE.key: places}

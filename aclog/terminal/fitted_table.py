@@ -1,0 +1,130 @@
+"""A table that fits the terminal: names are cut in the middle, and where that is not enough each row is a block."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from attrs import frozen
+from rich.cells import cell_len, set_cell_size
+
+from aclog.metalog.printable import printable
+from aclog.terminal.columns import Column
+
+LOOKAHEAD = 1000
+"""Rows that are looked at before the first is printed: a million rows need no memory."""
+_GAP = "  "
+_NARROWEST = 10
+"""What is left of a name that is cut, at least."""
+_ELLIPSIS = "…"
+
+
+@frozen(kw_only=True)
+class _Layout:
+    """Which columns are shown, and how wide; None for blocks."""
+
+    shown: tuple[int, ...]
+    widths: tuple[int, ...] | None
+
+
+def fitted(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    width: int | None,
+    left_out: Callable[[Sequence[str]], None],
+) -> Iterator[str]:
+    """Yield lines without line ends: the heads, then the rows. Control characters in cells are escaped.
+
+    `width`: the terminal's, in cells; None for none, so that nothing is cut or left out. The layout is that of the
+    first LOOKAHEAD rows; later rows that are wider get more room if there is some. `left_out` is called at the end with
+    the keys of columns that found no room, if there are any.
+    """
+    rows = iter(rows)
+    natural = [cell_len(column.head) for column in columns]
+    layout: _Layout | None = None
+    while block := [tuple(map(_cell, row)) for row in islice(rows, LOOKAHEAD)]:
+        natural = [
+            max(least, *map(cell_len, cells)) for least, cells in zip(natural, zip(*block, strict=True), strict=True)
+        ]
+        is_first = layout is None
+        layout = _again(layout, columns, natural, width)
+        if layout.widths is None:
+            yield from _blocks(columns, block, is_first=is_first)
+            continue
+        heads = [tuple(column.head for column in columns)] if is_first else []
+        for row in (*heads, *block):
+            yield _line(columns, layout.shown, row, layout.widths)
+    if layout is not None and len(layout.shown) < len(columns):
+        left_out([column.key for index, column in enumerate(columns) if index not in layout.shown])
+
+
+def cut_in_the_middle(text: str, width: int) -> str:
+    """Return a text in at most `width` cells; what is left out of its middle is an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    head = width // 2
+    tail = width - 1 - head
+    end = set_cell_size(text[::-1], tail)[::-1] if tail else ""
+    return f"{set_cell_size(text, head)}{_ELLIPSIS}{end}"
+
+
+def _cell(text: str) -> str:
+    return printable(text) or "-"
+
+
+def _again(layout: _Layout | None, columns: Sequence[Column], natural: list[int], width: int | None) -> _Layout:
+    """Return the layout for more rows: a table stays one, with the same columns."""
+    if layout is None:
+        return _layout(columns, natural, width)
+    if layout.widths is None:
+        return layout
+    return _Layout(shown=layout.shown, widths=_cut_widths(columns, layout.shown, natural, width))
+
+
+def _layout(columns: Sequence[Column], natural: list[int], width: int | None) -> _Layout:
+    shown = tuple(range(len(columns)))
+    while True:
+        widths = _cut_widths(columns, shown, natural, width)
+        if width is None or _total(widths) <= width:
+            return _Layout(shown=shown, widths=widths)
+        spare = [index for index in shown if columns[index].spare]
+        if not spare:
+            return _Layout(shown=tuple(range(len(columns))), widths=None)
+        shown = tuple(index for index in shown if index != spare[-1])
+
+
+def _cut_widths(
+    columns: Sequence[Column], shown: Sequence[int], natural: Sequence[int], width: int | None
+) -> tuple[int, ...]:
+    """Return the widths of columns: those of names are made narrower, the widest first, as far as it is needed."""
+    widths = {index: natural[index] for index in shown}
+    if width is None:
+        return tuple(widths.values())
+    over = _total(list(widths.values())) - width
+    while over > 0:
+        index = max((each for each in shown if columns[each].cut), key=widths.__getitem__, default=-1)
+        if index < 0 or widths[index] <= _NARROWEST:
+            break
+        widths[index] -= 1
+        over -= 1
+    return tuple(widths.values())
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _line(columns: Sequence[Column], shown: Sequence[int], row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = []
+    for index, width in zip(shown, widths, strict=True):
+        cell = cut_in_the_middle(row[index], width) if columns[index].cut else row[index]
+        cells.append(cell + " " * (width - cell_len(cell)))
+    return _GAP.join(cells).rstrip()
+
+
+def _blocks(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, is_first: bool) -> Iterator[str]:
+    """Yield a line for each cell: nothing is cut there, the terminal wraps it."""
+    for number, row in enumerate(rows):
+        if number or not is_first:
+            yield ""
+        for column, cell in zip(columns, row, strict=True):
+            yield f"{column.key}: {cell}"

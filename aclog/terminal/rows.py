@@ -1,0 +1,130 @@
+"""Prints rows in the format that is asked for, as they come: a million rows need no memory."""
+
+import csv
+import io
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TypeAlias
+
+from attrs import evolve
+
+from aclog.metalog.printable import printable
+from aclog.terminal.columns import Column, Row, cell_text, selected
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import note
+from aclog.terminal.output import emit, shown
+from aclog.terminal.output_format import OutputFormat
+
+_BLOCK = 512
+"""Lines per print: one print per line would dominate the time for a million rows."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+
+_Lines: TypeAlias = Callable[[Sequence[Column], Iterable[Row]], Iterator[str]]
+
+
+def print_rows(
+    columns: Sequence[Column],
+    rows: Iterable[Row],
+    form: OutputFormat,
+    *,
+    chosen: Sequence[str] = (),
+    live: bool = False,
+) -> None:
+    """Print rows as a table, JSON, JSON lines, csv or Markdown; `form` is one of ROW_FORMATS.
+
+    `chosen`: the keys of `--columns`, in order; without any, JSON has the rows as they are, the other formats all
+    columns. `live`: print each row at once; a table then has no columns that fit.
+
+    Raises:
+        ConfigError: a chosen column does not exist.
+
+    """
+    picked = selected(columns, chosen)
+    if chosen:
+        rows = ({column.key: row.get(column.key) for column in picked} for row in rows)
+        picked = tuple(evolve(column, spare=False) for column in picked)  # what is asked for is not left out
+    print_lines(_LINES[form](picked, rows), live=live)
+
+
+def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
+    """Print lines as they are, many at once unless each is to be seen `live`."""
+    lines = iter(lines)
+    while block := list(islice(lines, 1 if live else _BLOCK)):
+        emit("\n".join(block), flush=live)
+
+
+def terminal_width() -> int | None:
+    """Return the cells of a line of the terminal, None if stdout is none: there nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def csv_cell(value: object) -> str:
+    """Return a value as a cell of csv: a text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    So does a text that begins with an apostrophe: who takes away the first one of each has the text.
+    """
+    text = cell_text(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    from aclog.terminal.fitted_table import fitted  # here: nearly every command may print a table, few do
+
+    cells = (tuple(column.text(row.get(column.key)) for column in columns) for row in rows)
+    return fitted(columns, cells, width=terminal_width(), left_out=_tell_of_left_out)
+
+
+def _tell_of_left_out(keys: Sequence[str]) -> None:
+    note(f"no room for {', '.join(keys)}: a wider terminal, --columns, or a pipe shows more")
+
+
+def _json(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    yield "["
+    last = None
+    for row in rows:
+        if last is not None:
+            yield f"{last},"
+        last = json_text(row)
+    if last is not None:
+        yield last
+    yield "]"
+
+
+def _jsonl(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    return map(json_text, rows)
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    show = shown()
+    line = io.StringIO()
+    write = csv.writer(line, lineterminator="\r\n").writerow
+    heads = [column.key for column in columns]
+    for cells in chain([heads], ([show(csv_cell(row.get(column.key))) for column in columns] for row in rows)):
+        write(cells)
+        yield line.getvalue()[:-1]  # without \n, which ends each line
+        line.seek(0)
+        line.truncate()
+
+
+def _markdown(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    from aclog.analysis.rows.row_report import markdown_text
+
+    yield _markdown_line(column.key for column in columns)
+    yield "|---" * len(columns) + "|"
+    for row in rows:
+        yield _markdown_line(markdown_text(printable(column.text(row.get(column.key)))) for column in columns)
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_LINES: dict[OutputFormat, _Lines] = {
+    OutputFormat.TABLE: _table,
+    OutputFormat.JSON: _json,
+    OutputFormat.JSONL: _jsonl,
+    OutputFormat.CSV: _csv,
+    OutputFormat.MARKDOWN: _markdown,
+}
