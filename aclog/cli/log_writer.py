@@ -18,6 +18,7 @@ from aclog.metalog.control_records import ControlRecord
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.filesystem import fsync_directory
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.nodes.controller.write_path.formatted_log import begun_log, bootstrap_checkpoint, formatted_log
@@ -188,6 +189,7 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             yield writer, True
         partial.replace(directory)  # rename() also replaces an empty directory
+        fsync_directory(directory.absolute().parent)  # else a power loss could undo the rename of what is acknowledged
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

@@ -1,6 +1,7 @@
 """What is written in batches is what would be written rule by rule, and an interruption leaves nothing of it."""
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from uuid import UUID
@@ -130,3 +131,16 @@ def test_what_a_large_log_has_is_known_with_tagged_fields_too(tmp_path):
     again = aclog("import", "-", "--log", tmp_path / "log", stdin=in_lines([*rows, acl_row("new")])).ok()
     assert again.lines == ["written: 1 ACLs", "there already: 60 ACLs"]
     assert len(recover(tmp_path / "log").image.acls) == 61
+
+
+def test_the_name_of_a_new_log_survives_a_power_loss(tmp_path, monkeypatch):
+    """The log is renamed into place: it is acknowledged only once its directory was synced after that."""
+    log, synced, fsync = tmp_path / "log", [], os.fsync
+
+    def record(fd):
+        fsync(fd)
+        synced.append((os.path.samestat(os.fstat(fd), tmp_path.stat()), log.exists()))
+
+    monkeypatch.setattr(os, "fsync", record)
+    aclog("import", "-", "--log", log, stdin=in_lines([acl_row("a")])).ok()
+    assert (True, True) in synced

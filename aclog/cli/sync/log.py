@@ -13,7 +13,7 @@ from aclog.cli.log_writer import LogWriter, open_or_create, open_writer
 from aclog.cli.sync.changes import AclChanges, acl_changes
 from aclog.cli.sync.poller import Poll
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.filelog.filesystem import fsync_directory, log_error
+from aclog.metalog.filelog.filesystem import log_error
 from aclog.metalog.filelog.notice import leave_notice, withdraw_notice
 from aclog.metalog.uuids import RandomIds
 from aclog.snapshots.image import Image
@@ -123,8 +123,6 @@ def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
             properties = SyncProperties(cluster_id=poll.cluster_id, first_poll=poll.timestamp)
             write_sync_properties(writer.log.directory, properties)
             changes = append_changes(writer, _changes({}, poll), poll.timestamp)
-        # The directory was renamed into place: without this, a crash could undo the rename.
-        fsync_directory(directory.absolute().parent)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     return changes
