@@ -14,6 +14,7 @@ from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 
 
 def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
@@ -63,7 +64,7 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
     `progress` is called with the number of bytes written so far.
 
     Raises:
-        LogError: the disk is full or fails.
+        LogError: the disk is full or fails, or the image file that the state is mapped from was overwritten.
         CheckpointError: see `checkpoint_batches`.
 
     """
@@ -76,6 +77,8 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
             # Content before name, and the name before anything relies on it: retention removes segments that the
             # checkpoint covers.
             _write_durably(partial, checkpoint_batches(image), progress)
+            # The log below a checkpoint may go: what an overwritten image file says must not become the state.
+            check_mapping(image.acls)
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from aclog.snapshots.folding import MERGE_AT, Folder, FoldError, FoldInThread, Pauses, fold_at
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.merge import Merge
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
@@ -145,8 +146,13 @@ class Merger:
 
     def _carry_out(self, merge: Merge) -> None:
         folder = FoldInThread() if self._fold_here else self.folder
-        if merge.begun is not None:
-            self.publisher.offer_merged(merge, folder.fold(merge.begun))
+        if (begun := merge.begun) is not None:
+            folded = folder.fold(begun)
+            # Else what was written over an image file would live on in a base that nobody can tell from a good one.
+            check_mapping(begun)
+            del begun
+            self.publisher.offer_merged(merge, folded)
+            del folded
         while not merge.ended and not self._closed:
             before = len(merge.journal)
             time.sleep(_LULL_S)

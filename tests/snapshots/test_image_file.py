@@ -7,7 +7,9 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 
 import crc32c
 import psutil
@@ -31,8 +33,10 @@ from aclog.snapshots.image_header import HEADER_BYTES, decode_header
 from aclog.snapshots.image_reader import read_image_file
 from aclog.snapshots.image_writer import remove_partial_images, write_image_file
 from aclog.snapshots.mapped_file import check_mapping
+from aclog.snapshots.merger import Merger
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.publisher import Publisher
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_logs import damage
 from tests.support.builders.state_records import acl
@@ -65,6 +69,18 @@ def fault(checkpoint):
     assert notes == [f"{error.value}; it is ignored, and the checkpoint read instead"]
     assert notes[0].startswith(f"{image_path(checkpoint)}: ")
     return error.value.what
+
+
+def overwrite(checkpoint):
+    """Write a good image file of other rules over this one, in place, as `cp` of a backup does."""
+    values = [encode_record(acl(number, permission=2)) for number in range(3)]
+    other = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+    (checkpoint.parent / "backup").mkdir()
+    backup = write_image_file(write_checkpoint(other, checkpoint.parent / "backup"))
+    path = image_path(checkpoint)
+    assert backup.stat().st_size == path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(backup.read_bytes())
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -109,21 +125,35 @@ class TestInUse:
             check_mapping(found.acls)
         check_mapping(read_checkpoint(checkpoint).acls)  # of no file
 
-    def test_a_good_file_of_other_rules_is_found(self, tmp_path, checkpoint):
-        """As `cp` of a backup over it leaves it: the process sees the backup's rules through its mapping."""
+    def test_a_good_file_of_other_rules_is_found(self, checkpoint):
+        """The process sees the backup's rules through its mapping."""
         found = read_image_file(checkpoint)
-        values = [encode_record(acl(number, permission=2)) for number in range(3)]
-        other = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
-        (tmp_path / "backup").mkdir()
-        backup = write_image_file(write_checkpoint(other, tmp_path / "backup"))
+        overwrite(checkpoint)
         path = image_path(checkpoint)
-        assert backup.stat().st_size == path.stat().st_size
-        with path.open("r+b") as file:
-            file.write(backup.read_bytes())
         said = f"^{path}: overwritten or cut off while it was in use: damaged: a checksum does not match. Expected"
         for _ in range(2):
             with pytest.raises(LogError, match=said):
                 check_mapping(found.acls)
+
+    def test_what_is_written_over_it_gets_into_no_checkpoint(self, tmp_path, checkpoint):
+        """A node looks once a second: a checkpoint written in between would make it the state for good."""
+        found = read_image_file(checkpoint)
+        overwrite(checkpoint)
+        (tmp_path / "new").mkdir()
+        with pytest.raises(LogError, match="overwritten or cut off"):
+            write_checkpoint(found, tmp_path / "new")
+        assert not list((tmp_path / "new").iterdir())
+
+    def test_what_is_written_over_it_is_merged_into_no_base(self, checkpoint):
+        """A merge in between would carry it into a base that is no longer of the file, and pass for good."""
+        publisher, reports = Publisher(), SimpleQueue()
+        publisher.replace(read_image_file(checkpoint))
+        overwrite(checkpoint)
+        with closing(Merger(publisher=publisher, merge_at=1, report=reports.put)):
+            publisher.advance(build_batch([encode_record(acl(9))], base_offset=3, leader_epoch=1, timestamp=6))
+            assert "overwritten or cut off" in reports.get(timeout=60).failure
+        with pytest.raises(LogError, match="overwritten or cut off"):
+            check_mapping(publisher.current.acls)
 
     def test_a_shorter_one_is_found(self, checkpoint):
         found = read_image_file(checkpoint)
