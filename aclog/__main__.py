@@ -15,6 +15,7 @@ import typer
 
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.notices import complain
+from aclog.terminal.pager import paging
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -42,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         return complete(shell, arguments, app)
     try:
         # A context of its own: what the flags of one command line choose is not known to the next.
-        code = contextvars.copy_context().run(_invoke, arguments)
+        code = contextvars.copy_context().run(_paged, arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
@@ -50,6 +51,11 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         complain("interrupted")
     return code
+
+
+def _paged(arguments: Sequence[str]) -> int:
+    with paging():
+        return _invoke(arguments)
 
 
 def _invoke(arguments: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ import typer
 
 from aclog.cli.lazy_commands import LazyGroup
 from aclog.terminal.output import say
+from aclog.terminal.pager import refuse_pager
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
@@ -102,5 +103,10 @@ def _root(
             "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
+    ] = False,
 ) -> None:
     """Take the options before a sub-command."""
+    if no_pager:
+        refuse_pager()

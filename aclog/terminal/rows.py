@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -16,6 +15,7 @@ from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note
 from aclog.terminal.output import emit, shown
 from aclog.terminal.output_format import OutputFormat
+from aclog.terminal.pager import is_reader_gone
 
 _BLOCK = 512
 """Lines per print: one print per line would dominate the time for a million rows."""
@@ -51,13 +51,17 @@ def print_rows(
 def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
     """Print lines as they are, many at once unless each is to be seen `live`."""
     lines = iter(lines)
-    while block := list(islice(lines, 1 if live else _BLOCK)):
+    while (block := list(islice(lines, 1 if live else _BLOCK))) and not is_reader_gone():
         emit("\n".join(block), flush=live)
 
 
 def terminal_width() -> int | None:
     """Return the cells of a line of the terminal, None if stdout is none: there nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def csv_cell(value: object) -> str:

@@ -29,6 +29,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers.writing import WRITERS
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
+from aclog.terminal.output_format import ROW_FORMATS
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -115,7 +116,8 @@ def commands(home, broker):
     request = ("--principal", f"User:{NAME}", "--operation", "READ", "--topic", NAME)
     rule = ("--allow-principal", f"User:{NAME}", "--allow-host", NAME, "--operation", "READ", "--topic", f"{NAME}2")
     asked = ("--bootstrap-server", str(broker.address))
-    yield from (("acls", "list", *acls, "--format", form) for form in ("kafka", "table", "jsonl"))
+    yield from (("acls", "list", *acls, "--format", form) for form in ("kafka", *ROW_FORMATS))
+    yield "acls", "list", *acls, "--columns", NAME
     yield "acls", "list", *acls
     yield "acls", "list", *acls, "--format", "kafka", "--principal", f"User:{NAME}"
     yield "acls", "list", "--acls", home / "bad"
@@ -223,7 +225,7 @@ def test_no_command_lets_a_name_steer_the_terminal(home, tmp_path):
         (tmp_path / "script").write_text(json.dumps(script))
         shell = pexpect.spawn(
             sys.executable, ["-c", SESSION, str(tmp_path / "script")],
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}, timeout=120,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "ACLOG_PAGER": "cat -"}, timeout=120,
             dimensions=(50, 120), echo=False,
         )  # fmt: skip
         said = shell.read().decode()

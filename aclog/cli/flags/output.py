@@ -9,6 +9,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
+from aclog.terminal.pager import page_output
 
 PANEL = "Output"
 
@@ -20,6 +21,9 @@ Columns: TypeAlias = Annotated[
         help="These columns, in this order, by their keys in JSON. Without [cyan]--format[/]: in a table.",
         rich_help_panel=PANEL,
     ),
+]
+NoPager: TypeAlias = Annotated[
+    bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager.", rich_help_panel=PANEL)
 ]
 
 
@@ -41,9 +45,19 @@ class OutputFlags:
     """What the commands that list or answer have besides `--format`."""
 
     columns: Columns = None
+    no_pager: NoPager = False
 
-    def choose(self, form: OutputFormat | None, *, pipe: OutputFormat, terminal: OutputFormat | None = None) -> Output:
+    def choose(
+        self,
+        form: OutputFormat | None,
+        *,
+        pipe: OutputFormat,
+        terminal: OutputFormat | None = None,
+        is_live: bool = False,
+    ) -> Output:
         """Return how to print, if `form` is the value of `--format`: without it as in a `pipe` or on a `terminal`.
+
+        From now on what is printed goes through a pager, unless it is live: a stream that never ends.
 
         Raises:
             ConfigError: columns are chosen for a format that has none.
@@ -56,6 +70,8 @@ class OutputFlags:
             form = terminal if terminal is not None and sys.stdout.isatty() else pipe
         if keys and form not in ROW_FORMATS:
             raise ConfigError(f"--columns: {form} has no columns: expected --format {', '.join(ROW_FORMATS)}")
+        if not self.no_pager and not is_live:
+            page_output()
         return Output(form=form, columns=keys)
 
 
