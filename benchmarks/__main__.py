@@ -30,6 +30,7 @@ from benchmarks import (
     request_lines,
     serve,
     spark,
+    spark_functions,
     spark_log,
     tokens,
     topic,
@@ -163,6 +164,11 @@ def _spark_columns(*, quick: bool) -> Iterator[Row]:
         yield from spark.run_columns(Path(scratch), 1_000_000 if quick else 10_000_000, 1 if quick else 3)
 
 
+def _spark_functions(*, quick: bool) -> Iterator[Row]:
+    with _temporary_build_directory() as scratch:
+        yield from spark_functions.run(Path(scratch), 200_000 if quick else 2_000_000, 1 if quick else 3)
+
+
 def _spark_log(*, quick: bool) -> Iterator[Row]:
     with _temporary_build_directory() as scratch:
         session = open_session("local[2]", {"spark.local.dir": scratch})
@@ -198,6 +204,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
     "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
+    "spark-functions": ("kafka_authorized on Spark vs. a plain Python UDF, and spark authorize", _spark_functions),
     "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
     "commit": ("Group commit: 64 writers vs. one", _commit),
 }

@@ -32,7 +32,7 @@ _TIME = "microseconds of the access"
 _CODE = "_code"
 _AUTHORIZERS = 2
 """The authorizers that a worker keeps: simulate decides by two."""
-_ROWS = 1 << 18
+DECIDED_TOGETHER = 1 << 18
 """The rows decided together: the cost of a batch, apart from its rows, is spread over so many."""
 
 
@@ -110,16 +110,16 @@ def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time:
 
     That is faster than a Python UDF: while a UDF runs, Spark queues the other columns row by row and then joins them.
     """
-    sent = broadcast(frame, rules.intervals)
-    texts = broadcast(frame, rules.texts)
+    sent = broadcast(frame.sparkSession, rules.intervals)
+    texts = broadcast(frame.sparkSession, rules.texts)
     width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
     asked = [_position(frame, name) for name in REQUEST_COLUMNS]
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
 
-    def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide one partition, on a worker."""
-        for table in regrouped(batches, _ROWS):
-            codes, start = _decide(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
+        for table in regrouped(batches, DECIDED_TOGETHER):
+            codes, start = decide(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
             # texts by the batches that came in: their columns are passed on without a copy, and texts stay below 2 GiB
             for batch in table.to_batches():
                 added = texts.value.of_codes(codes[start : start + batch.num_rows])
@@ -127,7 +127,7 @@ def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time:
                 yield pa.record_batch([*batch.columns[:width], *added], names=names)
 
     fields = [*frame.schema.fields, *(StructField(name, StringType()) for name in TEXT_COLUMNS)]
-    return frame.select("*", *times).mapInArrow(decide, StructType(fields))
+    return frame.select("*", *times).mapInArrow(run, StructType(fields))
 
 
 def _position(frame: DataFrame, name: str) -> int:
@@ -139,30 +139,30 @@ def _position(frame: DataFrame, name: str) -> int:
 
 def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
     """Return the decision code of each row of `frame` and nothing else, in no order: the cheapest form of decisions."""
-    sent = broadcast(frame, rules.intervals)
+    sent = broadcast(frame.sparkSession, rules.intervals)
 
-    def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide one partition, on a worker."""
-        for table in regrouped(batches, _ROWS):
-            yield pa.record_batch([_decide(table, sent, settings)], names=[DECISION_CODE])
+        for table in regrouped(batches, DECIDED_TOGETHER):
+            yield pa.record_batch([decide(table, sent, settings)], names=[DECISION_CODE])
 
-    return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(decide, f"{DECISION_CODE} int")
+    return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(run, f"{DECISION_CODE} int")
 
 
 def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
     """Return the decision code of each row of `frame` as an INT column (aclog.pipeline.decisions.decision_codes)."""
-    sent = broadcast(frame, rules.intervals)
+    sent = broadcast(frame.sparkSession, rules.intervals)
     asked = _asked(frame, own_time=own_time)
     names = list(map(str, range(len(asked))))
 
-    def decide(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """Decide one partition, on a worker."""
         # an iterator UDF may regroup batches, as long as it returns as many rows in total, in the same order
         tables = (pa.record_batch(list(columns), names=names) for columns in batches)
-        for table in regrouped(tables, _ROWS):
-            yield _decide(table, sent, settings)
+        for table in regrouped(tables, DECIDED_TOGETHER):
+            yield decide(table, sent, settings)
 
-    as_column: Any = F.arrow_udf(decide, "int")  # type: ignore[attr-defined]  # missing in the stubs
+    as_column: Any = F.arrow_udf(run, "int")  # type: ignore[attr-defined]  # missing in the stubs
     column: Column = as_column(*asked)
     return column
 
@@ -173,7 +173,7 @@ def _asked(frame: DataFrame, *, own_time: bool) -> list[Column]:
     return [*columns, F.unix_micros(frame["timestamp"])] if own_time else columns
 
 
-def _decide(table: pa.Table, sent: "Broadcast[AclIntervals]", settings: Settings) -> "pa.Array[Any]":
+def decide(table: pa.Table, sent: "Broadcast[AclIntervals]", settings: Settings) -> "pa.Array[Any]":
     """Return the decision code of each row of REQUEST_COLUMNS, and of the time where rows have their own."""
     columns = table.columns
     times = _times(columns[len(REQUEST_COLUMNS)]) if len(columns) > len(REQUEST_COLUMNS) else None

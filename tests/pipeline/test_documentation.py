@@ -1,4 +1,4 @@
-"""The Python examples of docs/spark.md run as they are, one after another."""
+"""The examples of docs/spark.md, in Python and in SQL, run as they are, one after another."""
 
 import re
 from pathlib import Path
@@ -18,8 +18,14 @@ def test_examples(spark, tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(type(spark.range(1)), "show", lambda frame: shown.append(frame.collect()))
     names = {"directory": log, "state": str(tmp_path / "state"), "table": str(tmp_path / "table")}
-    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        runnable = example.replace('"backup/__cluster_metadata-0"', repr(log)).replace('"accesses"', repr(accesses))
+    for language, example in re.findall(r"```(python|sql)\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        runnable = example.replace('"backup/__cluster_metadata-0"', repr(log)).replace(
+            '("accesses")  #', f"({accesses!r})  #"
+        )
+        if language == "sql":
+            for statement in runnable.replace("backup/__cluster_metadata-0", log).split(";\n"):
+                spark.sql(statement).collect()
+            continue
         exec(runnable.replace(".start(table)", ".trigger(availableNow=True).start(table).awaitTermination()"), names)
     assert len(shown) >= 6
     assert all(shown)

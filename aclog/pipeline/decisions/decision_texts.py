@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
+from numpy.typing import NDArray
 
 from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS, DecisionCode
 from aclog.pipeline.source.schema import ACL_FIELDS
@@ -32,6 +34,10 @@ class DecisionTexts:
         """Return the columns with one row per code, for batches whose texts stay below 2 GiB per column."""
         rows = pc.subtract(codes, pa.scalar(_FIRST, pa.int32()))
         return [column.chunk(0).take(rows).cast(pa.string()) for column in self.table.columns]
+
+    def allowing(self) -> "NDArray[np.bool_]":
+        """Return whether each code allows, from min(DecisionCode) on."""
+        return np.asarray(pc.equal(self.table.column("decision"), pa.scalar("ALLOWED", _TEXT)))
 
     def numbered(self) -> pa.Table:
         """Return the table with each row's code as the first column, decision_code."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 import pyarrow as pa
 from attrs import evolve
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.source.comments import commented_schema
 from aclog.pipeline.source.filter_pushdown import push
 from aclog.pipeline.source.options import Options, read_options
 from aclog.pipeline.source.partitions import plan_partitions, read_partition
@@ -61,8 +62,8 @@ class AclogDataSource(DataSource):
         self._options = read_options(options)
 
     def schema(self) -> StructType:
-        """Return all columns."""
-        return from_arrow_schema(LOG_SCHEMA)
+        """Return all columns, with their comments."""
+        return commented_schema()
 
     def reader(self, schema: StructType) -> "LogReader":
         """Return the reader of one query."""
@@ -112,7 +113,7 @@ class FilteringReader(LogReader):
 
 
 def chosen_columns(schema: StructType) -> pa.Schema:
-    """Return the columns of a user-specified schema.
+    """Return the columns of a user-specified schema, without comments.
 
     Raises:
         ConfigError: a column that the table does not have, or has with another type.
@@ -125,4 +126,4 @@ def chosen_columns(schema: StructType) -> pa.Schema:
         expected = LOG_SCHEMA.field(column.name).type
         if column.type != expected:
             raise ConfigError(f"column {column.name} of type {column.type}: expected {expected}")
-    return chosen
+    return pa.schema([pa.field(each.name, LOG_SCHEMA.field(each.name).type, each.nullable) for each in chosen])

@@ -102,7 +102,7 @@ def usage(
     known = F.lit(True)
     if own_time and rules.intervals.known_from > ALWAYS:
         known = F.unix_micros("timestamp") >= rules.intervals.known_from * 1000
-    sent = broadcast(accesses, rules.intervals)
+    sent = broadcast(accesses.sparkSession, rules.intervals)
     once = count_accesses(accesses.where(inside & known), sent, settings, own_time=own_time)
     decided = _decided(once, rules, settings, window, own_time=own_time).persist()
     try:

@@ -48,7 +48,7 @@ def rule_usage(
     A task holds a few numbers per ACL, and distinct groups of ACLs that cover for one another. Each group keeps the ACL
     that matched most, but a needed one before all others; the ACLs that no group keeps can be removed together.
     """
-    tallying = _tallying(sent, broadcast(decided, window), settings)
+    tallying = _tallying(sent, broadcast(decided.sparkSession, window), settings)
     # persisted: it is read twice, for the counts and, once these are known, for the groups
     some = decided.mapInArrow(tallying, from_arrow_schema(TALLY)).persist()
     try:
@@ -59,7 +59,7 @@ def rule_usage(
         # a needed ACL stays anyway: if it also stands for its other groups, fewer ACLs are kept
         worth = np.where(needed > 0, np.iinfo(np.int64).max, matched)
         kept = some.where(F.col("group").isNotNull()).select("group").distinct()
-        kept = kept.mapInArrow(_keeping(broadcast(decided, worth)), from_arrow_schema(_KEPT)).distinct()
+        kept = kept.mapInArrow(_keeping(broadcast(decided.sparkSession, worth)), from_arrow_schema(_KEPT)).distinct()
         removable = window.throughout & (needed == 0)
         removable[np.asarray(kept.toArrow().column("ordinal")).astype(np.int64)] = False
     finally:

@@ -8,11 +8,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import segment_name
 from aclog.pipeline.source import register
+from aclog.pipeline.source.comments import COMMENTS, FIELD_COMMENTS, commented_schema
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from tests.support.builders.log_files import small_log, value
 from tests.support.builders.state_logs import write_log
@@ -54,7 +55,7 @@ def _offset(row: dict) -> int:
 
 def test_a_log_and_a_checkpoint_are_tables(spark: SparkSession):
     frame = spark.read.format("aclog").option("partitionBytes", 2000).load(str(SMALL))
-    assert frame.schema == from_arrow_schema(LOG_SCHEMA)
+    assert frame.schema == commented_schema()
     assert rows(frame.orderBy("offset")) == source.expected_rows(source.segments(SMALL))
     newest = max(SMALL.glob("*.checkpoint"))
     assert rows(spark.read.format("aclog").load(str(newest)).orderBy("offset")) == source.expected_rows([newest])
@@ -200,3 +201,17 @@ def test_a_stream_fails_if_retention_removed_its_next_records(spark: SparkSessio
     with pytest.raises(PySparkException, match="removed by retention before the stream read them"):
         run()
     run(failOnDataLoss="false")
+
+
+def test_every_column_has_a_comment(spark: SparkSession):
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW described USING aclog OPTIONS (path '{SMALL}')")
+    described = {row.col_name: row.comment for row in spark.sql("DESCRIBE TABLE described").collect()}
+    assert described == COMMENTS
+    assert list(described) == LOG_SCHEMA.names
+    frame = spark.read.format("aclog").load(str(SMALL))
+    for column in frame.schema:
+        assert column.metadata == {"comment": COMMENTS[column.name]}
+        for inside in column.dataType if isinstance(column.dataType, StructType) else ():
+            assert inside.metadata == {"comment": FIELD_COMMENTS[column.name][inside.name]}
+    chosen = StructType([field for field in frame.schema if field.name in {"offset", "acl"}])
+    assert spark.read.format("aclog").schema(chosen).load(str(SMALL)).count() == frame.count()
