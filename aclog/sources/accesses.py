@@ -17,6 +17,7 @@ from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
+from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
@@ -114,6 +115,7 @@ def access_of_object(value: dict[str, object]) -> Request | None:
 
 
 def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
+    need_pyarrow(display_name(path))
     import pyarrow as pa  # here: for Parquet alone
     import pyarrow.dataset as ds
 

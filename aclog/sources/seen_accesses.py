@@ -17,6 +17,7 @@ from aclog.sources.accesses import (
     is_parquet,
 )
 from aclog.sources.json_object import parse_object, text_field
+from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
 
 _PRINCIPAL = COLUMNS[0]
@@ -72,6 +73,7 @@ def _from_lines(path: str) -> Iterator[tuple[str | None, Request | None]]:
 
 
 def _from_parquet(path: str) -> Iterator[tuple[str | None, Request | None]]:
+    need_pyarrow(display_name(path))
     import pyarrow as pa  # here: for Parquet alone
     import pyarrow.dataset as ds
 

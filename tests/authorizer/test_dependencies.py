@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "aclog" / "authorizer"
-LIBRARIES = {"attrs", "numpy", "pyarrow"}
+LIBRARIES = {"attrs", "numpy"}
 
 
 def imported(path: Path) -> set[str]:

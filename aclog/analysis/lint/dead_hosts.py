@@ -14,7 +14,7 @@ def dead_hosts(table: RuleTable, *, ranges: bool) -> Bools:
     """Return which hosts of a table match nobody where ranges do not count: those that are ranges, or the others."""
     found = ~texts_matching(table.hosts, PLAIN_HOST)
     for number in np.flatnonzero(found).tolist():
-        host: str = table.hosts[number].as_py()
+        host = table.hosts[number]
         found[number] = host_problem(host, cidr=True) is not None if not ranges else is_cidr(host)
     return found
 

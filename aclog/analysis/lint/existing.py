@@ -18,7 +18,7 @@ from aclog.metalog.vectors import Bools
 
 _SHOWN = 5
 """Owners that a finding names."""
-_LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST}}}$"
+_LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST}}}\Z"
 
 
 def no_such_name(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -41,10 +41,10 @@ def prefix_without_separator(table: RuleTable, context: LintContext) -> Iterator
     if topics is None or not separators:
         return
     asked = (table.type_of_resource == ResourceType.TOPIC) & ~table.literal_resource
-    asked &= texts_matching(table.names, f"[^{one_of(separators)}]$")
+    asked &= texts_matching(table.names, f"[^{one_of(separators)}]\\Z")
     owners, covered = _Owners.of(topics, separators), dict[str, list[str]]()
     for number in np.flatnonzero(asked).tolist():
-        prefix: str = table.names[number].as_py()
+        prefix: str = table.names[number]
         found = covered[prefix] = owners.below(prefix)
         asked[number] = _is_cut(prefix, found)
 
@@ -117,7 +117,7 @@ def _covers_one(table: RuleTable, known: ExistingNames, asked: Bools) -> Bools:
     names = list(known)
     found = texts_among(table.names, names)
     for number in np.flatnonzero(asked & ~found & ~table.literal_resource).tolist():
-        prefix: str = table.names[number].as_py()
+        prefix: str = table.names[number]
         at = bisect_left(names, prefix)
         found[number] = at < len(names) and names[at].startswith(prefix)
     return found

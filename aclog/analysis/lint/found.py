@@ -1,16 +1,15 @@
 """Findings made from rows of a table, with what the catalogue says about their lint."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from aclog.analysis.lint.catalogue import BY_ID
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.index.arrow_arrays import Binary, text_array, vector
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 
@@ -51,23 +50,22 @@ def replaced(rule: StandardAcl, *by: StandardAcl) -> tuple[RuleChange, ...]:
     return (*added, RuleChange(added=False, acl=rule))
 
 
-def texts_matching(texts: Binary, pattern: str) -> Bools:
-    """Return which texts a regular expression (RE2) finds itself in."""
-    found: Bools = vector(pc.match_substring_regex(texts, pattern))
-    return found
+def texts_matching(texts: Sequence[str], pattern: str) -> Bools:
+    """Return which texts a regular expression finds itself in."""
+    search = re.compile(pattern).search
+    return np.fromiter(map(search, texts), np.bool_, len(texts))  # a match is true, None is not
 
 
-def texts_among(texts: Binary, wanted: Iterable[str]) -> Bools:
+def texts_among(texts: Sequence[str], wanted: Iterable[str]) -> Bools:
     """Return which texts are some of these."""
-    found: Bools = vector(pc.is_in(texts, value_set=text_array(list(wanted), texts.type)))
-    return found
+    return np.fromiter(map(frozenset(wanted).__contains__, texts), np.bool_, len(texts))
 
 
 def one_of(characters: str) -> str:
     """Return these characters as they stand in a class of a regular expression."""
-    return "".join(f"\\x{{{ord(each):x}}}" for each in characters)
+    return "".join(f"\\U{ord(each):08x}" for each in characters)
 
 
-def types_of(principals: Binary) -> Binary:
+def types_of(principals: Iterable[str]) -> list[str]:
     """Return the type of each principal: what stands before the first colon."""
-    return pc.replace_substring_regex(principals, "(?s):.*$", "")
+    return [principal.partition(":")[0] for principal in principals]

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow.compute as pc
 from attrs import evolve
 
 from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.found import Told, finding, one_of, texts_among, texts_matching, types_of
+from aclog.analysis.lint.found import Told, finding, texts_among, texts_matching, types_of
 from aclog.analysis.lint.groups import groups_of
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import what
@@ -24,7 +23,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.arrow_arrays import vector
+from aclog.authorizer.index.arrays import distinct
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.vectors import Bools
 
@@ -97,16 +96,24 @@ def many_literals(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     star = texts_among(table.names, (WILDCARD,))
     rows = table.allows & (table.type_of == ResourceType.TOPIC) & _clients(table, context)[table.principal_of]
     rows &= (table.literal_resource & ~star)[table.resource_of]
-    chars = one_of(context.separators)
-    if not rows.any() or not chars:
+    if not rows.any() or not context.separators:
         return
-    heads = pc.replace_substring_regex(table.names, f"([^{chars}]+[{chars}]*|[{chars}]+)$", "").dictionary_encode()
-    head_of = vector(heads.indices).astype(np.int64)[table.resource_of]
+    names, number_of = table.names, dict[str, int]()
+    heads = np.full(len(names), -1, np.int64)
+    for resource in distinct(table.resource_of[rows]).tolist():
+        heads[resource] = number_of.setdefault(_head(names[resource], context.separators), len(number_of))
+    head_of = heads[table.resource_of]
     pair_and_operation = table.pair_of.astype(np.int64) << 8 | table.operation_of
     for chosen in groups_of(pair_and_operation, rows, head_of, least=_MANY):
-        head: str = heads.dictionary[int(head_of[chosen[0]])].as_py()
+        head = _head(names[int(table.resource_of[chosen[0]])], context.separators)
         if head:
             yield finding("25", *_folded([table.rule(row) for row in chosen], head, context))
+
+
+def _head(name: str, separators: str) -> str:
+    """Return a name without its last part, up to the separator before that."""
+    body = name.rstrip(separators)
+    return body[: 1 + max(map(body.rfind, separators))]
 
 
 def _folded(rules: list[StandardAcl], head: str, context: LintContext) -> tuple[list[StandardAcl], Told]:

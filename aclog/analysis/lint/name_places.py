@@ -57,9 +57,9 @@ class NamePlaces:
     @classmethod
     def of(cls, table: RuleTable) -> "NamePlaces":
         """Return the places of the patterns of a table; a pattern that no resource can have (CLUSTER `x`) has none."""
-        names: list[str] = table.names.to_pylist()  # type: ignore[assignment]  # there are no nulls
         ranks = name_ranks(table.base).of_resource
         order = np.lexsort((table.literal_resource, ranks, table.type_of_resource))
+        names = table.names
         ordered = [names[resource] for resource in order.tolist()]
         literal = table.literal_resource[order]
         kinds = table.type_of_resource[order]

@@ -17,7 +17,7 @@ from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl
 from aclog.metalog.vectors import Bools
 
 _BLANKS = re.compile(r"\s+")
-_BLANK_EDGE = r"^\s|\s$|^[^:]*:\s"
+_BLANK_EDGE = r"(?a:^\s|\s\Z|^[^:]*:\s)"
 
 
 def principal_without_type(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def near_miss_principal(table: RuleTable, context: LintContext) -> Iterator[Find
     if not seen:
         asked &= blank
     for number in np.flatnonzero(asked).tolist():
-        principal: str = texts[number].as_py()
+        principal: str = texts[number]
         meant = near.of_principal(principal)
         asked[number] = meant is not None or blank[number]
         if asked[number]:

@@ -3,20 +3,18 @@
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 from attrs import define
-from numpy.typing import NDArray
 
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.byte_strings import ByteStrings
 from aclog.authorizer.index.columns import row_keys
 from aclog.authorizer.index.masks import OPERATIONS
 from aclog.authorizer.index.tables import tables_of
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Bytes, unsigned_varints
+from aclog.metalog.vectors import Bools, Bytes, Int64s, unsigned_varints
 
 
 @define(eq=False, slots=False)
@@ -76,8 +74,9 @@ class RuleTable:
         return found
 
     @cached_property
-    def _resource_data(self) -> tuple[NDArray[np.int64], Bytes]:
-        return binary_columns(key_array(self.base.resources))
+    def _resource_data(self) -> tuple[Int64s, Bytes]:
+        keys = self.base.resources
+        return np.asarray(keys.offsets).astype(np.int64), np.frombuffer(keys.data, np.uint8)
 
     @cached_property
     def type_of_resource(self) -> Bytes:
@@ -98,29 +97,29 @@ class RuleTable:
         return found
 
     @cached_property
-    def names(self) -> Binary:
+    def names(self) -> list[str]:
         """By resource: its name."""
         offsets, data = self._resource_data
         _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
-        return _text(slices(data.data, starts, offsets[1:] - 1))
+        return _texts(data, starts, offsets[1:] - 1)
 
     @cached_property
-    def principals(self) -> Binary:
+    def principals(self) -> list[str]:
         """By number: the principal."""
         return _plain(tables_of(self.base).principals)
 
     @cached_property
-    def hosts(self) -> Binary:
+    def hosts(self) -> list[str]:
         """By number: the host."""
         return _plain(tables_of(self.base).hosts)
 
 
-def _plain(compact: Binary) -> Binary:
+def _plain(compact: ByteStrings) -> list[str]:
     """Return compact strings as texts."""
-    offsets, data = binary_columns(compact)
-    _, starts, _ = unsigned_varints(data, offsets[:-1])
-    return _text(slices(data.data, starts, offsets[1:]))
+    _, starts, _ = unsigned_varints(compact.data, compact.starts)
+    return _texts(compact.data, starts, compact.ends)
 
 
-def _text(array: Binary) -> Binary:
-    return array.cast(pa.large_string() if pa.types.is_large_binary(array.type) else pa.string())
+def _texts(data: Bytes, starts: Int64s, ends: Int64s) -> list[str]:
+    whole = data.tobytes()
+    return [whole[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

@@ -2,8 +2,9 @@
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
 
-PLAIN_HOST = r"^(\*|(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\.(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])){3})$"
-"""A regular expression (RE2) for `*` and IPv4 addresses: nearly all hosts, and no question."""
+_BYTE = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+PLAIN_HOST = rf"^(\*|{_BYTE}(\.{_BYTE}){{3}})\Z"
+"""A regular expression for `*` and IPv4 addresses: nearly all hosts, and no question."""
 
 _NOUNS: dict[int, str] = {
     ResourceType.TOPIC: "topic",

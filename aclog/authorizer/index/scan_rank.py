@@ -6,13 +6,12 @@ name
 """
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import PatternType
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, slices, vector
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.byte_strings import ByteStrings, sorted_rows
 from aclog.authorizer.index.columns import row_keys
 from aclog.authorizer.index.keys import utf16
 from aclog.authorizer.index.masks import OPERATIONS, known_pattern, known_permission
@@ -84,16 +83,16 @@ def _name_lengths(base: Base) -> Int64s:
     return lengths
 
 
-def _text_ranks(texts: Binary) -> Int32s:
+def _text_ranks(texts: ByteStrings) -> Int32s:
     """Return the rank of each compact string in the order of String.compareTo."""
-    offsets, data = binary_columns(texts)
-    _, starts, _ = unsigned_varints(data, offsets[:-1])
-    plain = slices(data.data, starts, offsets[1:])
+    data = texts.data
+    _, starts, _ = unsigned_varints(data, texts.starts)
     if (data >= _FIRST_ABOVE_SURROGATES).any():
-        values: list[bytes] = plain.to_pylist()  # type: ignore[assignment]  # there are no nulls
-        order = np.array(sorted(range(len(values)), key=lambda at: utf16(values[at].decode())), np.int64)
+        bounds = zip(starts.tolist(), texts.ends.tolist(), strict=True)
+        values = [utf16(data[start:end].tobytes().decode()) for start, end in bounds]
+        order = np.array(sorted(range(len(values)), key=values.__getitem__), np.int32)
     else:
-        order = vector(pc.array_sort_indices(plain)).astype(np.int64)
+        order = sorted_rows(data, starts, texts.ends)
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks

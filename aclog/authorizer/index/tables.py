@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.arrow_arrays import Binary, binary_columns, key_array, slices, vector
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.byte_strings import ByteStrings, numbered
 from aclog.authorizer.index.keys import compact
 from aclog.metalog.vectors import Int64s, unsigned_varints
 
@@ -73,8 +71,8 @@ class Tables:
 
     pairs: PairedTable
     """(principal, host) -> pair + 1."""
-    principals: Binary
-    hosts: Binary
+    principals: ByteStrings
+    hosts: ByteStrings
     """Compact strings; a string's position is its number."""
     principal_of: Int32s
     host_of: Int32s
@@ -94,25 +92,27 @@ def tables_of(base: Base) -> Tables:
 
 
 def _make(base: Base) -> Tables:
-    keys = key_array(base.pairs)
-    offsets, data = binary_columns(keys)
+    keys, offsets = base.pairs.data, np.asarray(base.pairs.offsets).astype(np.int64)
     # A pair key is two compact strings; the varint before the first one is its length + 1.
-    length, starts, _ = unsigned_varints(data, offsets[:-1])
+    length, starts, _ = unsigned_varints(np.frombuffer(keys, np.uint8), offsets[:-1])
     middle = starts + length - 1
-    principals = slices(data.data, offsets[:-1], middle).dictionary_encode()
-    hosts = slices(data.data, middle, offsets[1:]).dictionary_encode()
-    pairs = np.arange(1, len(keys) + 1, dtype=np.uint32)
+    principals, principal_of = numbered(keys, offsets[:-1], middle)
+    hosts, host_of = numbered(keys, middle, offsets[1:])
+    pairs = np.arange(1, len(offsets), dtype=np.uint32)
     return Tables(
-        pairs=PairedTable.of(vector(principals.indices), vector(hosts.indices), pairs),
-        principals=principals.dictionary,
-        hosts=hosts.dictionary,
-        principal_of=vector(principals.indices).astype(np.int32, copy=False),
-        host_of=vector(hosts.indices).astype(np.int32, copy=False),
+        pairs=PairedTable.of(principal_of.astype(np.int64), host_of.astype(np.int64), pairs),
+        principals=principals,
+        hosts=hosts,
+        principal_of=principal_of,
+        host_of=host_of,
     )
 
 
-def numbers_of(texts: Sequence[str], known: Binary) -> Int32s:
+def numbers_of(texts: Sequence[str], known: ByteStrings) -> Int32s:
     """Return the number of each text among compact strings; -1 for absent ones."""
-    found = pc.index_in(pa.array([compact(text) for text in texts], known.type), value_set=known)
-    numbers: Int32s = vector(found.fill_null(-1)).astype(np.int32, copy=False)
+    both = known.joined(ByteStrings.of([compact(text) for text in texts]))
+    distinct, codes = numbered(both.data.data, both.starts, both.ends)
+    number_of = np.full(len(distinct), -1, np.int32)
+    number_of[codes[: len(known)]] = np.arange(len(known), dtype=np.int32)
+    numbers: Int32s = number_of[codes[len(known) :]]
     return numbers

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 from attrs import fields, frozen
 
-from aclog.authorizer.index.arrow_arrays import slices
 from aclog.metalog.batch_scan import BatchColumns
 from aclog.metalog.json_form import may_hold_secret
 from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.records import OpaqueRecord, RecordType
 from aclog.metalog.vectors import Bools, Int64s
+from aclog.pipeline.source.arrow_slices import slices
 from aclog.pipeline.source.row_selection import RowSelection, micros_of
 from aclog.pipeline.source.rows import CONTROL_KIND, Rows, kind_name, read_rows
 from aclog.pipeline.source.schema import LOG_SCHEMA

@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
-from aclog.authorizer.index.arrow_arrays import slices
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.codec import decode_record
@@ -26,6 +25,7 @@ from aclog.metalog.records import (
 )
 from aclog.metalog.uuids import uuid_text
 from aclog.metalog.vectors import Bools, Int64s, bytes_at, slices_at
+from aclog.pipeline.source.arrow_slices import slices
 from aclog.pipeline.source.row_selection import micros_of
 from aclog.pipeline.source.rows import Rows
 from aclog.pipeline.source.schema import ACL_TYPE, SCRAM_TYPE, TOKEN_TYPE

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from aclog.analysis.engine.host_partition import is_address
-from aclog.analysis.lint.found import texts_matching
+from aclog.analysis.lint.found import texts_among, texts_matching
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import PLAIN_HOST
 from aclog.authorizer.acl import WILDCARD
@@ -48,14 +48,14 @@ class HostTree:
         parents[count] = -1
         ranges: dict[_Range, int] = {}
         for number in np.flatnonzero(~texts_matching(table.hosts, PLAIN_HOST)).tolist():
-            text: str = table.hosts[number].as_py()
+            text = table.hosts[number]
             found = cidr_range(text) if table.settings.cidr else None
             if found is not None and (found.version, found.last) != (4, 0):
                 key = _Range(found.version, found.first, found.last)
                 of_text[number] = ranges.setdefault(key, number)
             elif not is_address(text):
                 of_text[number] = -1
-        for number in np.flatnonzero(texts_matching(table.hosts, r"^\*$")).tolist():
+        for number in np.flatnonzero(texts_among(table.hosts, (WILDCARD,))).tolist():
             of_text[number] = count
         parts: dict[int, tuple[int, ...]] = {}
         if ranges:
@@ -85,7 +85,7 @@ def _addresses(table: RuleTable, of_text: Int64s, ranges: dict[_Range, int]) -> 
     of_ranges = set(ranges.values())
     found = {}
     for number in np.flatnonzero(of_text == np.arange(len(of_text))).tolist():
-        text: str = table.hosts[number].as_py()
+        text = table.hosts[number]
         if number not in of_ranges and text != WILDCARD:
             address = address_number(text)
             if address is not None:
