@@ -33,7 +33,7 @@ _EPILOG = (
 
 _COMMANDS = {
     "log": "Print the records of a log, verify it, copy it, or adopt it.",
-    "acls": "List, add and remove ACLs, with the flags of kafka-acls.sh.",
+    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
     "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
@@ -56,7 +56,7 @@ _COMMANDS = {
     "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
     "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
     "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
-    "tokens": "Create, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
+    "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
     "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",

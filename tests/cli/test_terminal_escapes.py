@@ -124,6 +124,10 @@ def commands(home, broker):
     yield "acls", "list", *acls, "--principal", NAME
     yield "acls", "list", *acls, "--format", NAME
     yield from (("acls", "add", *log, *rule),) * 2
+    yield "acls", "copy", *log, "--from-principal", f"User:{NAME}", "--to-principal", f"User:{NAME}2"
+    yield "acls", "copy", *log, "--from-principal", NAME, "--to-principal", NAME
+    yield from (("acls", "history", *log, "--format", form) for form in ("table", "jsonl", "csv", "markdown"))
+    yield "acls", "history", *log, "--since", NAME
     yield "acls", "remove", *log, *rule
     yield "acls", "remove", *log, "--topic", NAME
     yield "acls", "list", "--log", home / NAME
@@ -199,6 +203,8 @@ def commands(home, broker):
     yield "sync", *asked, "--to", home / "synced", "--once"
     yield "status", *asked
     yield "tokens", "describe", *asked, "--owner-principal", f"User:{NAME}"
+    yield from (("tokens", "list", *log, "--format", form) for form in ("table", "json"))
+    yield "tokens", "list", *log, "--expires-before", NAME
     yield "tokens", "create", *asked, "--renewer-principal", NAME, "--max-life-time-period", "1"
     yield "tokens", "renew", *asked, "--hmac", NAME, "--renew-time-period", "1"
     yield "tokens", "expire", *asked, "--hmac", NAME, "--expiry-time-period", "1"

@@ -8,9 +8,14 @@ from aclog.cli.acls.flags import AclSourceFlags, ResourceFlags, RuleFlags, Targe
 from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
+from aclog.cli.flags.source import SourceFlags
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
-app = typer.Typer(name="acls", help="List, add and remove ACLs, with the flags of kafka-acls.sh.", no_args_is_help=True)
+app = typer.Typer(
+    name="acls",
+    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    no_args_is_help=True,
+)
 
 
 @app.command(name="list")
@@ -55,6 +60,45 @@ def list_(
     acls = chosen.image().acls
     listed = ListedAcls(acls=acls, origins=chosen.origins, with_origins=origins)
     print_acls(listed, resources, principal or (), how)
+
+
+@app.command()
+@with_flags
+def history(
+    source: SourceFlags,
+    output: OutputFlags,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="N|TIME",
+            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/].",
+            show_default="the log's beginning",
+        ),
+    ] = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="Only ACLs of this principal.", show_default=False),
+    ] = None,
+    format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
+) -> None:
+    """List when each ACL was added or removed, in the order of the log.
+
+    What happened in an aborted transaction is left out. --as-of ends the
+    list at that state.
+
+    [bold]Examples[/]
+
+      aclog acls history --log DIR --since 'yesterday 18:00'
+      aclog acls history --log DIR --principal User:bob --format csv
+    """
+    from aclog.cli.acls.history_list import Span, print_history
+    from aclog.terminal.moment import take_moment
+
+    how = output.choose(format_, pipe=OutputFormat.TABLE)
+    chosen = source.choose()
+    moment = None if since is None else take_moment(since)
+    print_history(chosen, Span(since=moment, principals=principal or ()), how)
 
 
 @app.command()
@@ -111,3 +155,37 @@ def remove(
     from aclog.cli.acls.targets import choose_target
 
     remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
+
+
+@app.command()
+@with_flags
+def copy(
+    target: TargetFlags,
+    from_principal: Annotated[
+        str,
+        typer.Option("--from-principal", metavar="TYPE:NAME", help="Whose ACLs are copied.", show_default=False),
+    ],
+    to_principal: Annotated[
+        list[str],
+        typer.Option(
+            "--to-principal", metavar="TYPE:NAME", help="Who gets the same; can be repeated.", show_default=False
+        ),
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False,
+) -> None:
+    """Give a principal the ACLs of another one, those that deny included; existing ones are left unchanged.
+
+    What ACLs of everyone (User:*) allow is not copied: the new principal
+    has it already.
+
+    [bold]Examples[/]
+
+      aclog acls copy --log DIR --from-principal User:a --to-principal User:b
+      aclog acls copy --bootstrap-server HOST:9092 --from-principal User:a --to-principal User:b
+    """
+    from aclog.cli.acls.change import copy_acls
+    from aclog.cli.acls.targets import choose_target
+
+    copy_acls(choose_target(target), from_principal, to_principal, force=force)

@@ -41,6 +41,10 @@ class AclTarget(Protocol):
         """Return the ACLs of exactly these resource patterns."""
         ...
 
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """Return all ACLs of exactly this principal."""
+        ...
+
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """Create ACLs and wait until they are committed; return one result per ACL, in order."""
         ...
@@ -120,6 +124,10 @@ class _LogTarget:
         filters = [_exactly(pattern) for pattern in patterns]
         return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
 
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget."""
+        return {rule.acl for rule in self._writer.image.acls.matching(AclBindingFilter(principal=principal))}
+
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See AclTarget."""
         creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
@@ -151,6 +159,10 @@ class _ServerTarget:
         describe = acl_requests.describe_acls
         return {acl for pattern in patterns for acl in self._run(describe(self._connection, _exactly(pattern)))}
 
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget."""
+        return set(self._run(acl_requests.describe_acls(self._connection, AclBindingFilter(principal=principal))))
+
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See AclTarget."""
         return self._run(acl_requests.create_acls(self._connection, acls))
@@ -178,6 +190,12 @@ class _ZooKeeperTarget:
                 for node in self._store.read_all(pattern):
                     found.update(entry.on(pattern) for entry in node.entries)
         return found
+
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget. Reads the whole store."""
+        resources = read_everything(self._store).resources.values()
+        found = (entry.on(acls.pattern) for acls in resources for entry in acls.entries)
+        return {acl for acl in found if acl.principal == principal}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See AclTarget."""

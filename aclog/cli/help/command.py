@@ -31,12 +31,14 @@ def help_(
     from aclog.cli.help.pages import command_page
     from aclog.metalog.errors import ConfigError
     from aclog.terminal.output import emit
+    from aclog.terminal.pager import page_output
 
     root = context.find_root()
     try:
         page = command_page(root.command, tuple(words or ()))
     except KeyError as error:
         raise ConfigError(_unknown(root.command, error.args[0])) from None
+    page_output()
     emit(page_text(page, min(get_terminal_size().columns, 100)).rstrip("\n"))
 
 

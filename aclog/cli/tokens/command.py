@@ -7,13 +7,17 @@ import typer
 from attrs import frozen
 
 from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.output import OutputFlags, format_option
+from aclog.cli.flags.source import SourceFlags
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 if TYPE_CHECKING:
     from aclog.cli.tokens.output import Broker
 
 app = typer.Typer(
     name="tokens",
-    help="Create, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
+    help="Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     no_args_is_help=True,
 )
 
@@ -172,3 +176,49 @@ def describe(
     from aclog.cli.tokens.output import print_described
 
     print_described(flags.broker(), owner_principal or ())
+
+
+@app.command("list")
+@with_flags
+def list_(
+    source: SourceFlags,
+    output: OutputFlags,
+    owner_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner-principal",
+            metavar="TYPE:NAME",
+            help="Only the tokens that this principal owns, requested or may renew.",
+            show_default="all tokens",
+        ),
+    ] = None,
+    expires_before: Annotated[
+        str | None,
+        typer.Option(
+            "--expires-before",
+            metavar="TIME",
+            help="Only those that expire before this time, unless they are renewed: [cyan]2026-11-27[/].",
+            show_default=False,
+        ),
+    ] = None,
+    format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
+) -> None:
+    """List the tokens in a log, a checkpoint or a running quorum, with their times; the HMACs are not there.
+
+    `aclog tokens describe` asks a broker instead, which shows what the
+    login may see.
+
+    [bold]Examples[/]
+
+      aclog tokens list --log DIR --expires-before 2026-11-27
+      aclog tokens list --bootstrap-controller HOST:9093 --owner-principal User:bob
+    """
+    from aclog.cli.tokens.token_list import print_tokens
+
+    how = output.choose(format_, pipe=OutputFormat.TABLE)
+    if source.acls is not None or source.ref is not None or source.bootstrap_server is not None:
+        raise ConfigError(
+            "tokens are in a log: expected --log, --snapshot or --bootstrap-controller; of a broker, `aclog tokens "
+            "describe` lists those that the login may see"
+        )
+    print_tokens(source.choose(), owner_principal or (), expires_before, how)

@@ -1,0 +1,105 @@
+"""`acls history`, `acls copy` and `tokens list`, on the week of tests/data/week."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from tests.support.builders.week import WEEK, write_week
+from tests.support.cli.command import aclog
+
+NIGHT = "2026-11-19 18:00"
+
+
+@pytest.fixture
+def log(tmp_path):
+    shutil.copytree(WEEK / "log", tmp_path / "log")
+    return tmp_path / "log"
+
+
+def test_the_week_is_what_its_builder_writes(tmp_path):
+    write_week(tmp_path)
+    for path in ("log/00000000000000000000.log", "kafka-authorizer.log", "rules.jsonl", "pull-request.jsonl"):
+        assert (tmp_path / path).read_bytes() == (WEEK / path).read_bytes()
+
+
+def test_a_history_since_a_moment_has_what_became_visible_after_it():
+    out = aclog("acls", "history", "--log", WEEK / "log", "--since", NIGHT, "--format", "csv").ok().out
+    rows = list(csv.DictReader(out.splitlines()))
+    assert [(row["offset"], row["change"], row["principal"]) for row in rows] == [
+        ("37", "REMOVED", "User:reports"),
+        ("38", "ADDED", "User:*"),
+        ("39", "REMOVED", "User:*"),
+    ]
+
+
+def test_a_history_ends_at_a_moment_and_may_be_of_one_principal():
+    asked = "acls", "history", "--log", WEEK / "log", "--principal", "User:*", "--format", "jsonl"
+    [row] = map(json.loads, aclog(*asked, "--as-of", "2026-11-20").ok().lines)
+    assert (row["timestamp"], row["change"], row["resourceName"]) == (1795128000000, "ADDED", "orders")
+    assert "2026-11-19T22:40:00.000Z" in aclog(*asked[:-2]).ok().out
+
+
+def test_a_history_before_the_log_is_refused_and_so_is_one_of_a_state():
+    assert "the state is unknown" in aclog("acls", "history", "--log", WEEK / "log", "--since", "2026-11-01").err
+    assert "has no history" in aclog("acls", "history", "--acls", WEEK / "rules.jsonl").err
+
+
+def test_a_log_that_begins_with_a_checkpoint_says_since_when_it_knows(tmp_path):
+    from aclog.metalog.batches import iter_batches
+    from aclog.metalog.filelog import open_reader
+
+    aclog("snapshot", "create", "--log", WEEK / "log", "--as-of", NIGHT, "--out", tmp_path).ok()
+    with open_reader(WEEK / "log") as reader:
+        data = reader.read(0)
+    rest = b"".join(data[at : at + header.size] for at, header in iter_batches(data) if header.base_offset >= 37)
+    (tmp_path / "00000000000000000037.log").write_bytes(rest)
+    whole = aclog("acls", "history", "--log", tmp_path, "--format", "jsonl").ok()
+    assert len(whole.lines) == 3
+    assert "begins with the state at offset 37" in whole.err
+    early = aclog("acls", "history", "--log", tmp_path, "--since", "20")
+    assert early.code == 2
+    assert "earlier changes are unknown" in early.err
+
+
+def test_a_copy_has_the_rules_of_the_other_principal_those_that_deny_included(log):
+    asked = "acls", "copy", "--log", log, "--from-principal", "User:fraud", "--to-principal", "User:fraud-eu"
+    assert aclog(*asked).ok().out.count("Adding ACLs") == 3
+
+    def rules(principal):
+        columns = "resourceType,resourceName,patternType,host,operation,permissionType"
+        listed = aclog("acls", "list", "--log", log, "--principal", principal, "--format", "csv", "--columns", columns)
+        return sorted(listed.ok().lines)
+
+    assert rules("User:fraud-eu") == rules("User:fraud")
+    assert len(rules("User:fraud")) == 4
+    assert aclog(*asked).ok().out.count("already exists") == 3
+
+
+@pytest.mark.parametrize(
+    ("original", "other", "what"),
+    [
+        ("User:nobody", "User:a", "no ACL is of this principal"),
+        ("User:fraud", "User:fraud", "expected another principal"),
+        ("fraud", "User:a", "principalType:principalName"),
+    ],
+)
+def test_a_copy_that_is_hardly_meant_is_refused(log, original, other, what):
+    refused = aclog("acls", "copy", "--log", log, "--from-principal", original, "--to-principal", other)
+    assert refused.code == 2
+    assert what in refused.complaint
+
+
+def test_tokens_are_listed_by_when_they_expire():
+    asked = "tokens", "list", "--log", WEEK / "log", "--format", "jsonl"
+    tokens = [json.loads(line)["tokenId"] for line in aclog(*asked).ok().lines]
+    assert tokens == ["token-of-reports", "token-of-fraud"]
+    [soon] = map(json.loads, aclog(*asked, "--expires-before", "2026-11-23").ok().lines)
+    assert soon["owner"] == "User:reports"
+    assert aclog(*asked, "--owner-principal", "User:nobody").ok().lines == []
+
+
+def test_tokens_are_in_no_file_of_rules_and_at_no_broker_without_a_login():
+    assert "tokens are in a log" in aclog("tokens", "list", "--acls", WEEK / "rules.jsonl").complaint
+    assert "expected a time" in aclog("tokens", "list", "--log", WEEK / "log", "--expires-before", "7").complaint
