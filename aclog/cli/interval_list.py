@@ -1,38 +1,62 @@
 """Prints the intervals of a log in which something was allowed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from aclog.analysis.answers.timeline import Event, Interval
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.authorizer.acl import acl_text
-from aclog.cli.flags.answer import AnswerFormat
+from aclog.cli.flags.output import Output
+from aclog.cli.region_columns import rule_text
 from aclog.metalog.printable import printable
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.sources.change_lines import Action
-from aclog.terminal.json_text import json_text
+from aclog.terminal.columns import Column
 from aclog.terminal.notices import note
-from aclog.terminal.output import emit, say
+from aclog.terminal.output import say
+from aclog.terminal.rows import print_rows
 from aclog.terminal.timestamps import time_text
 
 
-def print_intervals(found: Iterable[Interval], form: AnswerFormat, *, begin: int, last: str = "until now") -> None:
+def _change_text(change: Mapping[str, Any] | None) -> str:
+    return f"{change['action']} {rule_text(change['rule'])}" if change else ""
+
+
+def _end_columns(end: str) -> tuple[Column, ...]:
+    return (
+        Column(key=f"{end}.offset"),
+        Column(key=f"{end}.endOffset", spare=True),
+        Column(key=f"{end}.timestamp", text=lambda time: "" if time is None else time_text(time)),
+        Column(key=f"{end}.change", cut=True, text=_change_text),
+    )
+
+
+INTERVAL_COLUMNS = (*_end_columns("from"), *_end_columns("to"))
+"""Of `interval_object`."""
+
+
+def print_intervals(found: Iterable[Interval], output: Output, *, begin: int, last: str = "until now") -> None:
     """Print intervals in the order of the log; `never` as text if there is none.
 
     `begin`: the offset where the history begins; of the time before one above 0 nothing is known, and it is said so.
     `last`: how an interval ends as text that has not ended.
     """
+    if output.is_rows:
+        print_rows(INTERVAL_COLUMNS, map(interval_object, found), output.form, chosen=output.columns)
+    else:
+        _print_text(found, begin, last)
+    if begin:
+        note(f"the history begins at offset {begin}: what was before it is unknown")
+
+
+def _print_text(found: Iterable[Interval], begin: int, last: str) -> None:
     any_found = False
     for interval in found:
         any_found = True
-        if form is AnswerFormat.JSONL:
-            emit(json_text(interval_object(interval)))
-            continue
         for line in interval_lines(interval, last):
             say(printable(line))
-    if form is AnswerFormat.TEXT and not any_found:
+    if not any_found:
         say(f"never since offset {begin}, with which the history begins" if begin else "never")
-    if begin:
-        note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
 def interval_object(interval: Interval) -> JsonObject:

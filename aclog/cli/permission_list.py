@@ -7,17 +7,18 @@ from aclog.analysis.answers.permissions import SUPER_USER, Permission
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import Origins
-from aclog.cli.flags.answer import AnswerFormat
+from aclog.cli.flags.output import Output
+from aclog.cli.region_columns import PERMISSION_COLUMNS
 from aclog.metalog.printable import printable
-from aclog.terminal.json_text import json_text
-from aclog.terminal.output import emit, say
+from aclog.terminal.output import say
+from aclog.terminal.rows import print_rows
 
 
-def print_permissions(found: Iterable[Permission], form: AnswerFormat, origins: Origins, *, none: str) -> None:
+def print_permissions(found: Iterable[Permission], output: Output, origins: Origins, *, none: str) -> None:
     """Print permissions, super users last and apart; `none` if there are none."""
-    if form is AnswerFormat.JSONL:
-        for permission in found:
-            emit(json_text(permission_object(permission, origins)))
+    if output.is_rows:
+        rows = (permission_object(permission, origins) for permission in found)
+        print_rows(PERMISSION_COLUMNS, rows, output.form, chosen=output.columns)
         return
     supers, count = "", 0
     for permission in found:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedHost
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -21,8 +21,8 @@ def what_can(
     principal: Annotated[
         str, typer.Option("--principal", metavar="TYPE:NAME", help="The principal.", show_default=False)
     ],
+    output: AnswerFlags,
     host: AskedHost = None,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
 ) -> None:
     """List all that a principal may do, on every resource and from every host, and the rules that allow it.
 
@@ -44,13 +44,14 @@ def what_can(
     from aclog.cli.permission_list import print_denies, print_permissions
     from aclog.cli.policies import policy_of
 
+    how = output.choose()
     [asked] = asked_principals([principal])
     query = Query(principals=only(asked), host=None if host is None else host_address(host))
     chosen = source.choose()
     policy = policy_of(chosen.image(), authorizer)
     found = list(permissions(policy, query))
-    print_permissions(found, format_, chosen.origins, none="nothing")
-    if format_ is AnswerFormat.TEXT and asked not in policy.settings.super_users:  # nothing is denied to those
+    print_permissions(found, how, chosen.origins, none="nothing")
+    if not how.is_rows and asked not in policy.settings.super_users:  # nothing is denied to those
         shown = {rule for permission in found for rule in permission.denies}
         left = (rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)
         print_denies(left, chosen.origins)

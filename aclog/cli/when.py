@@ -2,7 +2,7 @@
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -18,7 +18,7 @@ def when(
     asked: AskedFlags,
     who: WhoFlags,
     authorizer: AuthorizerFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """List the intervals of a log in which something was allowed, with the change that made each end.
 
@@ -42,6 +42,7 @@ def when(
     from aclog.sources.log_history import history_of
 
     asked.check()
+    how = output.choose()
     principals, settings = who.principals(), settings_of(authorizer)
     query = asked.query(principals, who.host)
     question = question_of(query, asked.needs())
@@ -52,5 +53,5 @@ def when(
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     found = intervals(history.begin, changes, question, settings)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
-    print_intervals(found, format_, begin=history.begin.end_offset, last=last)
+    print_intervals(found, how, begin=history.begin.end_offset, last=last)
     chosen.warn_of_age()

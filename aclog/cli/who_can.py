@@ -2,7 +2,7 @@
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, AskedHost
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -17,8 +17,8 @@ def who_can(
     source: SourceFlags,
     asked: AskedFlags,
     authorizer: AuthorizerFlags,
+    output: AnswerFlags,
     host: AskedHost = None,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
 ) -> None:
     """List everybody who may do something with a resource: principals, hosts, and the rules that allow it.
 
@@ -38,6 +38,7 @@ def who_can(
     from aclog.cli.policies import policy_of
 
     asked.check()
+    how = output.choose()
     needs, query = asked.needs(), asked.query(EVERYONE, host)
     chosen = source.choose()
     policy = policy_of(chosen.image(), authorizer)
@@ -45,4 +46,4 @@ def who_can(
         found = intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
     else:
         found = permissions(policy, query)
-    print_permissions(found, format_, chosen.origins, none="nobody")
+    print_permissions(found, how, chosen.origins, none="nobody")

@@ -19,13 +19,24 @@ def cell_text(value: object) -> str:
     return "" if value is None else json_text(value)
 
 
+def value_of(row: Row, key: str) -> Any:
+    """Return what a row has under a key, None if it has nothing; `from.offset` is `offset` of the object `from`."""
+    if key in row:
+        return row[key]
+    value: Any = row
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
 @frozen(kw_only=True)
 class Column:
     """A column.
 
-    `key`: of JSON, csv and `--columns`. `title`: the head in a table, by default the key in capitals. `cut`: a table
-    that does not fit the terminal may cut its cells in the middle: names, never what one would copy, such as ids and
-    flags. `spare`: such a table may leave it out. `text`: what tables show for people, by default `cell_text`.
+    `key`: of JSON, csv and `--columns`; `a.b` for a key `b` of an object. `title`: the head in a table, by default the
+    key in capitals. `cut`: a table that does not fit the terminal may cut its cells in the middle: names, never what
+    one would copy, such as ids and flags. `spare`: such a table may leave it out. `text`: what tables and Markdown show
+    for people, by default `cell_text`.
     """
 
     key: str

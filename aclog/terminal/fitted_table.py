@@ -12,8 +12,8 @@ from aclog.terminal.columns import Column
 LOOKAHEAD = 1000
 """Rows that are looked at before the first is printed: a million rows need no memory."""
 _GAP = "  "
-_NARROWEST = 10
-"""What is left of a name that is cut, at least."""
+_READABLE, _NARROWEST = 24, 10
+"""What is left of a name that is cut: as long as there is something to leave out, and at least."""
 _ELLIPSIS = "…"
 
 
@@ -77,32 +77,32 @@ def _again(layout: _Layout | None, columns: Sequence[Column], natural: list[int]
         return _layout(columns, natural, width)
     if layout.widths is None:
         return layout
-    return _Layout(shown=layout.shown, widths=_cut_widths(columns, layout.shown, natural, width))
+    return _Layout(shown=layout.shown, widths=_cut_widths(columns, layout.shown, natural, width, _NARROWEST))
 
 
 def _layout(columns: Sequence[Column], natural: list[int], width: int | None) -> _Layout:
-    shown = tuple(range(len(columns)))
-    while True:
-        widths = _cut_widths(columns, shown, natural, width)
+    """Return the first that fits: with names cut a little, then without what is spare, then with names cut more."""
+    everything = tuple(range(len(columns)))
+    spare = [index for index in everything if columns[index].spare]
+    gone = [set(spare[count:]) for count in range(len(spare), -1, -1)]
+    for without, floor in (*((each, _READABLE) for each in gone), (gone[-1], _NARROWEST)):
+        shown = tuple(index for index in everything if index not in without)
+        widths = _cut_widths(columns, shown, natural, width, floor)
         if width is None or _total(widths) <= width:
             return _Layout(shown=shown, widths=widths)
-        spare = [index for index in shown if columns[index].spare]
-        if not spare:
-            return _Layout(shown=tuple(range(len(columns))), widths=None)
-        shown = tuple(index for index in shown if index != spare[-1])
+    return _Layout(shown=everything, widths=None)
 
 
 def _cut_widths(
-    columns: Sequence[Column], shown: Sequence[int], natural: Sequence[int], width: int | None
+    columns: Sequence[Column], shown: Sequence[int], natural: Sequence[int], width: int | None, floor: int
 ) -> tuple[int, ...]:
     """Return the widths of columns: those of names are made narrower, the widest first, as far as it is needed."""
     widths = {index: natural[index] for index in shown}
-    if width is None:
-        return tuple(widths.values())
-    over = _total(list(widths.values())) - width
-    while over > 0:
-        index = max((each for each in shown if columns[each].cut), key=widths.__getitem__, default=-1)
-        if index < 0 or widths[index] <= _NARROWEST:
+    names = [index for index in shown if columns[index].cut]
+    over = 0 if width is None else _total(list(widths.values())) - width
+    while over > 0 and names:
+        index = max(names, key=widths.__getitem__)
+        if widths[index] <= floor:
             break
         widths[index] -= 1
         over -= 1

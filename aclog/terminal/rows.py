@@ -4,13 +4,14 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TypeAlias
 
 from attrs import evolve
 
 from aclog.metalog.printable import printable
-from aclog.terminal.columns import Column, Row, cell_text, selected
+from aclog.terminal.columns import Column, Row, cell_text, selected, value_of
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note
 from aclog.terminal.output import emit, shown
@@ -43,9 +44,13 @@ def print_rows(
     """
     picked = selected(columns, chosen)
     if chosen:
-        rows = ({column.key: row.get(column.key) for column in picked} for row in rows)
+        rows = ({column.key: value_of(row, column.key) for column in picked} for row in rows)
         picked = tuple(evolve(column, spare=False) for column in picked)  # what is asked for is not left out
-    print_lines(_LINES[form](picked, rows), live=live)
+    left_out: list[str] = []
+    make = partial(_table, left_out=left_out.extend) if form is OutputFormat.TABLE else _LINES[form]
+    print_lines(make(picked, rows), live=live)
+    if left_out:
+        note(f"no room for {', '.join(left_out)}: a wider terminal, --columns, or a pipe shows more")
 
 
 def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
@@ -73,15 +78,13 @@ def csv_cell(value: object) -> str:
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
 
 
-def _table(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+def _table(
+    columns: Sequence[Column], rows: Iterable[Row], *, left_out: Callable[[Sequence[str]], None]
+) -> Iterator[str]:
     from aclog.terminal.fitted_table import fitted  # here: nearly every command may print a table, few do
 
-    cells = (tuple(column.text(row.get(column.key)) for column in columns) for row in rows)
-    return fitted(columns, cells, width=terminal_width(), left_out=_tell_of_left_out)
-
-
-def _tell_of_left_out(keys: Sequence[str]) -> None:
-    note(f"no room for {', '.join(keys)}: a wider terminal, --columns, or a pipe shows more")
+    cells = (tuple(column.text(value_of(row, column.key)) for column in columns) for row in rows)
+    return fitted(columns, cells, width=terminal_width(), left_out=left_out)
 
 
 def _json(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
@@ -105,7 +108,7 @@ def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     line = io.StringIO()
     write = csv.writer(line, lineterminator="\r\n").writerow
     heads = [column.key for column in columns]
-    for cells in chain([heads], ([show(csv_cell(row.get(column.key))) for column in columns] for row in rows)):
+    for cells in chain([heads], ([show(csv_cell(value_of(row, column.key))) for column in columns] for row in rows)):
         write(cells)
         yield line.getvalue()[:-1]  # without \n, which ends each line
         line.seek(0)
@@ -118,7 +121,7 @@ def _markdown(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     yield _markdown_line(column.key for column in columns)
     yield "|---" * len(columns) + "|"
     for row in rows:
-        yield _markdown_line(markdown_text(printable(column.text(row.get(column.key)))) for column in columns)
+        yield _markdown_line(markdown_text(printable(column.text(value_of(row, column.key)))) for column in columns)
 
 
 def _markdown_line(cells: Iterable[str]) -> str:
@@ -126,7 +129,6 @@ def _markdown_line(cells: Iterable[str]) -> str:
 
 
 _LINES: dict[OutputFormat, _Lines] = {
-    OutputFormat.TABLE: _table,
     OutputFormat.JSON: _json,
     OutputFormat.JSONL: _jsonl,
     OutputFormat.CSV: _csv,

@@ -151,7 +151,9 @@ def commands(home, broker):
     yield from (("check", name, *log, *request) for name in ("not-granted", "only"))
     yield from (("check", "no-public", *log, *more) for more in ((), ("--topic", NAME, "--format", "jsonl")))
     yield "who-can", *log, *request[2:]
-    yield "who-can", *log, *request[2:], "--format", "jsonl"
+    yield from (("who-can", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
+    yield from (("check", "only", *log, *request, "--format", form) for form in ROW_FORMATS)
+    yield from (("when", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
     yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
     yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "when", *log, *request[2:]

@@ -129,7 +129,7 @@ def test_a_table_fits_the_terminal(columns, place):
     assert max(map(cell_len, lines)) <= columns
     assert len(lines) == 304
     assert all("DESCRIBE_CONFIGS" in line for line in lines[1:])
-    note = "aclog: note: no room for place: a wider terminal, --columns, or a pipe shows more\n"
+    note = "aclog: note: no room for id, place: a wider terminal, --columns, or a pipe shows more\n"
     assert (place / "errors").read_text() == (note if columns == 80 else "")
     shown = next(line.split()[1] for line in lines if "paym" in line)
     assert (shown == LONG) is (columns == 200)

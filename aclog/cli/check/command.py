@@ -2,7 +2,7 @@
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, SubjectFlags, asked_principals
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -25,7 +25,7 @@ def no_new_access(
     target: SecondStateFlags,
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Prove that a second state allows no request that the first one denies.
 
@@ -39,7 +39,7 @@ def no_new_access(
 
     claim = Claim(check="no-new-access", text="the second state allows no request that the first one denies")
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise typer.Exit(prove_comparison(claim, flags, format_, direction=Direction.GAINED))
+    raise typer.Exit(prove_comparison(claim, flags, output.choose(), direction=Direction.GAINED))
 
 
 @app.command()
@@ -49,7 +49,7 @@ def equal(
     target: SecondStateFlags,
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Prove that two states decide every request the same, whatever their ACLs look like.
 
@@ -62,7 +62,7 @@ def equal(
 
     claim = Claim(check="equal", text="both states decide every request the same")
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise typer.Exit(prove_comparison(claim, flags, format_, direction=None))
+    raise typer.Exit(prove_comparison(claim, flags, output.choose(), direction=None))
 
 
 @app.command("not-granted")
@@ -72,7 +72,7 @@ def not_granted(
     asked: AskedFlags,
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Prove that no principal, or none of these, is allowed an operation on any of the resources.
 
@@ -97,7 +97,7 @@ def not_granted(
         principals=principals.only(*named) if named else principals.EVERYONE,
         host=subjects.host,
     )
-    raise typer.Exit(question.prove(source, authorizer, format_))
+    raise typer.Exit(question.prove(source, authorizer, output.choose()))
 
 
 @app.command()
@@ -107,7 +107,7 @@ def only(
     asked: AskedFlags,
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Prove that only these principals are allowed an operation on any of the resources, or hold an intent.
 
@@ -125,7 +125,7 @@ def only(
         raise ConfigError("--principal is missing: expected those who may")
     claim = Claim(check="only", text=f"nobody but {', '.join(named)} may do it")
     question = Question(claim=claim, asked=asked, principals=everyone_but(*named), host=subjects.host)
-    raise typer.Exit(question.prove(source, authorizer, format_))
+    raise typer.Exit(question.prove(source, authorizer, output.choose()))
 
 
 @app.command("no-public")
@@ -134,7 +134,7 @@ def no_public(
     source: SourceFlags,
     asked: AskedFlags,
     authorizer: AuthorizerFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Prove that a principal whom nothing names is allowed nothing, or nothing of what is asked.
 
@@ -151,4 +151,4 @@ def no_public(
     what = "none of what is asked" if asked.narrows() else "nothing"
     claim = Claim(check="no-public", text=f"a principal that nothing names is allowed {what}")
     question = Question(claim=claim, asked=asked, principals=EVERYONE, host=None)
-    raise typer.Exit(question.prove(source, authorizer, format_, unnamed=True))
+    raise typer.Exit(question.prove(source, authorizer, output.choose(), unnamed=True))

@@ -1,7 +1,7 @@
 """Prints what was to be proved, and what refutes it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from attrs import frozen
 
@@ -18,11 +18,21 @@ from aclog.analysis.regions.witness import witness
 from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.origin import Origins
-from aclog.cli.flags.answer import AnswerFormat
+from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
+from aclog.cli.region_columns import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text
 from aclog.metalog.printable import printable
-from aclog.terminal.json_text import json_text
-from aclog.terminal.output import emit, say
+from aclog.terminal.columns import Column
+from aclog.terminal.output import say
+from aclog.terminal.output_format import OutputFormat
+from aclog.terminal.rows import print_rows
+
+REFUTATION_COLUMNS = (
+    *PERMISSION_COLUMNS,
+    Column(key="rule", title="DECIDED BY", cut=True, spare=True, text=rule_text),
+    Column(key="topics", spare=True),
+)
+"""Of `_objects`."""
 
 PROVED, REFUTED = 0, 1
 """Exit codes."""
@@ -47,7 +57,7 @@ class Asked:
     origins: Origins
 
 
-def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, direction: Direction | None) -> int:
+def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, direction: Direction | None) -> int:
     """Prove that two policies do not differ in a direction, or at all; return the exit code.
 
     Raises:
@@ -61,33 +71,42 @@ def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, dire
     found = Comparison.of(
         sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
     )
-    if form is AnswerFormat.JSONL:
-        _emit(claim, [each.region for each in found.differences], topics, found.json_lines)
+    if output.is_rows:
+        head = _head(claim, [each.region for each in found.differences], topics)
+        _print_rows(head, DIFFERENCE_COLUMNS, found.json_lines(), output, claim)
     else:
         _say(claim, [list(row_lines(report)) for report in found.rows()])
     return REFUTED if found.differences else PROVED
 
 
 def prove_none(
-    claim: Claim, found: Sequence[Permission], asked: Asked, *, topics: ExistingNames | None, form: AnswerFormat
+    claim: Claim, found: Sequence[Permission], asked: Asked, *, topics: ExistingNames | None, output: Output
 ) -> int:
     """Prove that nothing is found; return the exit code. What is found refutes it."""
-    if form is AnswerFormat.JSONL:
-        _emit(claim, [each.region for each in found], topics, lambda: _objects(asked, found, topics))
+    if output.is_rows:
+        head = _head(claim, [each.region for each in found], topics)
+        _print_rows(head, REFUTATION_COLUMNS, _objects(asked, found, topics), output, claim)
     else:
         _say(claim, [list(_lines(asked, each, topics)) for each in islice(found, _SHOWN)], count=len(found))
     return REFUTED if found else PROVED
 
 
-def _emit(
-    claim: Claim, regions: Sequence[Region], topics: ExistingNames | None, lines: Callable[[], Iterable[JsonObject]]
-) -> None:
+def _head(claim: Claim, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
     head: JsonObject = {"check": claim.check, "verdict": "REFUTED" if regions else "PROVED", "regions": len(regions)}
     if topics is not None:
         head["topics"] = len(set[str]().union(*(topics.among(names) for names in _topic_names(regions))))
-    emit(json_text(head))
-    for line in lines():
-        emit(json_text(line))
+    return head
+
+
+def _print_rows(
+    head: JsonObject, columns: Sequence[Column], rows: Iterable[JsonObject], output: Output, claim: Claim
+) -> None:
+    """Print the verdict, in JSON as the first object, in a table as its title; csv and Markdown have the rows alone."""
+    if output.form is OutputFormat.TABLE:
+        say(printable(f"{head['verdict']}: {claim.check}: {claim.text}"))
+    elif output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
+        rows = chain([head], rows)
+    print_rows(columns, rows, output.form, chosen=output.columns)
 
 
 def _say(claim: Claim, parts: Sequence[Sequence[str]], *, count: int | None = None) -> None:

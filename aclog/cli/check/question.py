@@ -8,9 +8,9 @@ from aclog.analysis.answers.permissions import Permission, intent_permissions, p
 from aclog.analysis.regions.principals import Principals
 from aclog.cli.check.proof import Asked, Claim, prove_none
 from aclog.cli.existing_topics import existing_topics
-from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import policy_of
 
@@ -25,9 +25,7 @@ class Question:
     principals: Principals
     host: str | None
 
-    def prove(
-        self, source: SourceFlags, authorizer: AuthorizerFlags, form: AnswerFormat, *, unnamed: bool = False
-    ) -> int:
+    def prove(self, source: SourceFlags, authorizer: AuthorizerFlags, output: Output, *, unnamed: bool = False) -> int:
         """Print whether the claim holds; return the exit code. `unnamed`: only principals that nothing names count.
 
         Raises:
@@ -47,4 +45,4 @@ class Question:
         else:
             allowed = permissions(policy, query)
         found = [each for each in allowed if each.region.principals.complement or not unnamed]
-        return prove_none(self.claim, found, Asked(policy=policy, origins=chosen.origins), topics=topics, form=form)
+        return prove_none(self.claim, found, Asked(policy=policy, origins=chosen.origins), topics=topics, output=output)

@@ -1,16 +1,29 @@
-"""The flag that says how an answer about many requests is printed."""
+"""The flags that say how an answer about many requests is printed."""
 
-from enum import StrEnum
 from typing import Annotated, TypeAlias
 
-import typer
+from attrs import frozen
+
+from aclog.cli.flags.output import Columns, NoPager, Output, OutputFlags, format_option
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
+
+ANSWER_FORMATS = (OutputFormat.TEXT, *ROW_FORMATS)
+
+AnswerFormat: TypeAlias = Annotated[
+    OutputFormat | None,
+    format_option(*ANSWER_FORMATS, default="text", help="Lines for people, a table, or rows for programs."),
+]
 
 
-class AnswerFormat(StrEnum):
-    """Lines for people, or JSON lines."""
+@frozen(kw_only=True)
+class AnswerFlags:
+    """How an answer is printed: in lines for people, or as rows."""
 
-    TEXT = "text"
-    JSONL = "jsonl"
+    format: AnswerFormat = None
+    columns: Columns = None
+    no_pager: NoPager = False
 
-
-AnswerFormatFlag: TypeAlias = Annotated[AnswerFormat, typer.Option("--format", help="For people, or for programs.")]
+    def choose(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
+        return flags.choose(self.format, pipe=OutputFormat.TEXT)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.common import TargetLog
@@ -55,7 +55,7 @@ def when(
     asked: AskedFlags,
     who: WhoFlags,
     authorizer: AuthorizerFlags,
-    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    output: AnswerFlags,
     master: Master = None,
 ) -> None:
     """List the intervals of a log in which something was allowed, with the change that made each end.
@@ -74,13 +74,14 @@ def when(
     from aclog.cli.spark.jobs import check_log, spark_session
 
     asked.check()
+    how = output.choose()
     settings = settings_of(authorizer)
     question = question_of(asked.query(who.principals(), who.host), asked.needs())
     check_log(log)
     with spark_session(master) as spark:
         from aclog.cli.spark.when import when_command
 
-        when_command(spark, log.absolute(), question, settings, format_)
+        when_command(spark, log.absolute(), question, settings, how)
 
 
 @app.command()

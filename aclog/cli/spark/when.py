@@ -6,12 +6,12 @@ from pyspark.sql import SparkSession
 
 from aclog.analysis.answers.timeline import Question
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.answer import AnswerFormat
+from aclog.cli.flags.output import Output
 from aclog.cli.interval_list import print_intervals
 from aclog.pipeline.history.when import begin_and_intervals
 
 
-def when_command(spark: SparkSession, log: Path, question: Question, settings: Settings, form: AnswerFormat) -> None:
+def when_command(spark: SparkSession, log: Path, question: Question, settings: Settings, output: Output) -> None:
     """Print the intervals of a log directory in which the answer was yes, as `aclog when` does.
 
     Raises:
@@ -22,4 +22,4 @@ def when_command(spark: SparkSession, log: Path, question: Question, settings: S
 
     """
     begin, found = begin_and_intervals(spark, log, question, settings)
-    print_intervals(found, form, begin=begin)
+    print_intervals(found, output, begin=begin)
