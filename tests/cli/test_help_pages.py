@@ -32,7 +32,7 @@ def test_a_group_lists_its_commands_and_no_words_are_all():
 def test_a_command_that_does_not_exist_is_refused_with_those_that_do():
     wrong = aclog("help", "acls", "lst")
     assert wrong.code == 2
-    assert "aclog acls lst: no such command (did you mean list?): expected one of list, add, remove" in wrong.err
+    assert "aclog acls lst: no such command (did you mean list?): expected one of list, history, add" in wrong.err
     assert "has none below it" in aclog("help", "explain", "x").err
 
 

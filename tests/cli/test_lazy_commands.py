@@ -13,7 +13,7 @@ def test_completion_knows_the_commands_and_what_they_are_for():
     group = get_command(app)
     found = {item.value: item.help for item in group.shell_complete(typer.Context(group), "a")}
     assert set(found) == {"acls", "authorize"}
-    assert found["acls"].startswith("List, add and remove ACLs")
+    assert found["acls"].startswith("List, add, remove and copy ACLs")
 
 
 def test_completion_inside_a_group_imports_it():
