@@ -23,6 +23,8 @@ _FLAGS = {
     **dict.fromkeys(
         (
             "--principal",
+            "--from-principal",
+            "--to-principal",
             "--allow-principal",
             "--deny-principal",
             "--except-principal",
