@@ -19,7 +19,13 @@ def test_completion_knows_the_commands_and_what_they_are_for():
 def test_completion_inside_a_group_imports_it():
     group = get_command(app)
     _, command, _ = group.resolve_command(typer.Context(group), ["acls", ""])
-    assert {item.value for item in command.shell_complete(typer.Context(command), "")} == {"add", "copy", "history", "list", "remove"}
+    assert {item.value for item in command.shell_complete(typer.Context(command), "")} == {
+        "add",
+        "copy",
+        "history",
+        "list",
+        "remove",
+    }
 
 
 def test_a_mistyped_command_is_told_with_the_nearest_one():
