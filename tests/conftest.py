@@ -1,6 +1,7 @@
-"""What holds for every test: no deadlines, since a busy machine is no failure; and children heed an interrupt."""
+"""What holds for every test: no deadlines (a busy machine is no failure), no contexts; children heed an interrupt."""
 
 import gc
+import os
 import signal
 
 from hypothesis import settings
@@ -11,6 +12,10 @@ pytest_plugins = [
     "tests.support.runs.shared_servers",
     "tests.support.runs.kafka_logs",
 ]
+
+# The contexts of whoever runs the tests are none of theirs, here and in children.
+os.environ["ACLOG_CONFIG"] = "/nonexistent/aclog/config.toml"
+os.environ.pop("ACLOG_CONTEXT", None)
 
 settings.register_profile("aclog", deadline=None, print_blob=True)
 settings.load_profile("aclog")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.context import ContextName, use_context
 from aclog.cli.lazy_commands import LazyGroup
 from aclog.terminal.output import say
 from aclog.terminal.pager import refuse_pager
@@ -24,6 +25,7 @@ read never change what they read.
   aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
   aclog who-can --log DIR --operation READ --topic orders
   aclog shell --log DIR tree /acl
+  aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
 
 _EPILOG = (
@@ -60,6 +62,7 @@ _COMMANDS = {
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
     "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
+    "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
     "help": "Show the page of a command: what it does, each of its flags, and examples.",
     "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
@@ -106,7 +109,9 @@ def _root(
     no_pager: Annotated[
         bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
     ] = False,
+    context: ContextName = None,
 ) -> None:
     """Take the options before a sub-command."""
     if no_pager:
         refuse_pager()
+    use_context(context)

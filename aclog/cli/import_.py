@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from aclog.cli.flags.common import KeepOddRules, TargetLog
+from aclog.cli.from_context import writes_to_source
 
 app = typer.Typer()
 
 
 @app.command(name="import")
+@writes_to_source()
 def import_(
     file: Annotated[
         str,

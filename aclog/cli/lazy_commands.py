@@ -3,7 +3,7 @@
 A command that imports all the others before it runs takes longer to start than to decide on a million ACLs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any, ClassVar
@@ -12,8 +12,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from aclog.cli.from_context import take_from_context
 from aclog.cli.plain_values import plain_parameters, read_plainly
 from aclog.cli.quick_help import help_quickly
+from aclog.cli.repeated_options import refuse_repeats
 
 
 class LazyCommand(TyperCommand):
@@ -32,6 +34,9 @@ class LazyCommand(TyperCommand):
         assert isinstance(command, (TyperCommand, TyperGroup))  # noqa: S101 - typer makes no other
         read_plainly(command)
         help_quickly(command)
+        for leaf in _leaves(command):
+            refuse_repeats(leaf)
+            take_from_context(leaf)
         return command
 
 
@@ -49,6 +54,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**attributes)
         self.commands.update({name: LazyCommand(name, line) for name, line in self.lines.items()})
         help_quickly(self)
+        refuse_repeats(self)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the group itself."""
@@ -58,6 +64,15 @@ class LazyGroup(TyperGroup):
         """Return the name of the command that is called, the command itself, and the words after it."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
+
+
+def _leaves(command: TyperCommand | TyperGroup) -> Iterator[Any]:
+    if not isinstance(command, TyperGroup):
+        yield command
+        return
+    for below in command.commands.values():
+        if isinstance(below, (TyperCommand, TyperGroup)):
+            yield from _leaves(below)
 
 
 def _module(name: str) -> Any:

@@ -119,7 +119,7 @@ class SideFlags:
         known = chosen is None and not self.maps
         return Sides(
             old=_policy(old, self.authorizer),
-            new=_policy(after, self.settings.after(self.authorizer)),
+            new=_policy(after, self.settings.after(self.target.authorizer(self.authorizer))),
             changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),

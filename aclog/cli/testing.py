@@ -9,7 +9,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.failure_text import TestedState
-from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, source_flags
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import policy_of
@@ -115,7 +115,7 @@ def _rules(
     file: RuleTestFile, named: NamedSource | None, source: SourceFlags, settings: RepositorySettings
 ) -> RulesUnderTest:
     if named is None:
-        given = source_flags(source, settings)
+        given, settings = rules_of(source, settings)
         if not given.given():
             raise ConfigError(
                 f"{file.path}: which rules does it test? expected `rules:` in it, acls under [source] in aclog.toml, "

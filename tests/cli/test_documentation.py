@@ -56,7 +56,7 @@ def options(command):
 OUTPUT = ("--columns", "--no-pager")
 SECOND_STATE = (
     "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
-    "--to-command-config", "--change", "--add", "--remove", "--to-ref", "--to-acls-format",
+    "--to-command-config", "--to-context", "--change", "--add", "--remove", "--to-ref", "--to-acls-format",
 )  # fmt: skip
 COMPARED = ("--no-to-allow-everyone-if-no-acl-found", "--no-to-cidr")
 

@@ -137,6 +137,18 @@ def commands(home, broker):
     yield "authorize", *log, "--requests", home / "requests"
     yield "authorize", *log, *request, "--host", NAME
     yield "authorize", *log, *request[:-2], "--topic", NAME, "--operation", NAME
+    yield "context", "add", "swept", *log, "--timezone", NAME
+    yield "context", "add", "swept", *log, "--super-users", f"User:{NAME}"
+    yield "context", "add", NAME, *log
+    yield "context", "list", "--format", "table"
+    yield "context", "show", "swept"
+    yield "context", "show", NAME
+    yield "context", "use", NAME
+    yield "-c", "swept", "authorize", *request
+    yield "-c", NAME, "acls", "list"
+    yield "context", "rename", "swept", NAME
+    yield "context", "remove", NAME
+    yield "context", "path", NAME
     yield "completion", NAME
     yield "help", NAME
     yield "explain", *log, *request
@@ -233,7 +245,12 @@ def test_no_command_lets_a_name_steer_the_terminal(home, tmp_path):
         (tmp_path / "script").write_text(json.dumps(script))
         shell = pexpect.spawn(
             sys.executable, ["-c", SESSION, str(tmp_path / "script")],
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "ACLOG_PAGER": "cat -"}, timeout=120,
+            env=os.environ
+            | {
+                "TERM": "xterm-256color", "COLUMNS": "120", "ACLOG_PAGER": "cat -",
+                "ACLOG_CONFIG": str(home / "config.toml"),
+            },
+            timeout=120,
             dimensions=(50, 120), echo=False,
         )  # fmt: skip
         said = shell.read().decode()

@@ -9,6 +9,7 @@ from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.from_context import writes_to_source
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 app = typer.Typer(
@@ -103,6 +104,7 @@ def history(
 
 @app.command()
 @with_flags
+@writes_to_source()
 def add(
     target: TargetFlags,
     resources: ResourceFlags,
@@ -131,6 +133,7 @@ def add(
 
 @app.command()
 @with_flags
+@writes_to_source()
 def remove(
     target: TargetFlags,
     resources: ResourceFlags,
@@ -159,6 +162,7 @@ def remove(
 
 @app.command()
 @with_flags
+@writes_to_source()
 def copy(
     target: TargetFlags,
     from_principal: Annotated[

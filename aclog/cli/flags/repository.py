@@ -7,6 +7,7 @@ import typer
 from attrs import evolve, frozen
 
 from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
+from aclog.cli.flags.context import chosen_context
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from aclog.sources.repository.settings import RepositorySettings
 
 _PANEL = "Authorizer"
+_DECIDING = ("super_users", "allow_everyone", "semantics", "cidr")
 
 
 @frozen(kw_only=True)
@@ -130,4 +132,26 @@ def source_flags(given: SourceFlags, settings: "RepositorySettings") -> SourceFl
     return evolve(
         given,
         modules=[*given.modules, *(text for text in known.modules if text.rpartition("=")[0] not in named)],
+    )
+
+
+def rules_of(given: SourceFlags, settings: "RepositorySettings") -> "tuple[SourceFlags, RepositorySettings]":
+    """Return the source that flags or the settings name, and the settings.
+
+    If neither names one it is that of the context of this invocation, and then so is what decides, unless flags or the
+    settings say it.
+    """
+    named = source_flags(given, settings)
+    chosen = None if named.given() else chosen_context()
+    if chosen is None:
+        return named, settings
+    from aclog.cli.flags.context_state import context_source, tell_what_decides
+
+    context, known = chosen.context, settings.authorizer
+    own = {name: getattr(context, name) for name in _DECIDING if getattr(known, name) is None}
+    tell_what_decides(context, (text for name, text in context.decides().items() if name in own))
+    source = context_source(context)
+    return (
+        evolve(source, as_of=given.as_of, topics_file=named.topics_file or source.topics_file),
+        evolve(settings, authorizer=evolve(known, **own)),
     )

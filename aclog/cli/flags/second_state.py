@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from attrs import evolve, frozen
 
+from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.completion import complete_refs
+from aclog.cli.flags.context import complete_contexts
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
@@ -14,6 +16,7 @@ from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:
     from aclog.authorizer.rule_change import RuleChange
+    from aclog.sources.contexts.context import Context
 
 PANEL = "Second state (one source, or a change of the first state)"
 _STDIN = "-"
@@ -77,6 +80,16 @@ class SecondStateFlags:
             rich_help_panel=PANEL,
         ),
     ] = None
+    to_context: Annotated[
+        str | None,
+        typer.Option(
+            "--to-context",
+            metavar="NAME",
+            autocompletion=complete_contexts,
+            help="The state of this context, with its super users and other settings.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
     to_command_config: Annotated[
         Path | None,
         typer.Option(
@@ -132,14 +145,15 @@ class SecondStateFlags:
             raise ConfigError(
                 "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, --to-ref GITREF:PATH, "
                 "--to-as-of N|TIME, --to-bootstrap-controller HOST:PORT, --to-bootstrap-server HOST:PORT, "
-                "--change FILE, or --add FILE and --remove FILE"
+                "--to-context NAME, --change FILE, or --add FILE and --remove FILE"
             )
         if self.to_command_config is not None and self.to_bootstrap_controller is self.to_bootstrap_server is None:
             raise ConfigError("--to-command-config: expected --to-bootstrap-controller or --to-bootstrap-server")
         if self._sources().count(None) < len(self._sources()) - 1:
             raise ConfigError(
                 "exactly one second state must be given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, "
-                "--to-ref GITREF:PATH, --to-bootstrap-controller HOST:PORT or --to-bootstrap-server HOST:PORT"
+                "--to-ref GITREF:PATH, --to-bootstrap-controller HOST:PORT, --to-bootstrap-server HOST:PORT or "
+                "--to-context NAME"
             )
         if self.to_acls_format is not None and self.to_acls is self.to_ref is None:
             raise ConfigError("--to-acls-format: expected --to-acls PATH or --to-ref GITREF:PATH")
@@ -153,6 +167,10 @@ class SecondStateFlags:
         """Return the source of the second state; None if it is the first one, changed or with other settings."""
         if not self._has_source():
             return None if self.to_as_of is None else evolve(first, as_of=self.to_as_of)
+        if (context := self._context()) is not None:
+            from aclog.cli.flags.context_state import context_source
+
+            return evolve(context_source(context), as_of=self.to_as_of, timezone=first.timezone)
         return SourceFlags(
             log=self.to_log,
             snapshot=self.to_snapshot,
@@ -166,6 +184,20 @@ class SecondStateFlags:
             as_of=self.to_as_of,
             timezone=first.timezone,
         )
+
+    def authorizer(self, first: AuthorizerFlags) -> AuthorizerFlags:
+        """Return what decides on the second state: the settings of its context, if it is one, else those of the first.
+
+        Raises:
+            ConfigError: there is no such context.
+
+        """
+        context = self._context()
+        if context is None:
+            return first
+        from aclog.cli.flags.context_state import context_authorizer
+
+        return context_authorizer(context)
 
     def changes(self) -> "tuple[RuleChange, ...]":
         """Return the changes of --change, or those of --remove and then those of --add; none if none is given.
@@ -194,6 +226,13 @@ class SecondStateFlags:
             return None
         return self.to_acls_format or first.acls_format
 
+    def _context(self) -> "Context | None":
+        if self.to_context is None:
+            return None
+        from aclog.sources.contexts.context_file import read_context_file
+
+        return read_context_file().context(self.to_context)
+
     def _is_change(self) -> bool:
         return any(flag is not None for flag in (self.change, self.add, self.remove))
 
@@ -202,4 +241,4 @@ class SecondStateFlags:
 
     def _sources(self) -> tuple[Path | str | None, ...]:
         files = (self.to_log, self.to_snapshot, self.to_acls, self.to_ref)
-        return (*files, self.to_bootstrap_controller, self.to_bootstrap_server)
+        return (*files, self.to_bootstrap_controller, self.to_bootstrap_server, self.to_context)

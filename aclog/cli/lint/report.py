@@ -9,7 +9,7 @@ from aclog.analysis.lint_report.sarif_report import sarif_log
 from aclog.analysis.lint_report.text_report import text_lines
 from aclog.authorizer.change_place import ChangePlace
 from aclog.cli.existing_topics import existing_topics
-from aclog.cli.flags.repository import authorizer_flags, source_flags
+from aclog.cli.flags.repository import authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.lint.fix import write_fix
@@ -35,7 +35,7 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
-    given = source_flags(source, settings)
+    given, settings = rules_of(source, settings)
     known = settings.source
     check_one_stdin({**given.files(), "--groups": known.groups, "--accesses": known.accesses})
     names = given.topics()

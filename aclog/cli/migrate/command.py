@@ -4,6 +4,7 @@ import typer
 
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.removal import RemovalFlags
+from aclog.cli.from_context import writes_to_source
 from aclog.cli.migrate.flags import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 
 app = typer.Typer()
@@ -11,6 +12,7 @@ app = typer.Typer()
 
 @app.command()
 @with_flags
+@writes_to_source(unless=("--dry-run", "--compare", "--to-zookeeper"))
 def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags) -> int:
     """Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.
 

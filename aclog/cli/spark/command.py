@@ -222,7 +222,8 @@ def simulate(
         from aclog.cli.spark.policy import Policy, rules_after, rules_of
         from aclog.cli.spark.simulate import simulate_command
 
-        settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=False)
+        settings, after_settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
+        rules = rules_of(spark, source, own_time=False)
         changed = rules_after(spark, rules, after, source)
-        policies = (Policy(rules=each, settings=settings) for each in (rules, changed))
-        simulate_command(spark, requests, out, *policies)
+        before = Policy(rules=rules, settings=settings)
+        simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))

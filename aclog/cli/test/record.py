@@ -17,7 +17,7 @@ from aclog.analysis.rule_tests.recorded_objects import TestObject
 from aclog.analysis.rule_tests.recorded_removals import Removal, tests_of_removals
 from aclog.analysis.rule_tests.recorded_state import tests_of_state
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, source_flags
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import settings_of
@@ -45,8 +45,7 @@ _PLAIN = re.compile(r"[A-Za-z-]+:[A-Za-z0-9._-]+[*]?|[A-Za-z]+:[*]")
 
 def record_tests(flags: RecordFlags, source: SourceFlags, repository: RepositoryFlags) -> None:
     """Write the tests that the flags ask for. Raises as Recording.write; ConfigError: no source is given."""
-    settings = repository.load()
-    given = source_flags(source, settings)
+    given, settings = rules_of(source, repository.load())
     if not given.given():
         raise ConfigError("--record: which rules? expected a flag such as --acls PATH or --log DIR")
     check_one_stdin({**given.files(), "--accesses": flags.accesses})

@@ -9,6 +9,7 @@ from attrs import frozen
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.from_context import writes_to_source
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
@@ -58,9 +59,14 @@ Hmac: TypeAlias = Annotated[
     str, typer.Option("--hmac", metavar="BASE64", help="The token's HMAC, as create prints it.", show_default=False)
 ]
 
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", metavar="", help="Do not ask before writing to a context that -c does not name.")
+]
+
 
 @app.command()
 @with_flags
+@writes_to_source()
 def create(
     flags: BrokerFlags,
     max_life_time_period: Annotated[
@@ -89,6 +95,7 @@ def create(
             show_default="the authenticated user",
         ),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Create a token, and print its id and HMAC: with both, its bearer can log in as its owner.
 
@@ -96,6 +103,7 @@ def create(
 
       aclog tokens create --bootstrap-server HOST:9092 --command-config FILE --max-life-time-period -1
     """
+    del force  # asked for by aclog.cli.from_context
     from aclog.cli.tokens.output import print_created
 
     print_created(flags.broker(), renewer_principal or (), max_life_time_period, owner_principal)
@@ -103,6 +111,7 @@ def create(
 
 @app.command()
 @with_flags
+@writes_to_source()
 def renew(
     flags: BrokerFlags,
     hmac: Hmac,
@@ -115,6 +124,7 @@ def renew(
             show_default=False,
         ),
     ],
+    force: Force = False,
 ) -> None:
     """Extend the validity of a token, up to its maximum lifetime; for its owner and its renewers.
 
@@ -122,6 +132,7 @@ def renew(
 
       aclog tokens renew --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --renew-time-period -1
     """
+    del force  # asked for by aclog.cli.from_context
     from aclog.cli.tokens.output import print_renewed
 
     print_renewed(flags.broker(), hmac, renew_time_period)
@@ -129,6 +140,7 @@ def renew(
 
 @app.command()
 @with_flags
+@writes_to_source()
 def expire(
     flags: BrokerFlags,
     hmac: Hmac,
@@ -141,6 +153,7 @@ def expire(
             show_default=False,
         ),
     ],
+    force: Force = False,
 ) -> None:
     """Expire a token earlier, or immediately; for its owner and its renewers.
 
@@ -148,6 +161,7 @@ def expire(
 
       aclog tokens expire --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --expiry-time-period -1
     """
+    del force  # asked for by aclog.cli.from_context
     from aclog.cli.tokens.output import print_expired
 
     print_expired(flags.broker(), hmac, expiry_time_period)

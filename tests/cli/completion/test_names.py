@@ -22,7 +22,7 @@ from tests.support.builders.acls import acl_row
 
 ROOT = Path(__file__).parents[3]
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
-NO_NAMES = {"--operation", "--cluster-id", "--explain"}
+NO_NAMES = {"--to-context", "--operation", "--cluster-id", "--explain"}
 """Options whose value looks like a name but is none of a source."""
 
 

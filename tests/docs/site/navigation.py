@@ -8,7 +8,7 @@ _SECTIONS = {
     "Home": ["index.md"],
     "Start": ["start/admin.md", "start/auditor.md", "start/platform-engineer.md", "start/data-engineer.md"],
     "How to": ["how-to/week.md", "how-to/*.md", "notebooks/*.md"],
-    "Use": ["shell.md", "library.md", "spark.md", "scale.md"],
+    "Use": ["contexts.md", "shell.md", "library.md", "spark.md", "scale.md"],
     "Rules in repositories": ["gitops.md", "pull-requests.md", "testing-rules.md", "lint.md", "repository.md"],
     "Nodes": ["operations.md", "configuration.md", "upgrading.md"],
     "Commands": ["commands/index.md", "commands/*.md"],

@@ -1,0 +1,1 @@
+"""`aclog context`: clusters and logs by name."""

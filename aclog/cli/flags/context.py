@@ -1,0 +1,83 @@
+"""The flag that names a context for any command, and the context that this invocation uses."""
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from attrs import define, field
+
+if TYPE_CHECKING:
+    from aclog.sources.contexts.choosing import ChosenContext
+
+
+def complete_contexts(incomplete: str) -> list[str]:
+    """Return the names of contexts that begin so, for shell completion."""
+    from aclog.sources.contexts.context_file import read_context_file
+
+    return [name for name in read_context_file().names if name.startswith(incomplete)]
+
+
+ContextName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        "-c",
+        metavar="NAME",
+        autocompletion=complete_contexts,
+        help="Take the source and its settings from this context (`aclog context list`), unless a flag of the command "
+        "names a source. [dim]Default: $ACLOG_CONTEXT, or the one of `aclog context use`[/]",
+    ),
+]
+
+
+@define
+class _Invocation:
+    """What one command line says of contexts."""
+
+    name: str | None
+    _found: "ChosenContext | None" = field(default=None, init=False)
+    _is_found: bool = field(default=False, init=False)
+
+    def chosen(self) -> "ChosenContext | None":
+        if not self._is_found:
+            from aclog.sources.contexts.choosing import choose_context
+
+            self._found, self._is_found = choose_context(self.name), True
+        return self._found
+
+
+_THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
+"""Of this invocation of a command, which runs in a context of its own (aclog.__main__.run)."""
+
+
+def use_context(name: str | None) -> None:
+    """Use the context of this name for the rest of this invocation; None: that of the environment, or the current one.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choosing.choose_context, if one is named.
+
+    """
+    this = _Invocation(name)
+    _THIS.set(this)
+    if name is not None:
+        this.chosen()
+
+
+def named_context() -> str | None:
+    """Return the name that this command line gives; None if it names none."""
+    this = _THIS.get()
+    return None if this is None else this.name or None
+
+
+def chosen_context() -> "ChosenContext | None":
+    """Return the context of this invocation; None if there is none. The file is read once, when this is first called.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choosing.choose_context.
+
+    """
+    this = _THIS.get()
+    if this is None:
+        this = _Invocation(None)
+        _THIS.set(this)
+    return this.chosen()

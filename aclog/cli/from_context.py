@@ -1,0 +1,269 @@
+"""What a command line leaves out, from a context: each key stands for a flag that need not be typed.
+
+It is done where typer parses, for every command that has a flag of a state source, so that no command can forget it.
+A flag that names a source wins, and then nothing of the context is used.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import define, field
+from typer import BadParameter
+
+from aclog.cli.flags.context import chosen_context, named_context, use_context
+from aclog.metalog.errors import ConfigError
+from aclog.sources.contexts.choosing import ChosenContext
+from aclog.terminal.output_format import OutputFormat
+
+SOURCES = ("--log", "--snapshot", "--acls", "--ref", "--bootstrap-controller", "--bootstrap-server")
+"""Flags that name a state source, or what is written."""
+STORES = ("--zookeeper", "--authorizer-properties")
+"""Flags that name a ZooKeeper."""
+_SOURCE_GROUP = (*SOURCES, "--bootstrap-checkpoint")
+_STORE_GROUP = (*STORES, "--to-zookeeper")
+"""Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
+_REPOSITORY = "--config"
+"""A command with this flag asks aclog.toml, before a context that its command line does not name."""
+_META = "aclog.cli.from_context"
+_WRITES = "writes_to_source"
+_NAMES = "names_a_source"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def writes_to_source(*, unless: tuple[str, ...] = ()) -> Callable[[_Command], _Command]:
+    """Mark a command that changes what its source flags name; with one of the flags in `unless` it only reads."""
+
+    def mark(command: _Command) -> _Command:
+        setattr(command, _WRITES, unless)
+        return command
+
+    return mark
+
+
+def names_a_source(command: _Command) -> _Command:
+    """Mark a command whose source flags are what it notes down: none of them comes from a context."""
+    setattr(command, _NAMES, True)
+    return command
+
+
+def take_from_context(command: Any) -> None:
+    """Make a command take from the context of the invocation what its command line leaves out."""
+    if hasattr(command.callback, _NAMES):
+        return
+    make_parser, invoke = command.make_parser, command.invoke
+
+    def make(ctx: Any) -> Any:
+        """See typer's Command.make_parser."""
+        parser = make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            """See typer's _OptionParser.parse_args."""
+            values, rest, order = parse(args)
+            if not values.get("help"):
+                _fill(ctx, values)
+            return values, rest, order
+
+        parser.parse_args = parse_args
+        return parser
+
+    def invoked(ctx: Any) -> Any:
+        """See typer's Command.invoke."""
+        taken = ctx.meta.pop(_META, None)
+        if taken is not None:
+            taken.tell(force=bool(ctx.params.get("force")))
+        return invoke(ctx)
+
+    command.make_parser, command.invoke = make, invoked
+
+
+def source_options(command: Any) -> list[str]:
+    """Return the options by which a command takes a source from a context."""
+    return [name for name in (*SOURCES, *STORES) if name in _parameters(command)]
+
+
+def written_unless(command: Any) -> tuple[str, ...] | None:
+    """Return with which flags a command does not change its source; None if it never does."""
+    found: tuple[str, ...] | None = getattr(command.callback, _WRITES, None)
+    return found
+
+
+def _parameters(command: Any) -> dict[str, Any]:
+    found = {name: each for each in command.params for name in each.opts}
+    if "--base" in found and "path" in found:  # `aclog review PATH --base REF` compares commits of files
+        found["--acls"] = found["path"]
+    return found
+
+
+def _fill(ctx: Any, values: dict[str, Any]) -> None:
+    """Add to the values of a command line what the context says."""
+    parameters = _parameters(ctx.command)
+    if ctx.resilient_parsing:  # completion, which calls no callback of `aclog` itself
+        use_context(ctx.find_root().params.get("context"))
+    filling = Filling(parameters, values)
+    options = [name for name in (*SOURCES, *STORES) if name in parameters]
+    if not options:
+        return
+    both = (*_SOURCE_GROUP, *_STORE_GROUP)
+    groups = [_SOURCE_GROUP, _STORE_GROUP] if "--zookeeper" in parameters else [both]
+    if all(filling.is_given(group) for group in groups):
+        if (name := named_context()) and not ctx.resilient_parsing:
+            ctx.meta[_META] = Unused(name)
+        return
+    chosen = chosen_context()
+    if chosen is None or (chosen.is_ambient and _REPOSITORY in parameters):
+        return
+    option, value = _source_flag(chosen, parameters)
+    if option is None:
+        raise _unfit(chosen, ctx.command_path, options)
+    if filling.is_given(next(group for group in groups if option in group)):
+        return
+    filling.put(option, value)
+    filling.put_settings(chosen)
+    unless = written_unless(ctx.command)
+    writes = unless is not None and option != "--zookeeper" and not any(values.get(_dest(name)) for name in unless)
+    ctx.meta[_META] = Taken(chosen=chosen, writes=writes, deciding=tuple(filling.deciding))
+
+
+def _dest(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _source_flag(chosen: ChosenContext, parameters: dict[str, Any]) -> tuple[str | None, Any]:
+    """Return the flag of this command that a context's source is, and its value."""
+    context = chosen.context
+    option = f"--{context.kind}"
+    if option == "--zookeeper" and "--authorizer-properties" in parameters:
+        return "--authorizer-properties", [f"zookeeper.connect={context.value}", *_store_properties(chosen)]
+    return (option if option in parameters else None), context.value
+
+
+def _store_properties(chosen: ChosenContext) -> Iterator[str]:
+    if chosen.context.zookeeper_config is not None:
+        from aclog.nodes.config.java_properties import read_properties
+
+        found, _ = read_properties(chosen.context.zookeeper_config)
+        yield from (f"{key}={value}" for key, value in found.items())
+
+
+def _unfit(chosen: ChosenContext, command: str, options: list[str]) -> ConfigError:
+    context = chosen.context
+    return ConfigError(
+        f"context {context.name} ({chosen.by}) is {context.address}: {command} takes {' or '.join(options)}"
+    )
+
+
+@define
+class Filling:
+    """The flags of one command line, to which values are added that nobody typed."""
+
+    _parameters: dict[str, Any]
+    _values: dict[str, Any]
+    deciding: list[str] = field(factory=list, init=False)
+    """Settings that came from the context and change decisions, as people read them."""
+
+    def is_given(self, options: tuple[str, ...]) -> bool:
+        """Return whether the command line names one of these options, or another in their place."""
+        return any(self._given(name) for name in options)
+
+    def put(self, option: str, value: Any) -> bool:
+        """Give an option a value, unless the command has no such option, or the command line gives it."""
+        if value is None or option not in self._parameters or self._given(option):
+            return False
+        self._values[self._parameters[option].name] = value
+        return True
+
+    def put_settings(self, chosen: ChosenContext) -> None:
+        """Give the other options what a context says of them."""
+        context = chosen.context
+        self.put("--acls-format", context.acls_format)
+        self.put("--module", [f"{source}={path}" for source, path in context.modules.items()] or None)
+        self.put("--topics", context.topics)
+        self.put("--command-config", _text(context.command_config))
+        self.put("--zk-tls-config-file", _text(context.zookeeper_config))
+        self.put("--timezone", context.timezone)
+        self._put_choice("--format", context.format)
+        self._put_deciding(chosen)
+
+    def _put_deciding(self, chosen: ChosenContext) -> None:
+        context = chosen.context
+        everyone, never = "--allow-everyone-if-no-acl-found", "--no-allow-everyone-if-no-acl-found"
+        put = {
+            "super_users": self.put("--super-users", context.super_users),
+            "allow_everyone": not self._given(never) and self.put(everyone, context.allow_everyone),
+            "semantics": self.put("--semantics", context.semantics),
+            "cidr": self.put("--cidr", context.cidr),
+        }
+        self.deciding += [text for name, text in context.decides().items() if put[name]]
+
+    def _put_choice(self, option: str, value: str | None) -> None:
+        """Give an option a value, if the command knows it: not every list can be printed in every format."""
+        descriptor = getattr(self._parameters.get(option), "type_descriptor", None)
+        if descriptor is None or value is None or descriptor.annotation is not OutputFormat:
+            return
+        parse = descriptor.parameter_info.parser
+        with suppress(BadParameter):
+            self.put(option, value if parse is None else parse(value))
+
+    def _given(self, option: str) -> bool:
+        parameter = self._parameters.get(option)
+        return parameter is not None and self._values.get(parameter.name) not in (None, [], ())
+
+
+def _text(path: object) -> str | None:
+    return None if path is None else str(path)
+
+
+@define
+class Unused:
+    """A context that the command line names, and does not use."""
+
+    name: str
+
+    def tell(self, *, force: bool) -> None:
+        """Say so."""
+        del force
+        from aclog.terminal.notices import note
+
+        note(f"context {self.name} is not used: a flag names the source")
+
+
+@define(kw_only=True)
+class Taken:
+    """What a command took from a context."""
+
+    chosen: ChosenContext
+    writes: bool
+    """Whether the command changes the context's source."""
+    deciding: tuple[str, ...]
+
+    def tell(self, *, force: bool) -> None:
+        """Say what decides besides the rules; ask before something is written that this command line does not name.
+
+        Raises:
+            ConfigError: the answer is no, or there is nobody to ask.
+
+        """
+        from aclog.cli.flags.context_state import tell_what_decides
+        from aclog.sources.contexts.client_secrets import warn_of_readers
+
+        context = self.chosen.context
+        if context.command_config is not None:
+            warn_of_readers(context.command_config)
+        tell_what_decides(context, self.deciding)
+        if self.writes and self.chosen.is_ambient and not force:
+            self._ask()
+
+    def _ask(self) -> None:
+        from aclog.terminal.confirmation import confirms_on_terminal
+
+        context = self.chosen.context
+        what = f"context {context.name} ({context.address}), {self.chosen.by}"
+        answer = confirms_on_terminal(
+            f"Write to {what}? (y/n)",
+            f"writing to {what}: stdin is no terminal to ask: expected -c {context.name} or --force",
+        )
+        if not answer:
+            raise ConfigError(f"nothing was written to context {context.name}")
