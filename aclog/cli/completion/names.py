@@ -28,6 +28,8 @@ _FLAGS = {
             "--allow-principal",
             "--deny-principal",
             "--except-principal",
+            "--from-principal",
+            "--to-principal",
             "--user-principal",
             "--owner-principal",
             "--renewer-principal",
