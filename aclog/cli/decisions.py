@@ -19,9 +19,11 @@ from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
-from aclog.sources.text_lines import blocks
+from aclog.sources.text_lines import blocks, display_name
 from aclog.terminal.json_text import json_string
+from aclog.terminal.notices import complain
 from aclog.terminal.output import say
+from aclog.terminal.progress import BYTES, progress
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
@@ -77,46 +79,60 @@ def decide_requests(image: Image, flags: AuthorizerFlags, path: str, *, answered
         OSError: the file cannot be read.
 
     """
-    decider = LineDecider(authorizer_of(image, flags))
-    for lines in blocks(path):
-        if lines:
-            sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
-            sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
-            answered()
+    decider, number = LineDecider(authorizer_of(image, flags)), 0
+    with progress("deciding requests", BYTES, streams=True) as advance:
+        for lines in blocks(path, advance):
+            number += len(lines)
+            if lines:
+                sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
+                sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
+                answered()
+    if decider.failed:
+        failed = f"{decider.failed:,} of {number:,} requests could not be decided"
+        complain(f"{display_name(path)}: {failed}: each has a line with ERROR in the output")
     return BAD_INPUT if decider.failed else ALLOWED
 
 
 class LineDecider:
     """Decides requests in lines of JSON on one state; a repeated line costs a dict lookup.
 
-    `failed` is set once a line was malformed.
+    `failed` is the number of lines that were malformed.
     """
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         """Take an authorizer that does not change: its decisions are cached."""
-        self.failed = False
+        self.failed = 0
         self._authorizer = authorizer
         self._cache: dict[bytes, bytes] = {}
+        self._malformed: set[bytes] = set()
+        """The outputs in the cache that are errors."""
 
     def decide_lines(self, lines: Sequence[bytes]) -> list[bytes]:
         """Return the output for each line, without line ends."""
         cache = self._cache
-        return [cache.get(line) or self._add(line) for line in lines]
+        outputs = [cache.get(line) or self._add(line) for line in lines]
+        if self._malformed:
+            self.failed += sum(output in self._malformed for output in outputs)
+        return outputs
 
     def _add(self, line: bytes) -> bytes:
         if len(self._cache) >= _CACHE_LIMIT:
             self._cache.clear()
-        output = self._cache[line] = self._output(line).encode(errors="backslashreplace")
+            self._malformed.clear()
+        text, is_good = self._output(line)
+        output = self._cache[line] = text.encode(errors="backslashreplace")
+        if not is_good:
+            self._malformed.add(output)
         return output
 
-    def _output(self, line: bytes) -> str:
+    def _output(self, line: bytes) -> tuple[str, bool]:
+        """Return the output for a line, and whether that is a decision."""
         try:
             result, rule = self._decide(parse_request(line))
         except MetadataError as error:
-            self.failed = True
-            return f'{{"decision":"ERROR","error":{json_string(str(error))}}}'
+            return f'{{"decision":"ERROR","error":{json_string(str(error))}}}', False
         decision = "ALLOWED" if result is AuthorizationResult.ALLOWED else "DENIED"
-        return f'{{"decision":"{decision}","rule":{json_string(rule)}}}'
+        return f'{{"decision":"{decision}","rule":{json_string(rule)}}}', True
 
     def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
         if request.name is not None:

@@ -18,7 +18,7 @@ from aclog.snapshots.image_writer import (
     write_image_file,
 )
 from aclog.terminal.notices import note
-from aclog.terminal.progress import progress
+from aclog.terminal.progress import BYTES, progress
 
 
 def make_image_file(checkpoint: Path, *, bar: bool = True) -> None:
@@ -29,7 +29,7 @@ def make_image_file(checkpoint: Path, *, bar: bool = True) -> None:
     """
     try:
         if is_own_directory(checkpoint.parent):
-            with progress(f"writing {image_path(checkpoint).name}") if bar else nullcontext() as advance:
+            with progress(f"writing {image_path(checkpoint).name}", BYTES) if bar else nullcontext() as advance:
                 write_image_file(checkpoint, progress=advance)
     except MetadataError as error:
         note(f"{image_path(checkpoint)}: not written: {error}")

@@ -29,6 +29,7 @@ from aclog.sources.repository.inline_suppressions import inline_suppressions
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
 from aclog.terminal.notices import note, warn
+from aclog.terminal.progress import progress
 
 
 @frozen(kw_only=True)
@@ -98,7 +99,8 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
         MetadataError, OSError: a log is damaged or cannot be read.
 
     """
-    found = list(lint(policy, inputs.context, select=inputs.select, note=note))
+    with progress("looking for what is odd", "lints") as advance:
+        found = list(lint(policy, inputs.context, select=inputs.select, note=note, progress=advance))
     judged_by_id = _judged(policy, chosen, inputs.select)
     past = _past(chosen, image, found, judged_by_id)
     if past is not None:

@@ -26,8 +26,10 @@ from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import recover_log
+from aclog.sources.log_bytes import in_bytes
 from aclog.sources.sync_properties import refuse_other_writers
 from aclog.terminal.notices import note
+from aclog.terminal.progress import BYTES, progress
 
 MAX_BYTES = MAX_BATCH_BYTES
 """Per batch, as in a checkpoint; what needs more is a metadata transaction (KIP-868)."""
@@ -156,7 +158,9 @@ def open_writer(
         node_id = formatted.node_id
     with open_log(directory, create=create, force=force, timestamp=timestamp, node_id=node_id) as log:
         # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
-        found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
+        with progress(f"reading {directory}", BYTES) as advance:
+            shown = in_bytes(directory, advance)
+            found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True), progress=shown)
         for text in (*log.notes, *found.notes):
             note(text)
         writer = LogWriter(log, found.image)

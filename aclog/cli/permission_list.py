@@ -11,11 +11,13 @@ from aclog.cli.flags.output import Output
 from aclog.cli.region_columns import PERMISSION_COLUMNS
 from aclog.metalog.printable import printable
 from aclog.terminal.output import say
+from aclog.terminal.progress import tracked
 from aclog.terminal.rows import print_rows
 
 
 def print_permissions(found: Iterable[Permission], output: Output, origins: Origins, *, none: str) -> None:
     """Print permissions, super users last and apart; `none` if there are none."""
+    found = tracked(found, "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
         rows = (permission_object(permission, origins) for permission in found)
         print_rows(PERMISSION_COLUMNS, rows, output.form, chosen=output.columns)

@@ -40,6 +40,7 @@ def when(
     from aclog.cli.interval_list import print_intervals
     from aclog.cli.policies import settings_of
     from aclog.sources.log_history import history_of
+    from aclog.terminal.progress import tracked
 
     asked.check()
     how = output.choose()
@@ -50,7 +51,8 @@ def when(
     history = history_of(chosen.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end = chosen.image().end_offset
-    changes = takewhile(lambda change: change.end_offset <= end, history.changes)
+    until = takewhile(lambda change: change.end_offset <= end, history.changes)
+    changes = tracked(until, "reading the history", "changes", streams=True)
     found = intervals(history.begin, changes, question, settings)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
     print_intervals(found, how, begin=history.begin.end_offset, last=last)

@@ -23,7 +23,7 @@ from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
 from aclog.snapshots.newer_kafka import NewerKafka
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (offset reached, offset to reach) after each chunk."""
+"""Called with (offset reached, offset to reach) at the beginning and after each chunk."""
 
 
 @frozen(kw_only=True)
@@ -217,6 +217,8 @@ class _Recovery:
     def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
         # Read once: a live log moves on, and following it is not the job of recovery.
         committed = reader.high_watermark()
+        if self.progress is not None:
+            self.progress(applier.next_offset, limit)
         while applier.next_offset < limit:
             chunk = _read(reader, applier.next_offset, committed)
             size = len(chunk) if limit >= committed else _size_below(chunk, limit)

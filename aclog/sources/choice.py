@@ -1,6 +1,7 @@
 """The choice of a state source by the flags of a command."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -23,7 +24,7 @@ from aclog.sources.text_lines import STDIN
 from aclog.terminal.age import AgeWatch
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note
-from aclog.terminal.progress import progress
+from aclog.terminal.progress import BYTES, progress
 
 
 @define
@@ -53,16 +54,31 @@ class ChosenSource:
 
         """
         moment = self.moment  # parsed first: a mistyped moment must not cost a replay
-        with progress(f"reading {self.source.name}") as advance:
-            if not isinstance(self.source, AclsSource):
-                from aclog.sources.paths import LogSource
-
-                if isinstance(self.source, LogSource):
-                    self.source.progress = advance
+        with self.reading():
             image = self.source.image() if moment is None else self.source.image_at(moment)
         self._taken, self._taken_at = self.source.freshness(), elapsed_seconds()
         self._age.tell(self._taken)
         return image
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Show the progress of what the source reads during the `with`."""
+        if isinstance(self.source, AclsSource):
+            with progress(f"reading {self.source.name}", BYTES) as advance:
+                self.source.options = evolve(self.source.options, advance=advance)
+                yield
+            return
+        from aclog.sources.paths import LogSource
+
+        if isinstance(self.source, LogSource):
+            with progress(f"reading {self.source.name}", BYTES) as advance:
+                self.source.progress = advance
+                yield
+            return
+        with progress(f"reading {self.source.name}", "records") as advance:
+            if hasattr(self.source, "progress"):
+                self.source.progress = advance
+            yield
 
     @property
     def file_origins(self) -> Origins:

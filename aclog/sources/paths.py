@@ -20,12 +20,14 @@ from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
+from aclog.snapshots.recovery import Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
+from aclog.sources.log_bytes import in_bytes
 from aclog.sources.notify import Notify
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN
+from aclog.terminal.progress import Advance
 
 METADATA_PARTITION = "__cluster_metadata-0"
 _LOOKED_AT = 1000
@@ -44,7 +46,8 @@ class LogSource:
 
     directory: Path
     notify: Notify
-    progress: Progress | None = None
+    progress: Advance | None = None
+    """Called with the bytes that have been replayed."""
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
     _notified: set[str] = field(factory=set, init=False)
@@ -135,7 +138,8 @@ class LogSource:
             self._refuse_other_files()
         # A reader skips what a newer Kafka added, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
-        found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
+        shown = None if self.progress is None else in_bytes(self.directory, self.progress)
+        found = recover_log(self.log, checkpoints, moment, newer=newer, progress=shown)
         if committed is not None and self.log is not None:
             self._notify(committed.notes(self.log.high_watermark()))
         self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
@@ -251,7 +255,7 @@ class CheckpointSource:
         return found.image
 
 
-def open_path(path: str, notify: Notify, progress: Progress | None = None) -> StateSource:
+def open_path(path: str, notify: Notify, progress: Advance | None = None) -> StateSource:
     """Return the source at a path: a directory is a log, `*.checkpoint` a checkpoint, anything else a file of ACLs.
 
     Raises:

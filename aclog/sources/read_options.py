@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from aclog.sources.formats.format import AclsFormat
+from aclog.terminal.progress import Advance
 
 
 @frozen(kw_only=True)
@@ -16,3 +17,5 @@ class ReadOptions:
     """The directory of each Terraform module that is not among the files, by its source."""
     topics: Callable[[], Sequence[str]] | None = None
     """The topics that exist; None if nobody knows."""
+    advance: Advance | None = None
+    """Called with how far a single file is read, in bytes."""

@@ -28,7 +28,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
 
     """
     if path == STDIN:
-        return _file_rules(display_name(path), blocks(path), DirectoryTree(path), options, check=check)
+        return _file_rules(display_name(path), blocks(path, options.advance), DirectoryTree(path), options, check=check)
     found = Path(path)
     if found.is_dir():
         from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
@@ -39,7 +39,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
         return tree_rules(DirectoryTree(path), options, check)
     if found.suffix == ".checkpoint":
         raise ConfigError(f"{path}: a checkpoint, no file of rules: expected --snapshot instead of --acls")
-    return _file_rules(path, blocks(path), DirectoryTree(path), options, check=check)
+    return _file_rules(path, blocks(path, options.advance), DirectoryTree(path), options, check=check)
 
 
 def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:

@@ -1,15 +1,17 @@
 """Lines of a file or of stdin (`-`), gzipped or not."""
 
 import gzip
+import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from aclog.metalog.errors import ConfigError
+from aclog.terminal.progress import Advance
 
 _Reader: TypeAlias = BufferedReader | gzip.GzipFile
 
@@ -24,8 +26,10 @@ def display_name(path: str) -> str:
     return "stdin" if path == STDIN else path
 
 
-def blocks(path: str) -> Iterator[list[bytes]]:
+def blocks(path: str, advance: Advance | None = None) -> Iterator[list[bytes]]:
     """Yield whole lines without line ends, in blocks as they arrive; gzip is detected by its first bytes.
+
+    `advance` is called with the bytes that have been read of the file, and with its size if it is a regular one.
 
     Raises:
         ConfigError: a line longer than 4 MiB, or a damaged or truncated gzip file.
@@ -33,9 +37,12 @@ def blocks(path: str) -> Iterator[list[bytes]]:
 
     """
     name, number = display_name(path), 0
-    with _naming(name), _opened(path) as file:
+    with _naming(name), _opened(path) as (file, raw):
         rest = b""
+        report = None if advance is None else _reporter(raw, advance)
         while block := _read(file, name):
+            if report is not None:
+                report()
             *lines, rest = (rest + block).split(b"\n")
             if len(rest) > _LONGEST:
                 raise ConfigError(f"{name}: line {number + len(lines) + 1} is longer than {_LONGEST} bytes")
@@ -45,9 +52,9 @@ def blocks(path: str) -> Iterator[list[bytes]]:
             yield [rest]
 
 
-def numbered(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number, from 1. Raises as `blocks`."""
-    return numbered_lines(blocks(path))
+def numbered(path: str, advance: Advance | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that is not blank with its number, from 1; `advance` and what it raises are those of `blocks`."""
+    return numbered_lines(blocks(path, advance))
 
 
 def numbered_lines(found: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -70,12 +77,23 @@ def _naming(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[_Reader]:
+def _opened(path: str) -> Iterator[tuple[_Reader, BufferedReader]]:
+    """Open a file for reading what is in it, and as it is."""
     if path == STDIN:
-        yield _unzipped(cast("BufferedReader", sys.stdin.buffer))
+        file = cast("BufferedReader", sys.stdin.buffer)
+        yield _unzipped(file), file
         return
     with Path(path).open("rb") as file:
-        yield _unzipped(file)
+        yield _unzipped(file), file
+
+
+def _reporter(raw: BufferedReader, advance: Advance) -> Callable[[], None]:
+    """Return what reports how far a file is read; of a pipe nobody knows where it ends."""
+    try:
+        size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
+    except OSError:  # no file of the system's
+        size = 0
+    return (lambda: advance(raw.tell(), size)) if size else lambda: None
 
 
 def _unzipped(file: BufferedReader) -> _Reader:

@@ -157,7 +157,8 @@ class TestMany:
         assert answer.code == 2
         assert [each["decision"] for each in decisions(answer)] == ["DENIED", "ERROR", "DENIED"]
         assert error in decisions(answer)[1]["error"]
-        assert not [line for line in answer.err.splitlines() if not line.startswith("aclog: note:")]
+        said = "stdin: 1 of 3 requests could not be decided: each has a line with ERROR in the output"
+        assert answer.complaint == said
 
     def test_other_keys_are_ignored(self):
         line = json.dumps({"time": 5, **REQUEST, "api": 0}).encode()

@@ -21,6 +21,7 @@ from aclog.shell.rule_text import located_json, rule_fields, rule_json
 from aclog.terminal.columns import Row
 from aclog.terminal.output import shown
 from aclog.terminal.output_format import OutputFormat
+from aclog.terminal.progress import tracked
 from aclog.terminal.rows import print_lines, print_rows
 
 
@@ -49,7 +50,8 @@ def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequenc
     else:
         if wanted:
             filters = [evolve(each, principal=principal) for each in filters for principal in wanted]
-        _print_rows(listed, watch.watch(_sorted(listed.acls, filters)), output)
+        rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
+        _print_rows(listed, watch.watch(rules), output)
     watch.report()
 
 

@@ -25,6 +25,7 @@ from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column
 from aclog.terminal.output import say
 from aclog.terminal.output_format import OutputFormat
+from aclog.terminal.progress import progress
 from aclog.terminal.rows import print_rows
 
 REFUTATION_COLUMNS = (
@@ -68,9 +69,10 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
     flags.check({})
     sides = flags.read()
     topics = sides.existing_topics()
-    found = Comparison.of(
-        sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
-    )
+    with progress("comparing"):
+        found = Comparison.of(
+            sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
+        )
     if output.is_rows:
         head = _head(claim, [each.region for each in found.differences], topics)
         _print_rows(head, DIFFERENCE_COLUMNS, found.json_lines(), output, claim)

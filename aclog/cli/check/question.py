@@ -13,6 +13,7 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import policy_of
+from aclog.terminal.progress import tracked
 
 
 @frozen(kw_only=True)
@@ -44,5 +45,9 @@ class Question:
             allowed = intent_permissions(policy, needs, principals=self.principals, host=query.host)
         else:
             allowed = permissions(policy, query)
-        found = [each for each in allowed if each.region.principals.complement or not unnamed]
+        found = [
+            each
+            for each in tracked(allowed, "looking for who may", "permissions")
+            if each.region.principals.complement or not unnamed
+        ]
         return prove_none(self.claim, found, Asked(policy=policy, origins=chosen.origins), topics=topics, output=output)

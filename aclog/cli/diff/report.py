@@ -12,6 +12,7 @@ from aclog.sources.accesses import read_accesses
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import warn
 from aclog.terminal.output import emit, say
+from aclog.terminal.progress import progress
 
 SAME, DIFFERENT = 0, 1
 """Exit codes."""
@@ -29,10 +30,11 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     sides = flags.read()
     topics = sides.existing_topics()
-    flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
-    found = Comparison.of(
-        sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips, origins=sides.origins
-    )
+    with progress("comparing"):
+        flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
+        found = Comparison.of(
+            sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips, origins=sides.origins
+        )
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if report.format is DiffFormat.SARIF:

@@ -72,7 +72,7 @@ def copy_log(
         checkpoints = _checkpoints(origin, checkpoint)
         if reader.high_watermark() <= reader.start_offset():
             raise LogError(f"{reader.name}: empty: nothing to copy")
-        with progress(f"copying to {target}") as advance:
+        with progress(f"copying to {target}", "records") as advance:
             if isinstance(destination, Path):
                 copied = _copy_to_directory(reader, destination, checkpoints, advance)
             else:

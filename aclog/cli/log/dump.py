@@ -14,6 +14,7 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.json_form import Json, control_json, record_json
 from aclog.terminal.json_text import json_text
+from aclog.terminal.progress import BYTES, progress
 
 RecordJson: TypeAlias = dict[str, Json]
 
@@ -27,6 +28,8 @@ class DumpedRecord:
     leader_epoch: int
     timestamp: int
     content: RecordJson
+    position: int
+    """Of its batch in the file."""
 
 
 def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
@@ -64,8 +67,14 @@ def dump(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[DumpedRecord]
         OSError: a file cannot be read.
 
     """
-    for file in [file for path in paths for file in _files(path)]:
-        yield from _dump_file(file, show_secrets=show_secrets)
+    files = [file for path in paths for file in _files(path)]
+    total, done = sum(file.stat().st_size for file in files if file.is_file()), 0
+    with progress("reading records", BYTES, streams=True) as advance:
+        for file in files:
+            for record in _dump_file(file, show_secrets=show_secrets):
+                advance(done + record.position, total)
+                yield record
+            done += file.stat().st_size
 
 
 def _files(path: Path) -> list[Path]:
@@ -100,6 +109,7 @@ def _dump_buffer(name: str, data: mmap.mmap, *, show_secrets: bool) -> Iterator[
                 leader_epoch=header.leader_epoch,
                 timestamp=header.max_timestamp,
                 content=content,
+                position=position,
             )
     if end < len(data):
         raise DecodeError(f"{len(data) - end} bytes that are not a whole batch: truncated?", position=end)

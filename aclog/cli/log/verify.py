@@ -14,7 +14,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
-from aclog.terminal.progress import progress
+from aclog.terminal.progress import BYTES, progress, tracked
 
 
 def verify_log(directory: Path) -> Verdict:
@@ -25,7 +25,7 @@ def verify_log(directory: Path) -> Verdict:
 
     """
     found = Findings()
-    with progress(f"checking {directory.name}") as advance:
+    with progress(f"checking {directory.name}", BYTES) as advance:
         for finding in verify(directory, advance):
             if finding.kind is FindingKind.NOTE:
                 note(str(finding))
@@ -40,7 +40,8 @@ def verify_log(directory: Path) -> Verdict:
     if image is not None:
         say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = CidrWatch()
-        failing = warn_of_each(watch.watch(image.acls), str(directory))
+        rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
+        failing = warn_of_each(watch.watch(rules), str(directory))
         watch.report()
     throws = f"not damaged, but Kafka 4.3.1 throws on {failing} of its ACLs: see the warnings"
     say(throws if failing and found.verdict is Verdict.SOUND else WORDS[found.verdict])
@@ -50,7 +51,7 @@ def verify_log(directory: Path) -> Verdict:
 def _replay(directory: Path, found: Findings) -> Image | None:
     """Return the newest state; if the log cannot be replayed, print the reason and return None."""
     try:
-        with progress(f"replaying {directory.name}") as advance:
+        with progress(f"replaying {directory.name}", BYTES) as advance:
             source = LogSource(directory, note, advance)
             try:
                 image = source.image()

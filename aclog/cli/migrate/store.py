@@ -52,7 +52,7 @@ def read_store(client: "ZkClient", *, may_be_new: bool = False) -> StoreWatch:
         StoreError: ZooKeeper is unavailable.
 
     """
-    with progress("reading ZooKeeper") as advance:
+    with progress("reading ZooKeeper", "znodes") as advance:
         watch = StoreWatch(client, lambda count: advance(count, None))
         watch.catch_up(patience(client.settings))
     if not watch.has_directories() and not may_be_new:

@@ -75,7 +75,11 @@ def mirror_quorum(options: MirrorOptions) -> None:
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
             identity=LogIdentity.of(*mirror.outer_batches()),
         )
-        with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {options.directory.name}") as advance:
+        with (
+            log,
+            _stopped_by_signals(log) as stop,
+            progress(f"mirroring into {options.directory.name}", "records") as advance,
+        ):
             mirroring = QuorumMirror(
                 quorum=log,
                 mirror=mirror,

@@ -44,11 +44,10 @@ def shell(
     """
     from aclog.shell.session import run_shell
     from aclog.shell.state import ShellState
-    from aclog.terminal.progress import progress
 
     chosen = source.choose()
     state = ShellState(source=chosen.source, show_secrets=show_secrets)
-    with progress(f"reading {chosen.source.name}"):
+    with chosen.reading():
         state.go_to(chosen.moment)
     state.origins = chosen.origins
     raise typer.Exit(run_shell(state, command or ()))

@@ -27,6 +27,7 @@ from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
+from aclog.terminal.progress import BYTES, progress, tracked
 from aclog.terminal.timestamps import time_text
 
 _LEAST_METADATA_VERSION = 7
@@ -62,7 +63,9 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
         note(f"{len(image.scram)} SCRAM credentials are left out: their source has no keys")
     # The state of a log has an end offset; one of a file of ACLs or an admin API has none, nor the records Kafka needs.
     from_a_file = len(image.acls) and not image.end_offset
-    path = write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
+    with progress("writing the checkpoint", BYTES) as advance:
+        written = _as_if_logged(image) if from_a_file else image
+        path = write_checkpoint(written, directory, progress=lambda size: advance(size, None))
     make_image_file(path)
     return path
 
@@ -98,7 +101,8 @@ def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
             raise LogError(f"{path}: not a file: expected a checkpoint")
         try:
             newer = NewerKafka(strict=False)
-            image = _read(path, newer)
+            with progress(f"reading {path.name}"):
+                image = _read(path, newer)
         except MetadataError as error:
             found.add(error)
             say(printable(str(error)))
@@ -108,7 +112,8 @@ def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
         if mapped is not None and not same_state(mapped, image):
             found.damaged, about_image_file = True, f", but {image_path(path)} holds another state: remove it"
         say(printable(f"{path}: whole: {summary(image)}{about_image_file}"))
-        warn_of_each(watch.watch(image.acls), str(path))
+        rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
+        warn_of_each(watch.watch(rules), str(path))
     watch.report()
     return found.verdict
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
 from aclog.terminal.notices import note
+from aclog.terminal.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,8 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
     except ImportError as error:
         raise ConfigError(f"{error}: `aclog spark` needs PySpark: pip install 'aclog[spark]', and Java 17") from error
     try:
-        spark = open_session(master, {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()})
+        with progress("starting Spark"):
+            spark = open_session(master, {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()})
         try:
             yield spark
         finally:

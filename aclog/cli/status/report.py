@@ -12,6 +12,7 @@ from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.output import emit, say
+from aclog.terminal.progress import progress
 from aclog.terminal.table import aligned
 
 
@@ -22,7 +23,8 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
         MetadataError: no server responds, or one refuses.
 
     """
-    status = asyncio.run(_ask(servers, security, controller=controller))
+    with progress(f"asking {','.join(map(str, servers))}"):
+        status = asyncio.run(_ask(servers, security, controller=controller))
     if as_json:
         emit(json.dumps(_object(status)))
         return

@@ -52,7 +52,7 @@ def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
 
 def _run_file(loaded: LoadedFile) -> FileResult:
     outcomes: list[Outcome] = []
-    with progress(f"testing {loaded.file.path}") as advance:
+    with progress(f"testing {loaded.file.path}", "tests") as advance:
         for case in loaded.cases:
             outcomes.append(case.run(loaded.rules.policy))
             if len(outcomes) % 256 == 0:
@@ -68,7 +68,7 @@ def _mutate(rules: RulesUnderTest, results: Iterable[FileResult]) -> Mutations:
         note("--mutate: tests that fail already are left out: they tell nothing of a mutant")
     total, killed, equivalent = mutant_count(rules.policy), 0, 0
     survivors: list[MutationResult] = []
-    with progress("mutating rules") as advance:
+    with progress("mutating rules", "mutants") as advance:
         for done, result in enumerate(mutation_results(rules.state.policy, holding), 1):
             if result is None:
                 equivalent += 1

@@ -28,7 +28,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
 
     """
     total = len(image.acls) + len(image.cluster) + len(image.opaque)
-    with progress("exporting") as advance:
+    with progress("exporting", "rows", streams=out is None) as advance:
         records = (row_of(record, show_secrets=show_secrets) for record in image_records(image))
         rows = chain(records, keyless_rows(image.scram.keyless))
         write_export(counted([_provenance_row(image)], rows, advance, total), IMAGE, export_format, out)

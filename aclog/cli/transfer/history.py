@@ -45,7 +45,7 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
     if as_of is not None:
         end = source.image_at(as_of).end_offset  # refuses a moment of which nobody knows the state
         changes = takewhile(lambda change: change.end_offset <= end, changes)
-    with progress("exporting") as advance:
+    with progress("exporting", "changes", streams=out is None) as advance:
         write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
 
 
@@ -84,7 +84,7 @@ def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRul
                 raise ConfigError(
                     f"{directory}: a history can only be imported into a new log: expected an empty directory"
                 )
-            with progress("replaying") as advance:
+            with progress("replaying", "changes") as advance:
                 number = _replay(chain([] if first is None else [first], rows), _CurrentAcls(rules), writer, advance)
     say(f"written: {number} changes")
     rules.report()

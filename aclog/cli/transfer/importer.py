@@ -30,11 +30,11 @@ from aclog.metalog.records import (
 from aclog.metalog.uuids import RandomIds, uuid_text
 from aclog.nodes.controller.write_path.formatted_log import FormattedLog, formatted_log
 from aclog.snapshots.image import Image
+from aclog.sources.text_lines import display_name
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
-from aclog.terminal.progress import progress
+from aclog.terminal.progress import BYTES, progress, tracked
 
-_STEP = 1000
 _LOOKING_COSTS = 8
 """How many ACLs of an image are read in the time that it takes to look for one."""
 
@@ -104,11 +104,9 @@ class _NewState:
 
     def read(self, path: str) -> None:
         """Add the rows of a file. Raises as import_state."""
-        with open_state(path) as rows, progress("reading") as advance:
-            for number, (place, row) in enumerate(rows):
+        with progress(f"reading {display_name(path)}", BYTES) as advance, open_state(path, advance) as rows:
+            for place, row in rows:
                 self.add(place, row)
-                if number % _STEP == 0:
-                    advance(number, None)
 
     def add(self, place: str, row: Row | StandardAclWithId) -> None:
         """Add a row, or a line that is an ACL. Raises ConfigError, with its place."""
@@ -194,7 +192,8 @@ class _NewState:
         if self.is_new and self._control:
             writer.append_control(self._control)
         # A new log is invisible until it is complete; in an existing one, readers must see all records at once.
-        writer.append(self._values, atomic=not self.is_new)
+        values = tracked(self._values, "writing", "records", len(self._values))
+        writer.append(values, atomic=not self.is_new)
 
     def report(self) -> None:
         """Print what was written, what existed already, and what was left out."""
