@@ -1,13 +1,38 @@
-"""aclog: Apache Kafka's access control as an event-sourced system.
+"""Apache Kafka's access control as an event-sourced system. All of it is in docs/library.md.
 
-```python
-import aclog
-authorizer = aclog.open_log("backup/__cluster_metadata-0").image().authorizer(super_users="User:admin")
-authorizer.check("User:alice", "READ", aclog.topic("orders"), host="10.0.0.1").allowed
-```
+    >>> import aclog
+    >>> log = aclog.open_log("backup/__cluster_metadata-0")
+    >>> image = log.image()                        # or image(as_of="yesterday 18:00"), image(as_of=70_000)
+    >>> authorizer = image.authorizer(super_users="User:admin")
+    >>> answer = authorizer.check("User:alice", "READ", "orders", host="10.0.0.1")
+    >>> answer.allowed, answer.rule
+    >>> print(answer.explain())
 
-See docs/library.md. The names below are imported on first use, so that the command line starts quickly.
+To open (help(aclog.open_log) has the arguments)
+    open_log    the directory of a log, a checkpoint, a file of ACLs, or a running cluster
+    open_acls   files of GitOps tools, also as of a git commit
+
+What it gives
+    Log         image(as_of), history(), watch(), watch_async(), age, lag, notes, close()
+    Image       all ACLs at one offset: acls(...), authorizer(...), diff(other), to_pandas()
+    Authorizer  check(principal, operation, resource), check_any(...), diff(other)
+    Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
+    Change      an ACL that was added or removed: offset, timestamp, kind, rule
+    Comparison  who gained and lost what: text_lines(), json_lines(), differences
+
+Resources
+    topic(name), group(name), cluster(), transactional_id(name), delegation_token(id), user(principal)
+
+Values, as Kafka names them
+    StandardAclWithId, StandardAcl, ResourcePattern, FileOrigin; and the names
+    AclOperation, AclPermissionType, PatternType, ResourceType
+
+Errors: each is a MetadataError with one line that says what is wrong, where, and what was expected
+    ConfigError, InvalidRequestError, LogError, StaleError, CheckpointError, DecodeError, ReplayError
 """
+
+# Each name is imported when it is first used, so that the command line starts quickly. There is no __all__ at run time:
+# help(aclog) would then show every class whole, a thousand lines instead of the table above.
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -40,6 +65,43 @@ if TYPE_CHECKING:
         ReplayError,
         StaleError,
     )
+    from aclog.snapshots.rule_history import Change
+
+    __version__: str
+
+    __all__ = [
+        "AclOperation",
+        "AclPermissionType",
+        "Answer",
+        "Authorizer",
+        "Change",
+        "CheckpointError",
+        "Comparison",
+        "ConfigError",
+        "DecodeError",
+        "FileOrigin",
+        "Image",
+        "InvalidRequestError",
+        "Log",
+        "LogError",
+        "MetadataError",
+        "PatternType",
+        "ReplayError",
+        "ResourcePattern",
+        "ResourceType",
+        "StaleError",
+        "StandardAcl",
+        "StandardAclWithId",
+        "__version__",
+        "cluster",
+        "delegation_token",
+        "group",
+        "open_acls",
+        "open_log",
+        "topic",
+        "transactional_id",
+        "user",
+    ]
 
 _HOMES = {
     "aclog.library.answer": ("Answer",),
@@ -48,6 +110,7 @@ _HOMES = {
     "aclog.library.log": ("Log",),
     "aclog.library.opening": ("open_acls", "open_log"),
     "aclog.authorizer.origin": ("FileOrigin",),
+    "aclog.snapshots.rule_history": ("Change",),
     "aclog.analysis.comparison": ("Comparison",),
     "aclog.authorizer.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
     "aclog.authorizer.acl": (
@@ -72,44 +135,16 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "AclOperation",
-    "AclPermissionType",
-    "Answer",
-    "Authorizer",
-    "CheckpointError",
-    "Comparison",
-    "ConfigError",
-    "DecodeError",
-    "FileOrigin",
-    "Image",
-    "InvalidRequestError",
-    "Log",
-    "LogError",
-    "MetadataError",
-    "PatternType",
-    "ReplayError",
-    "ResourcePattern",
-    "ResourceType",
-    "StaleError",
-    "StandardAcl",
-    "StandardAclWithId",
-    "cluster",
-    "delegation_token",
-    "group",
-    "open_acls",
-    "open_log",
-    "topic",
-    "transactional_id",
-    "user",
-]
-
 
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415  # slow to import
+
+        return version("aclog")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*_HOME_OF, "__version__"])

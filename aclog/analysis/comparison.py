@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
@@ -16,13 +17,21 @@ from aclog.analysis.regions.witness import has_legal_name, witness
 from aclog.analysis.rows.changed_rules import ChangedRules
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.row import Row
-from aclog.analysis.rows.row_report import ReportRow, row_lines
+from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells, row_lines
+from aclog.analysis.rows.table_forms import Kind, arrow_table, html_table, pandas_frame
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.rule_change import RuleChange, changes_between
+from aclog.metalog.printable import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+_KINDS = dict.fromkeys(TITLES, Kind.TEXT)
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Comparison:
     """Two policies, and the requests on which they decide differently."""
 
@@ -41,6 +50,30 @@ class Comparison:
     def __bool__(self) -> bool:
         """Return whether any request is decided differently: `if old.diff(new)` reads as it says."""
         return bool(self.differences)
+
+    def __repr__(self) -> str:
+        counts = Counter(difference.direction for difference in self.differences)
+        return f"Comparison(gained={counts[Direction.GAINED]}, lost={counts[Direction.LOST]})"
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, self.text_lines()))
+
+    def _repr_html_(self) -> str:
+        found = self.rows()
+        caption = repr(self) if found else "no difference: every request is decided the same"
+        return html_table(TITLES, map(row_cells, found), caption=caption, total=len(found))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the exact regions, as the objects of `json_lines`, under `differences`."""
+        return {"differences": list(self.json_lines())}
+
+    def to_arrow(self) -> "pa.Table":
+        """Return the rows for people as a table of texts. Raises ConfigError: pyarrow is not installed."""
+        return arrow_table(_KINDS, map(row_cells, self.rows()))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
+        return pandas_frame(_KINDS, map(row_cells, self.rows()))
 
     @staticmethod
     def of(

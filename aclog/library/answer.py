@@ -2,7 +2,8 @@
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import StandardAclWithId
+from aclog.analysis.rows.table_forms import html_text
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain import explain
@@ -10,9 +11,10 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.metalog.printable import printable
 
 
-@frozen
+@frozen(repr=False)
 class Answer:
     """A decision and the reason for it."""
 
@@ -21,6 +23,21 @@ class Answer:
     decision: Decision
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Answer({self})"
+
+    def __str__(self) -> str:
+        operation = code_name(AclOperation, self.action.operation)
+        pattern, rule = self.action.resource_pattern, self.decision.rule
+        by = self.decision.text if rule is None else acl_text(rule.acl)
+        return printable(
+            f"{self.decision.result.value}: {self.context.principal} {operation} "
+            f"{code_name(ResourceType, pattern.resource_type)} {pattern.name!r} from {self.context.host} by {by}"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_text(self.explain())
 
     def __bool__(self) -> bool:
         """Return whether the request is allowed, so that `if authorizer.check(...)` cannot let a denied one in."""
@@ -44,6 +61,10 @@ class Answer:
     def explain(self) -> str:
         """Return as text every ACL that takes part, the determining one, and what would reverse the decision."""
         return "\n".join(explanation_lines(self.explanation()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the object of `aclog explain --format json`."""
+        return self.explanation().to_dict()
 
     def explanation(self) -> Explanation:
         """Return the same as a value."""

@@ -12,12 +12,13 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.library.answer import Answer
-from aclog.library.enum_name import enum_code
+from aclog.library.arguments import enum_code, resource_of, shown, text_of
+from aclog.metalog.errors import ConfigError
 
 LOCALHOST = "127.0.0.1"
 
 
-@frozen
+@frozen(repr=False)
 class Authorizer:
     """An authorizer on one state; thread-safe. `standard` is the underlying authorizer, for hot paths."""
 
@@ -26,23 +27,46 @@ class Authorizer:
     _options: ExplainOptions = field(repr=False)
     _policy: Policy = field(repr=False)
 
+    def __repr__(self) -> str:
+        settings = self._policy.settings
+        given = [f"acls={len(self._acls)}"]
+        if settings.super_users:
+            given.append(f"super_users={sorted(settings.super_users)}")
+        if settings.allow_everyone:
+            given.append("allow_everyone_if_no_acl_found=True")
+        if settings.documented:
+            given.append("semantics='documented'")
+        if settings.cidr:
+            given.append("cidr=True")
+        return f"Authorizer({', '.join(given)})"
+
     def diff(self, other: "Authorizer") -> Comparison:
-        """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text."""
+        """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text.
+
+        Raises:
+            ConfigError: `other` is no authorizer.
+
+        """
+        if not isinstance(other, Authorizer):
+            raise ConfigError(f"diff {shown(other)}: expected an authorizer, of image.authorizer()")
         origins = TwoOrigins(old=self._options.origins, new=other._options.origins)
         return Comparison.of(self._policy, other._policy, origins=origins)
 
     def check(
-        self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str | None = None
+        self, principal: str, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
     ) -> Answer:
-        """Decide one request; `host` is an IP address in any textual form, 127.0.0.1 unless given.
+        """Decide one request; a resource that is given as text is a topic.
+
+        `host` is an IP address in any textual form, 127.0.0.1 unless given.
 
         Raises:
-            ConfigError: an unknown operation, or an invalid address.
+            ConfigError: an unknown operation, an invalid address, or an argument of another type.
             InvalidRequestError: a request for which Kafka's authorizer throws.
 
         """
-        context = RequestContext(principal=principal, host=host_address(LOCALHOST if host is None else host))
-        action = Action(operation=enum_code(AclOperation, operation), resource_pattern=resource)
+        address = LOCALHOST if host is None else text_of("host", host, LOCALHOST)
+        context = RequestContext(principal=text_of("principal", principal, "User:alice"), host=host_address(address))
+        action = Action(operation=enum_code(AclOperation, operation), resource_pattern=resource_of(resource))
         decision = self.standard.decide(context, action)
         options = evolve(self._options, host_given=host is not None)
         return Answer(context, action, decision, acls=self._acls, options=options)
@@ -56,7 +80,9 @@ class Authorizer:
         host: str = LOCALHOST,
     ) -> bool:
         """Return whether the operation is allowed on at least one resource of the type. Raises as `check`."""
-        context = RequestContext(principal=principal, host=host_address(host))
+        context = RequestContext(
+            principal=text_of("principal", principal, "User:alice"), host=host_address(text_of("host", host, LOCALHOST))
+        )
         result = self.standard.authorize_by_resource_type(
             context, enum_code(AclOperation, operation), enum_code(ResourceType, resource_type)
         )

@@ -1,7 +1,7 @@
 """The state at one offset."""
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
 
 from attrs import field, frozen
 
@@ -21,17 +21,24 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer
+from aclog.library.arguments import Named, enum_code, flag_of, optional_text, shown, text_of, texts_of
 from aclog.library.authorizer import Authorizer
-from aclog.library.enum_name import Named, enum_code
+from aclog.library.rows import RULES, Rows
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
+from aclog.snapshots.moments import timestamp_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 @frozen(repr=False)
 class Image:
     """All ACLs, credentials, tokens and features at one offset; immutable and thread-safe.
 
-    Its length is the number of ACLs; `state` is the full image.
+    Its length is the number of ACLs; `state` is the full image. It can be pickled, for processes of the same version of
+    aclog; a pickle holds SCRAM keys as the image does, and is to be read from friends only, as every pickle.
     """
 
     state: image.Image
@@ -51,11 +58,42 @@ class Image:
         """When the last record was written, in ms since 1970; -1 if unknown."""
         return self.state.timestamp
 
+    @property
+    def as_of(self) -> str | None:
+        """The moment that was asked for, as text in UTC; None for the newest state."""
+        return self._as_of
+
     def __len__(self) -> int:
         return len(self.state.acls)
 
     def __repr__(self) -> str:
-        return f"Image(end_offset={self.end_offset}, acls={len(self)})"
+        as_of = "" if self._as_of is None else f", as_of={self._as_of!r}"
+        return f"Image(end_offset={self.end_offset}, acls={len(self)}{as_of})"
+
+    def __str__(self) -> str:
+        time = "" if self.timestamp < 0 else f", {timestamp_text(self.timestamp)}"
+        return f"{len(self):,} ACLs at end offset {self.end_offset}{time}"
+
+    def _repr_html_(self) -> str:
+        return self.acls().html(caption=str(self), total=len(self))
+
+    def __copy__(self) -> "Image":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Image":
+        return self  # nothing of it ever changes
+
+    def to_dict(self) -> dict[str, object]:
+        """Return where it is in the log, and all its ACLs, as the objects of `aclog acls list --format jsonl`."""
+        return {"endOffset": self.end_offset, "timestamp": self.timestamp, "acls": self.acls().to_dicts()}
+
+    def to_arrow(self) -> "pa.Table":
+        """Return its ACLs as an Arrow table. Raises ConfigError: pyarrow is not installed."""
+        return self.acls().to_arrow()
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return its ACLs as a data frame. Raises ConfigError: pandas is not installed."""
+        return self.acls().to_pandas()
 
     def acls(
         self,
@@ -67,26 +105,25 @@ class Image:
         host: str | None = None,
         operation: Named[AclOperation] = None,
         permission: Named[AclPermissionType] = None,
-    ) -> Iterator[StandardAclWithId]:
-        """Yield the ACLs that match all arguments, in no particular order.
+    ) -> Rows[StandardAclWithId]:
+        """Yield the ACLs that match all arguments, in no particular order; also as a table (`to_pandas`).
 
         `pattern="MATCH"` with a name selects every ACL that affects the resource: literal, prefixed and `*`.
 
         Raises:
-            ConfigError: an unknown enum name.
+            ConfigError: an unknown enum name, or what is no text.
 
         """
-        return self.state.acls.matching(
-            AclBindingFilter(
-                resource_type=enum_code(ResourceType, resource_type),
-                resource_name=name,
-                pattern_type=enum_code(PatternType, pattern),
-                principal=principal,
-                host=host,
-                operation=enum_code(AclOperation, operation),
-                permission_type=enum_code(AclPermissionType, permission),
-            )
+        wanted = AclBindingFilter(
+            resource_type=enum_code(ResourceType, resource_type),
+            resource_name=optional_text("name", name, "orders"),
+            pattern_type=enum_code(PatternType, pattern),
+            principal=optional_text("principal", principal, "User:alice"),
+            host=optional_text("host", host, "10.0.0.1"),
+            operation=enum_code(AclOperation, operation),
+            permission_type=enum_code(AclPermissionType, permission),
         )
+        return Rows(str(self), lambda: self.state.acls.matching(wanted), RULES)
 
     def authorizer(
         self,
@@ -108,10 +145,15 @@ class Image:
             ConfigError: a super user without a colon, or unknown semantics.
 
         """
-        if semantics not in {"kafka", "documented"}:
-            raise ConfigError(f"semantics {semantics!r} is neither 'kafka' nor 'documented'")
+        if semantics not in ("kafka", "documented"):
+            raise ConfigError(f"semantics {shown(semantics)} is neither 'kafka' nor 'documented'")
         documented = semantics == "documented"
-        users = super_users if isinstance(super_users, str) else ";".join(super_users)
+        flag_of("allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found)
+        flag_of("cidr", cidr)
+        if isinstance(super_users, str):
+            users = text_of("super_users", super_users, "User:admin")
+        else:
+            users = ";".join(texts_of("super_users", super_users, "User:admin"))
         standard = build_authorizer(
             self.state.acls,
             super_users=users,
@@ -148,9 +190,11 @@ class Image:
         The arguments are those of `authorizer`, for both states; `Authorizer.diff` compares different settings.
 
         Raises:
-            ConfigError: as `authorizer`.
+            ConfigError: as `authorizer`; or `other` is no image.
 
         """
+        if not isinstance(other, Image):
+            raise ConfigError(f"diff {shown(other)}: expected an image")
         before, after = (
             image.authorizer(
                 super_users=super_users,

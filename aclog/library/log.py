@@ -1,59 +1,76 @@
 """A source of images."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterator
+from html import escape
 
 from attrs import define, field
 
 from aclog.authorizer.origin import NO_ORIGINS
+from aclog.library.arguments import AsOf, moment_of, shown, told_as_log_errors
 from aclog.library.image import Image
+from aclog.library.rows import CHANGES, Rows
 from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.snapshots import rule_history as history
-from aclog.snapshots.moments import Moment, moment_text
+from aclog.metalog.log import LogReader
+from aclog.metalog.printable import printable
+from aclog.snapshots.moments import moment_text
+from aclog.snapshots.rule_history import Change
+from aclog.snapshots.rule_watch import RuleWatch
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
-from aclog.sources.paths import LogSource
+from aclog.sources.log_history import history_of
+from aclog.sources.max_age import check_age
+
+_WAIT_S = 0.25
+"""How long a watch waits for changes at once, in seconds; closing the log ends it within this time."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Log(Closeable):
-    """A source of images, returned by open_log; not thread-safe. `notes` are the notes of its recovery.
+    """A source of images, returned by open_log; not thread-safe, but close() may be called from any thread.
 
-    Once it is closed, all but `name`, `notes` and `close` raise a LogError; images that it returned remain valid.
+    `notes` are the notes of its recovery. Once it is closed, all but `name`, `notes` and `close` raise a LogError;
+    images that it returned remain valid.
     """
 
     _source: StateSource
     notes: list[str] = field(factory=list)
+    _max_age: float | None = field(default=None, kw_only=True)
     _end_offset: int = field(default=0, init=False)
     """That of the newest state returned."""
     _closed: bool = field(default=False, init=False)
+
+    def __repr__(self) -> str:
+        return f"Log({self.name!r}{', closed' if self._closed else ''})"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(printable(repr(self)))}</code>"
 
     @property
     def name(self) -> str:
         """The path or the servers that were opened."""
         return self._source.name
 
-    def image(self, as_of: Moment | None = None) -> Image:
-        """Return the newest state, or the state at an end offset or a time (UTC if it has no zone).
+    def image(self, as_of: AsOf | None = None) -> Image:
+        """Return the newest state, or that as of an end offset, a datetime, or a text such as `yesterday 18:00`.
 
-        A running cluster that no longer answers is no error: `age` tells how old the state may be, and with `max_age`
-        an older one is refused.
+        What has no zone is in UTC (docs/commands.md, Times). A running cluster that no longer answers is no error:
+        `age` tells how old the state may be, and with `max_age` an older one is refused.
 
         Raises:
             StaleError: the state is older than `max_age`; says how old, since when, and from whom.
             MetadataError: the source is damaged or closed, does not cover the moment, or can never be followed again.
 
         """
+        moment = moment_of(as_of)
         source = self._open_source()
-        if as_of is None:
+        with told_as_log_errors(self.name):
+            if moment is not None:
+                return Image(source.image_at(moment), as_of=moment_text(moment), place=source.change_place)
             newest = source.image()
             self._end_offset = newest.end_offset
             origins = source.origins if isinstance(source, AclsSource) else NO_ORIGINS
             return Image(newest, place=source.change_place, origins=origins)
-        if isinstance(as_of, datetime) and as_of.tzinfo is None:
-            as_of = as_of.replace(tzinfo=UTC)
-        return Image(source.image_at(as_of), as_of=moment_text(as_of), place=source.change_place)
 
     @property
     def age(self) -> float | None:
@@ -78,26 +95,85 @@ class Log(Closeable):
             MetadataError: the log cannot be opened or followed, or is closed.
 
         """
-        log = self._open_source().log
-        return None if log is None else max(log.high_watermark() - self._end_offset, 0)
+        with told_as_log_errors(self.name):
+            log = self._open_source().log
+            return None if log is None else max(log.high_watermark() - self._end_offset, 0)
 
-    def history(self) -> Iterator[history.Change]:
-        """Yield every change of an ACL, in the order of the log.
+    def history(self) -> Rows[Change]:
+        """Yield every change of an ACL, in the order of the log, as far back as it reaches.
 
         Raises:
-            ConfigError: the source is not a log directory.
+            ConfigError: the source is a single state, which has no history.
             MetadataError: the log is damaged or closed.
 
         """
         source = self._open_source()
-        if not isinstance(source, LogSource):
-            raise ConfigError(f"{self.name}: only a log directory has a history")
-        return history.history(source.directory)
+        self._log_of(source, "has no history")
+        return Rows(self.name, lambda: history_of(self._open_source()).changes, CHANGES)
+
+    def watch(self, after: Image | AsOf | None = None) -> Iterator[Change]:
+        """Yield each change of an ACL that is committed after a state, as it is committed; ends when the log is closed.
+
+        `after` is an image of this log, or what `image` takes: no change after it is left out. By default it is the
+        newest state of now. Changes with the same `end_offset` became visible together. If a snapshot has replaced the
+        records of some changes, what they changed as a whole is yielded, with `gap`, and `notes` says so.
+
+        Raises:
+            ConfigError: the source is a single state, which does not change.
+            StaleError: the cluster has confirmed nothing for longer than `max_age`.
+            MetadataError: the log is damaged or closed, or can never be followed again.
+
+        """
+        return self._watched(self._start(after))
+
+    def watch_async(self, after: Image | AsOf | None = None) -> AsyncIterator[Change]:
+        """Do the same for `async for`, from the first step on. May be cancelled at any time; leaves no thread behind.
+
+        Raises:
+            MetadataError: as `watch`.
+
+        """
+        from aclog.library.async_watch import watched  # noqa: PLC0415  # asyncio, which few need
+
+        self._log_of(self._open_source(), "does not change")
+        return watched(lambda: self._start(after), self._step, lambda: self._closed)
 
     def close(self) -> None:
         """Close open files and connections; images remain valid. Idempotent."""
         self._closed = True
-        self._source.close()
+        with told_as_log_errors(self.name):
+            self._source.close()
+
+    def _start(self, after: Image | AsOf | None) -> RuleWatch:
+        source = self._open_source()
+        log = self._log_of(source, "does not change")
+        state = after.state if isinstance(after, Image) else self.image(after).state
+        if state.end_offset > log.high_watermark():
+            raise ConfigError(f"{self.name}: after {shown(after)}: expected an image of this log")
+        return RuleWatch.after(source, log, state, self.notes.append)
+
+    def _watched(self, watch: RuleWatch) -> Iterator[Change]:
+        while not self._closed:
+            yield from self._step(watch, _WAIT_S)
+
+    def _step(self, watch: RuleWatch, timeout: float) -> tuple[Change, ...]:
+        with told_as_log_errors(self.name):
+            try:
+                changes = watch.step(timeout)
+            except LogError:
+                if self._closed:
+                    return ()
+                raise
+            if not changes and self._max_age is not None and not self._closed:
+                check_age(watch.source.freshness(), self._max_age)
+            return changes
+
+    def _log_of(self, source: StateSource, why: str) -> LogReader:
+        with told_as_log_errors(self.name):
+            log = source.log
+        if log is None:
+            raise ConfigError(f"{self.name}: a single state {why}: expected the directory of a log, or a quorum")
+        return log
 
     def _open_source(self) -> StateSource:
         if self._closed:

@@ -1,9 +1,10 @@
 """How a source is opened: by its path, by its servers, or by the files of rules."""
 
 from collections.abc import Iterable, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 
+from aclog.library.arguments import optional_text, path_of, shown, text_of, texts_of, told_as_log_errors
 from aclog.library.log import Log
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acls_source import AclsSource
@@ -37,22 +38,26 @@ def open_log(
 
     """
     notes: list[str] = []
-    if max_age is not None and not max_age > 0:
-        raise ConfigError(f"max_age {max_age}: expected seconds, more than 0")
-    if path is not None and max_age is not None:
-        raise ConfigError(f"{fspath(path)}: max_age: nobody confirms the state of a path: expected a running cluster")
-    if path is not None and bootstrap_controller is None and bootstrap_server is None:
-        return Log(open_path(fspath(path), notes.append), notes)
-    if path is not None:
-        raise ConfigError(f"{fspath(path)}: expected a path or a running cluster, not both")
-    config = None if command_config is None else Path(command_config)
+    place = None if path is None else path_of("path", path)
+    if max_age is not None:
+        _check_max_age(max_age, place)
+    if place is not None and bootstrap_controller is None and bootstrap_server is None:
+        if command_config is not None:
+            raise ConfigError(f"{place}: command_config: nobody logs in to a path: expected a running cluster")
+        with told_as_log_errors(place):
+            return Log(open_path(place, notes.append), notes)
+    if place is not None:
+        raise ConfigError(f"{place}: expected a path or a running cluster, not both")
+    if (bootstrap_controller is None) is (bootstrap_server is None):
+        raise ConfigError("expected a path, bootstrap_controller='HOST:PORT' or bootstrap_server='HOST:PORT'")
     selection = SourceSelection(
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=config,
+        bootstrap_controller=optional_text("bootstrap_controller", bootstrap_controller, "kafka1:9093"),
+        bootstrap_server=optional_text("bootstrap_server", bootstrap_server, "kafka1:9092"),
+        command_config=None if command_config is None else Path(path_of("command_config", command_config)),
         max_age=max_age,
     )
-    return Log(choose_source(selection, notes.append).source, notes)
+    with told_as_log_errors(str(command_config)):
+        return Log(choose_source(selection, notes.append).source, notes, max_age=max_age)
 
 
 def open_acls(
@@ -82,16 +87,32 @@ def open_acls(
     """
     if (path is None) is (ref is None):
         raise ConfigError("expected either a path or ref=GITREF:PATH")
-    if format not in set(AclsFormat):
-        raise ConfigError(f"format {format!r} is not one of {', '.join(AclsFormat)}")
+    if format not in list(AclsFormat):
+        raise ConfigError(f"format {shown(format)} is not one of {', '.join(AclsFormat)}")
     if ref is not None:
-        parse_git_place(ref)
-    names = None if topics is None else tuple(topics)
+        parse_git_place(text_of("ref", ref, "main:kafka"))
+    names = None if topics is None else tuple(texts_of("topics", topics, "orders"))
     options = ReadOptions(
         form=AclsFormat(format),
-        modules={source: fspath(directory) for source, directory in (modules or {}).items()},
+        modules=_modules({} if modules is None else modules),
         topics=None if names is None else lambda: names,
     )
     notes: list[str] = []
-    given = fspath(path) if path is not None else ref or ""
+    given = ref or "" if path is None else path_of("path", path)
     return Log(AclsSource(given, options=options, notify=notes.append, is_ref=ref is not None), notes)
+
+
+def _check_max_age(max_age: object, path: str | None) -> None:
+    if isinstance(max_age, bool) or not isinstance(max_age, (int, float)) or not max_age > 0:
+        raise ConfigError(f"max_age {shown(max_age)}: expected seconds, more than 0")
+    if path is not None:
+        raise ConfigError(f"{path}: max_age: nobody confirms the state of a path: expected a running cluster")
+
+
+def _modules(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"modules {shown(given)}: expected the directory of each module by its source")
+    return {
+        text_of("the source of a module", source, "acme/acl/kafka"): path_of("modules", place)
+        for source, place in given.items()
+    }

@@ -2,9 +2,17 @@
 
 from typing import Self
 
+from aclog.metalog.printable import printable
+
 
 class MetadataError(Exception):
-    """Base class of every error that aclog raises on purpose; its text is one line, written for an operator."""
+    """Base class of every error that aclog raises on purpose; its text is one line, written for an operator.
+
+    Names in it were chosen by others: what is unprintable is escaped.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(MetadataError):

@@ -51,7 +51,7 @@ def follow(
     """
     applier = _applier(image)
     while True:
-        chunk = _next_batches(log, applier.next_offset)
+        chunk = next_batches(log, applier.next_offset, WAIT_S)
         if chunk is None:
             before, applier = applier.image, _applier(source.image())
             yield Followed(before=before, after=applier.image, changes=None)
@@ -71,12 +71,17 @@ def _applier(image: Image) -> Applier:
     return Applier(image=image, newer=NewerKafka(strict=False))
 
 
-def _next_batches(log: LogReader, offset: int) -> bytes | None:
-    """Return the batches from an offset; none if none is committed in time, None if the log begins above it."""
+def next_batches(log: LogReader, offset: int, timeout: float) -> bytes | None:
+    """Return the batches from an offset; none if none is committed in time, None if the log begins above it.
+
+    Raises:
+        MetadataError: the log is damaged, deleted or closed, or can never be followed again.
+
+    """
     if offset < log.start_offset():
         return None
     try:
-        return log.read(offset) if log.wait(offset, WAIT_S) else b""
+        return log.read(offset) if log.wait(offset, timeout) else b""
     except LogError:
         if offset < log.start_offset():  # it has begun to in the meantime
             return None

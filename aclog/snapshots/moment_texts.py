@@ -7,7 +7,7 @@ from enum import Enum
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.moments import LATEST, Moment, moment_text
+from aclog.snapshots.moments import LATEST, Moment, moment_text, utc_of
 from aclog.snapshots.spoken_times import UNITS, spoken_time
 from aclog.snapshots.zones import instant_of, parse_zone, start_of
 
@@ -15,6 +15,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"@(\d{1,19})")
 _LEAST_MILLISECONDS = 10**11
 """A smaller number is more likely in seconds: as milliseconds it is before March 1973."""
+_SHOWN = 80
+"""Errors quote no more of a text than this."""
 _ZONE = r"[A-Za-z_]+/[A-Za-z0-9_+/-]+|UTC|GMT|Z|[+-]\d\d:?\d\d"
 _WITH_ZONE = re.compile(rf"(.*\S)(?:\s+|(?<=:\d\d)(?=[Z+-]))({_ZONE})", re.IGNORECASE)
 _TWO_ORDERS = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4}|\d{2})\b.*")
@@ -58,9 +60,9 @@ def read_moment(text: str, *, now: datetime, zone: tzinfo = UTC) -> ReadMoment:
     try:
         found = _time(words, now=now, zone=zone)
     except ConfigError as error:
-        raise ConfigError(f"invalid offset or time {text!r}: {error}") from None
+        raise ConfigError(f"invalid offset or time {text[:_SHOWN]!r}: {error}") from None
     if found is None:
-        raise ConfigError(f"invalid offset or time {text!r}: {_expected(words)}")
+        raise ConfigError(f"invalid offset or time {text[:_SHOWN]!r}: {_expected(words)}")
     return found
 
 
@@ -95,7 +97,7 @@ def _iso(words: str, zone: tzinfo, form: Form) -> ReadMoment | None:
     except ValueError:
         return None
     if time.tzinfo is not None:
-        return ReadMoment(moment=time, form=Form.EXACT)
+        return ReadMoment(moment=utc_of(time), form=Form.EXACT)
     return ReadMoment(moment=instant_of(time, zone), form=form)
 
 

@@ -20,6 +20,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
+def utc_of(time: datetime) -> datetime:
+    """Return the same instant in UTC. Raises ConfigError: it is outside the years 1 to 9999 there."""
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise ConfigError(f"{time.isoformat()} is outside the years 1 to 9999 in UTC") from None
+
+
 def moment_text(moment: Moment | None) -> str:
     """Return the text of a moment, which `read_moment` reads as the same one."""
     if moment is None:
@@ -64,7 +72,7 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
         if len(later):
             found = int(batches.base_offset[later[0]])
             if found == 0:
-                first = _time_text(int(batches.max_timestamp[0]))
+                first = timestamp_text(int(batches.max_timestamp[0]))
                 what = f"the state is unknown: the log's first record is of {first}"
                 raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
             return found
@@ -74,8 +82,10 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
     return offset
 
 
-def _time_text(timestamp: int) -> str:
+def timestamp_text(timestamp: int) -> str:
+    """Return a time in ms since 1970 as text in UTC, to the millisecond."""
     try:
-        return moment_text(_EPOCH + timedelta(milliseconds=timestamp))
+        time = _EPOCH + timedelta(milliseconds=timestamp)
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:  # a record may bear any number
         return f"{timestamp} ms after 1970"

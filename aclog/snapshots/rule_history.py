@@ -17,6 +17,7 @@ from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlE
 from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.checkpoint_state import read_state
 from aclog.snapshots.image import Image
+from aclog.snapshots.moments import timestamp_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.visible_records import VisibleRecord, visible_records
 
@@ -27,6 +28,9 @@ class ChangeKind(Enum):
     ADDED = "ADDED"
     REMOVED = "REMOVED"
 
+    def __str__(self) -> str:
+        return self.value
+
 
 @frozen(kw_only=True)
 class Change:
@@ -34,7 +38,8 @@ class Change:
 
     `end_offset` is that of the first state that includes it: changes with the same one became visible together.
     `first_seen`: the log does not reach back to the addition of this ACL. It was in the checkpoint that this history
-    starts from, and offset and time are the checkpoint's last.
+    starts from, and offset and time are the checkpoint's last. `gap`: a watch did not see the record, which a snapshot
+    had replaced. Offset and time are the snapshot's last, and ACLs that came and went meanwhile are not told.
     """
 
     offset: int
@@ -43,6 +48,24 @@ class Change:
     kind: ChangeKind
     rule: StandardAclWithId
     first_seen: bool = False
+    gap: bool = False
+
+    def __str__(self) -> str:
+        time = f", {timestamp_text(self.timestamp)}" if self.timestamp >= 0 else ""
+        until = " or before" if self.first_seen or self.gap else ""
+        return f"offset {self.offset}{until}{time}: {self.kind.value.lower()} {self.rule}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the object of `aclog export --history --format jsonl`, and `gap` if it is one."""
+        return {
+            "offset": self.offset,
+            "endOffset": self.end_offset,
+            "timestamp": self.timestamp,
+            "change": self.kind.value,
+            "firstSeen": self.first_seen,
+            "acl": self.rule.to_dict(),
+            **({"gap": True} if self.gap else {}),
+        }
 
 
 def history(directory: Path | str) -> Iterator[Change]:

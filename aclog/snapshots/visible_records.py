@@ -41,7 +41,7 @@ def visible_records(
         DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
-    found = _Records(replayed_to=start, wanted=wanted)
+    found = RecordReplay(replayed_to=start, wanted=wanted)
     try:
         while found.replayed_to.end_offset < reader.high_watermark():
             yield from found.replay(reader.read(found.replayed_to.end_offset, _READ_BYTES))
@@ -50,15 +50,17 @@ def visible_records(
 
 
 @define(kw_only=True)
-class _Records:
+class RecordReplay:
     """A replay in progress: the batches since the last visible state."""
 
     replayed_to: Provenance
-    wanted: Callable[[bytes], bool] | None
+    wanted: Callable[[bytes], bool] | None = None
+    """Of which values the records are of interest, as in `visible_records`."""
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
 
     def replay(self, chunk: bytes) -> Iterator[VisibleRecord]:
+        """Yield the records of whole batches that continue the log, once they are visible. Raises DecodeError."""
         for position, header in iter_batches(chunk):
             check_follows(self.replayed_to, header, position)
             self.replayed_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)

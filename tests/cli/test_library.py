@@ -1,7 +1,10 @@
 import doctest
 import gzip
+import inspect
 import json
 import pickle
+import pydoc
+import re
 import shutil
 import subprocess
 import sys
@@ -30,12 +33,22 @@ def test_the_examples_of_the_page_run(monkeypatch):
 
 
 def test_every_public_name_is_there():
-    assert sorted(aclog.__all__) == aclog.__all__
-    for name in aclog.__all__:
-        assert getattr(aclog, name).__name__ == name
-    assert dir(aclog) == aclog.__all__
+    names = dir(aclog)
+    assert sorted(names) == names
+    for name in names:
+        assert name == "__version__" or getattr(aclog, name).__name__ == name
+        assert name == "__version__" or re.search(rf"\b{name}\b", aclog.__doc__), f"{name} is not in help(aclog)"
+    assert re.fullmatch(r"\d+\.\d+.*", aclog.__version__)
     with pytest.raises(AttributeError, match="nothing"):
         aclog.nothing  # noqa: B018
+
+
+def test_help_fits_on_three_screens():
+    page = pydoc.plain(pydoc.render_doc(aclog)).splitlines()
+    assert len(page) <= 72
+    assert max(map(len, page)) <= 120
+    for name in dir(aclog):
+        assert name == "__version__" or (inspect.getdoc(getattr(aclog, name)) or "").strip(), name
 
 
 def test_importing_the_package_loads_almost_nothing():
@@ -179,7 +192,7 @@ def test_a_file_of_acls_has_no_history():
     log = aclog.open_log(DATA / "kafka-4.3.1-small/expected/acls.jsonl")
     with pytest.raises(aclog.ConfigError, match="has one state only"):
         log.image(as_of=5)
-    with pytest.raises(aclog.ConfigError, match="only a log directory has a history"):
+    with pytest.raises(aclog.ConfigError, match="a single state has no history"):
         log.history()
 
 
@@ -196,7 +209,7 @@ def test_what_prints_is_one_line_for_people():
         "pattern_type=PatternType.LITERAL, principal='User:alice', host='*', operation=AclOperation.READ, "
         "permission_type=AclPermissionType.ALLOW)"
     )
-    assert eval(repr(rule.acl), vars(aclog) | {name: getattr(aclog, name) for name in aclog.__all__}) == rule.acl
+    assert eval(repr(rule.acl), {name: getattr(aclog, name) for name in dir(aclog)}) == rule.acl
     assert repr(evolve(rule.acl, operation=99)).count("operation=99,") == 1
     assert evolve(rule, acl=evolve(rule.acl, operation=99)).operation is aclog.AclOperation.UNKNOWN
     assert str(evolve(rule, acl=evolve(rule.acl, principal="User:\x1b[2J"))).startswith(r"ALLOW User:\x1b[2J READ")

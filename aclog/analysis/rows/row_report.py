@@ -17,7 +17,7 @@ _LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)"
 _NOTHING = "&#8203;"
 """A blank of no width, which ends one."""
 
-_TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
+TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
 
 
 @frozen(kw_only=True)
@@ -73,11 +73,11 @@ def markdown_lines(rows: Sequence[ReportRow]) -> Iterator[str]:
         yield "No difference."
         return
     counted = any(row.counts() for row in rows)
-    titles = (*_TITLES, "counts") if counted else _TITLES
+    titles = (*TITLES, "counts") if counted else TITLES
     yield _markdown_row(titles)
     yield _markdown_row("---" for _ in titles)
     for report in rows:
-        cells = _cells(report)
+        cells = row_cells(report)
         yield _markdown_row((*cells, report.counts()) if counted else cells)
 
 
@@ -86,7 +86,8 @@ def _decided_by(report: ReportRow) -> tuple[str, str]:
     return decided_by_text(row.before, origins.old), decided_by_text(row.after, origins.new)
 
 
-def _cells(report: ReportRow) -> tuple[str, ...]:
+def row_cells(report: ReportRow) -> tuple[str, ...]:
+    """Return the cells of a row, under TITLES."""
     row = report.row
     what = what_text(row.clauses)
     if row.summary is not None:

@@ -1,0 +1,34 @@
+"""Watching from an event loop. The log is read in a thread of its own, which ends with the watch."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from aclog.snapshots.rule_history import Change
+from aclog.snapshots.rule_watch import RuleWatch
+
+_POLL_S = 0.05
+"""How long after a change, at most, the loop learns of it."""
+
+
+async def watched(
+    start: Callable[[], RuleWatch], step: Callable[[RuleWatch, float], Sequence[Change]], is_closed: Callable[[], bool]
+) -> AsyncGenerator[Change, None]:
+    """Yield each change; ends when the log is closed.
+
+    May be cancelled at any time: nothing is held back, and a new watch after the last change goes on with the next.
+    """
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="aclog-watch")
+    try:
+        watch = await loop.run_in_executor(thread, start)
+        while not is_closed():
+            changes = await loop.run_in_executor(thread, partial(step, watch, 0.0))
+            for change in changes:
+                yield change
+            if not changes:
+                await asyncio.sleep(_POLL_S)
+    finally:
+        # Not waited for: what is being read is read to its end, and then the thread ends.
+        thread.shutdown(wait=False)
