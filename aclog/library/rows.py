@@ -8,6 +8,8 @@ from attrs import define, field, frozen
 from aclog.analysis.rows.table_forms import Cell, Kind, arrow_table, html_table, pandas_frame
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.library.arguments import told_as_log_errors
+from aclog.metalog.uuids import uuid_text
+from aclog.shell.rule_text import rule_fields
 from aclog.snapshots.rule_history import Change
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class RowForm(Generic[_Value]):
 
 
 def _rule_cells(rule: StandardAclWithId) -> Sequence[Cell]:
-    return tuple(rule.to_dict().values())
+    return (*rule_fields(rule), None if rule.id is None else uuid_text(rule.id))
 
 
 def _change_cells(change: Change) -> Sequence[Cell]:

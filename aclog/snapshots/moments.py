@@ -72,7 +72,7 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
         if len(later):
             found = int(batches.base_offset[later[0]])
             if found == 0:
-                first = timestamp_text(int(batches.max_timestamp[0]))
+                first = _time_text(int(batches.max_timestamp[0]))
                 what = f"the state is unknown: the log's first record is of {first}"
                 raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
             return found
@@ -86,6 +86,13 @@ def timestamp_text(timestamp: int) -> str:
     """Return a time in ms since 1970 as text in UTC, to the millisecond."""
     try:
         time = _EPOCH + timedelta(milliseconds=timestamp)
-        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:  # a record may bear any number
+        return f"{timestamp} ms after 1970"
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _time_text(timestamp: int) -> str:
+    try:
+        return moment_text(_EPOCH + timedelta(milliseconds=timestamp))
     except OverflowError:  # a record may bear any number
         return f"{timestamp} ms after 1970"

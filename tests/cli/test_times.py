@@ -95,3 +95,13 @@ def test_on_a_terminal_a_date_without_a_zone_is_said_to_be_utc():
     )
     assert "aclog: note: 2026-11-22 is 2026-11-22T00:00:00Z, Sunday 2026-11-22 09:00:00+09:00 (JST) local time" in told
     assert "ALLOWED" in told
+
+
+def test_the_shell_travels_to_what_people_say():
+    lines = b"at -2d\nls /acl/id\nat 2026-11-21 02:24:30\nat @1795227870000\nat latest\ndiff -2d latest\nat -3x\n"
+    result = aclog("shell", "--log", LOG, stdin=lines)
+    then = "at 2026-11-21T02:24:30Z: offset 82,"
+    assert [line.startswith(then) for line in result.lines if line.startswith("at ")] == [True, True, True, False]
+    assert "at latest: offset 230" in result.out
+    assert "aclog: note: -2d is 2026-11-21T02:24:30Z" in result.err
+    assert "unknown unit 'x': expected s, m, h, d or w" in result.err + result.out
