@@ -8,12 +8,17 @@ from typer.main import get_command
 
 from aclog.cli.app import app
 from aclog.cli.lazy_commands import LazyCommand
+from aclog.metalog.errors import MetadataError
+from aclog.nodes.config.key_check import CLIENT_KEYS, OWN_KEYS, USED_KEYS
+from aclog.nodes.config.metadata_log import CLIENT_PREFIX
+from aclog.nodes.config.refused_keys import CHECKED_KEYS
+from aclog.nodes.telemetry.metrics import Metrics
 from tests.docs.site.__main__ import site_pages
 from tests.docs.site.check import faults
 from tests.docs.site.links import BrokenLinkError, Links
 from tests.docs.site.markdown import for_site
 from tests.docs.site.navigation import navigation
-from tests.docs.site.places import command_place
+from tests.docs.site.places import ROOT, command_place
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +95,47 @@ def test_the_check_finds_what_is_broken(tmp_path: Path):
         "a.html: b.html#no: no such mark",
         "a.html: c.html: no such file",
     ]
+
+
+def below(kind):
+    """Yield the classes derived from one, as far as they are imported."""
+    for each in kind.__subclasses__():
+        yield each
+        yield from below(each)
+
+
+def test_each_error_class_is_in_the_reference_with_what_to_do(pages):
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", pages["reference/errors.md"], re.MULTILINE))
+    imported = {each.__name__ for each in below(MetadataError) if each.__module__.startswith("aclog.")}
+    assert {name for name in imported if not name.startswith("_")} <= set(rows)
+    assert len(rows) >= 40
+    assert all(cell.strip() for row in rows.values() for cell in row.split(" | ")[1:])
+
+
+def test_each_metric_that_a_node_serves_is_in_the_reference_with_its_labels(pages):
+    metrics = Metrics(process=False)
+    metrics.connections.labels("l").set(1)
+    metrics.request_errors.labels("a", "e").inc()
+    metrics.watch_acl_count(lambda: 1)
+    page = pages["reference/metrics.md"]
+    for line in metrics.text().decode().splitlines():
+        if line.startswith("# HELP ") and not line.split()[2].endswith("_created"):
+            assert f"| `{line.split()[2]}` |" in page
+    assert "| `aclog_request_errors_total` | counter | `api`, `error_code` |" in page
+
+
+def test_each_metric_that_the_sources_name_is_in_the_reference(pages):
+    made = re.compile(r'(?:Gauge|gauge|Counter|Histogram)\(\s*"(aclog_\w+)"|^ +"(aclog_\w+)": \(', re.MULTILINE)
+    sources = (path.read_text("utf-8") for path in (ROOT / "aclog/cli").rglob("*.py"))
+    names = {first or second for source in sources for first, second in made.findall(source)}
+    assert len(names) >= 10
+    for name in names:
+        assert re.search(rf"\| `{name}(_total)?` \|", pages["reference/metrics.md"]), name
+
+
+def test_each_property_is_in_the_reference_and_described(pages):
+    page = pages["reference/properties.md"]
+    listed = dict(re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", page, re.MULTILINE))
+    wanted = USED_KEYS | OWN_KEYS | CHECKED_KEYS | {CLIENT_PREFIX + key for key in CLIENT_KEYS}
+    assert set(listed) == wanted
+    assert [key for key, place in listed.items() if not place] == []

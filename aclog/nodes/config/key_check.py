@@ -34,13 +34,13 @@ queued.max.requests request.timeout.ms sasl.mechanism.controller.protocol sasl.m
 sasl.server.max.receive.size security.inter.broker.protocol socket.request.max.bytes super.users
 """
 
-_PER_LISTENER = frozenset(_PER_LISTENER_NAMES.split())
+PER_LISTENER_KEYS = frozenset(_PER_LISTENER_NAMES.split())
 """Used with or without a listener's prefix."""
 
 _USED = frozenset(_USED_NAMES.split())
 """Used without a prefix only."""
 
-USED_KEYS = _USED | _PER_LISTENER
+USED_KEYS = _USED | PER_LISTENER_KEYS
 """Kafka's keys that are used here."""
 
 OWN_KEYS = METADATA_LOG_KEYS | {
@@ -114,7 +114,7 @@ def _is_used_of_listener(rest: str) -> bool:
     mechanism, _, name = rest.partition(".")
     if mechanism in _MECHANISMS:
         return name in (JAAS, MAX_REAUTH) or name in CHECKED_KEYS
-    return rest in _PER_LISTENER or rest in CHECKED_KEYS
+    return rest in PER_LISTENER_KEYS or rest in CHECKED_KEYS
 
 
 def _is_kafkas(key: str, prefixes: tuple[str, ...]) -> bool:

@@ -15,6 +15,9 @@ from tests.docs.site.links import Links
 from tests.docs.site.markdown import for_site
 from tests.docs.site.navigation import navigation
 from tests.docs.site.places import ROOT, command_place, images, page_place, page_sources
+from tests.docs.site.reference.errors import errors_page
+from tests.docs.site.reference.metrics import metrics_page
+from tests.docs.site.reference.properties import properties_page
 
 BUILD = ROOT / "build"
 
@@ -33,7 +36,11 @@ def site_pages() -> dict[str, str]:
         place = command_place(first)
         text = command_page_text(group, sections)
         pages[place] = for_site(Links(source="docs/commands.md", place=place).rewritten(text))
-    return pages
+    return pages | {
+        "reference/properties.md": properties_page(),
+        "reference/metrics.md": metrics_page(),
+        "reference/errors.md": errors_page(),
+    }
 
 
 def write_site(folder: Path) -> None:

@@ -12,7 +12,7 @@ _SECTIONS = {
     "Rules in repositories": ["gitops.md", "pull-requests.md", "testing-rules.md", "lint.md", "repository.md"],
     "Nodes": ["operations.md", "configuration.md", "upgrading.md"],
     "Commands": ["commands/index.md", "commands/*.md"],
-    "Reference": ["metrics.md", "errors.md", "schemas.md"],
+    "Reference": ["reference/*.md"],
     "How it works": ["semantics.md", "format.md", "conformance.md", "project/architecture.md"],
     "More": ["*.md"],
     "Decisions": ["decisions/*.md"],
