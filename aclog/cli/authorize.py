@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.request import PANEL, RequestFlags
@@ -19,6 +20,7 @@ def authorize(
     source: SourceFlags,
     request: RequestFlags,
     authorizer: AuthorizerFlags,
+    output: AnswerFlags,
     requests: Annotated[
         str | None,
         typer.Option(
@@ -47,12 +49,13 @@ def authorize(
     """
     from aclog.cli.decisions import decide_one, decide_requests
 
+    how = output.choose(is_live=requests is not None)
     chosen = source.choose()
     if requests is None:
         asked = request.request()
         image = chosen.image()
-        raise typer.Exit(decide_one(image, authorizer, asked, chosen.file_origins))
+        raise typer.Exit(decide_one(image, authorizer, asked, how, chosen.file_origins))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     chosen.refuse_shared_stdin(requests)
-    raise typer.Exit(decide_requests(chosen.image(), authorizer, requests, answered=chosen.warn_of_age))
+    raise typer.Exit(decide_requests(chosen.image(), authorizer, requests, how, answered=chosen.warn_of_age))

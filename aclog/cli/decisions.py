@@ -2,17 +2,20 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from attrs import define
+
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, code_name
 from aclog.authorizer.acls_image import PROBE
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text
+from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.output import Output
 from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.printable import printable
@@ -20,13 +23,30 @@ from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import blocks, display_name
+from aclog.terminal.columns import Column, Row
 from aclog.terminal.json_text import json_string
 from aclog.terminal.notices import complain
 from aclog.terminal.output import say
+from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.progress import BYTES, progress
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
+
+ANSWER_COLUMNS = (Column(key="decision"), Column(key="rule", cut=True), Column(key="error", flows=True))
+"""Of a line of `--requests`."""
+DECISION_COLUMNS = (
+    Column(key="decision"),
+    Column(key="rule"),
+    Column(key="principal", cut=True, spare=True),
+    Column(key="host", cut=True, spare=True),
+    Column(key="operation", spare=True),
+    Column(key="resourceType", title="TYPE", spare=True),
+    Column(key="resourceName", title="NAME", cut=True, spare=True),
+    Column(key="file", cut=True),
+    Column(key="line"),
+)
+"""Of a single request."""
 
 _BY_RESOURCE_TYPE = "byResourceType"
 _CACHE_LIMIT = 1 << 18
@@ -48,8 +68,10 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
     )
 
 
-def decide_one(image: Image, flags: AuthorizerFlags, request: Request, origins: Origins = NO_ORIGINS) -> int:
-    """Print the decision and its rule, and in a second line where this stands; return the exit code.
+def decide_one(
+    image: Image, flags: AuthorizerFlags, request: Request, output: Output, origins: Origins = NO_ORIGINS
+) -> int:
+    """Print the decision and its rule, and as text in a second line where this stands; return the exit code.
 
     Raises:
         ConfigError: the host is not an IP address, or a super user has no colon.
@@ -57,11 +79,28 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request, origins: 
 
     """
     decision = decide(authorizer_of(image, flags), request)
-    say(f"{decision.result.value} {decision.text}")
-    if decision.rule is not None:
-        for place in origins.of(decision.rule.acl):
-            say(f"  at {printable(origin_text(place))}")
+    if output.is_rows:
+        row = _decision_object(decision, request, origins)
+        output.print_answer(row, DECISION_COLUMNS, [row])
+    else:
+        say(f"{decision.result.value} {decision.text}")
+        if decision.rule is not None:
+            for place in origins.of(decision.rule.acl):
+                say(f"  at {printable(origin_text(place))}")
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
+
+
+def _decision_object(decision: Decision, request: Request, origins: Origins) -> Row:
+    return {
+        "decision": decision.result.value,
+        "rule": decision.text,
+        "principal": request.principal,
+        "host": request.host,
+        "operation": code_name(AclOperation, request.operation),
+        "resourceType": code_name(ResourceType, request.resource_type),
+        "resourceName": request.name,
+        **(place_object(decision.rule.acl, origins) if decision.rule is not None else {}),
+    }
 
 
 def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
@@ -71,26 +110,53 @@ def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
     return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
 
 
-def decide_requests(image: Image, flags: AuthorizerFlags, path: str, *, answered: Callable[[], None]) -> int:
+def decide_requests(
+    image: Image, flags: AuthorizerFlags, path: str, output: Output, *, answered: Callable[[], None]
+) -> int:
     """Print one line for each line of a file; return the exit code. `answered` is called after each block of lines.
+
+    Without another format these are JSON lines.
 
     Raises:
         ConfigError: a super user without a colon, a damaged gzip file, or a line of more than 4 MiB.
         OSError: the file cannot be read.
 
     """
-    decider, number = LineDecider(authorizer_of(image, flags)), 0
-    with progress("deciding requests", BYTES, streams=True) as advance:
-        for lines in blocks(path, advance):
-            number += len(lines)
-            if lines:
-                sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
-                sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
-                answered()
+    decider = LineDecider(authorizer_of(image, flags))
+    counted = _Counted(path)
+    if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
+        output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))
+    else:
+        for lines in counted.blocks():
+            sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
+            sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
+            answered()
     if decider.failed:
-        failed = f"{decider.failed:,} of {number:,} requests could not be decided"
+        failed = f"{decider.failed:,} of {counted.lines:,} requests could not be decided"
         complain(f"{display_name(path)}: {failed}: each has a line with ERROR in the output")
     return BAD_INPUT if decider.failed else ALLOWED
+
+
+@define
+class _Counted:
+    """The lines of a file of requests, in blocks, and how many there were."""
+
+    path: str
+    lines: int = 0
+
+    def blocks(self) -> Iterator[Sequence[bytes]]:
+        """Yield blocks of lines. Raises as decide_requests."""
+        with progress("deciding requests", BYTES, streams=True) as advance:
+            for found in blocks(self.path, advance):
+                self.lines += len(found)
+                if found:
+                    yield found
+
+
+def _answers(decider: "LineDecider", counted: _Counted, answered: Callable[[], None]) -> Iterator[Row]:
+    for lines in counted.blocks():
+        yield from map(json.loads, decider.decide_lines(lines))
+        answered()
 
 
 class LineDecider:

@@ -1,10 +1,8 @@
 """`aclog explain`: why a request is allowed or denied."""
 
-from enum import StrEnum
-from typing import Annotated
-
 import typer
 
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.request import RequestFlags
@@ -13,22 +11,13 @@ from aclog.cli.flags.source import SourceFlags
 app = typer.Typer()
 
 
-class ExplainFormat(StrEnum):
-    """The format of an explanation."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @app.command()
 @with_flags
 def explain(
     source: SourceFlags,
     request: RequestFlags,
     authorizer: AuthorizerFlags,
-    format_: Annotated[
-        ExplainFormat, typer.Option("--format", help="Lines for people, or one JSON object.")
-    ] = ExplainFormat.TEXT,
+    output: AnswerFlags,
 ) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
@@ -41,11 +30,11 @@ def explain(
 
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
-    from aclog.cli.explained import explain_one
+    from aclog.cli.explained import EXAMINED_COLUMNS, examined_rows, explain_one
     from aclog.snapshots.moments import moment_text
-    from aclog.terminal.json_text import json_text
-    from aclog.terminal.output import emit, say
+    from aclog.terminal.output import say
 
+    how = output.choose()
     asked = request.request()
     chosen = source.choose()
     options = ExplainOptions(
@@ -56,8 +45,8 @@ def explain(
     )
     image = chosen.image()
     explanation = explain_one(image, authorizer, asked, evolve(options, origins=chosen.origins))
-    if format_ is ExplainFormat.JSON:
-        emit(json_text(explanation.to_dict()))
+    if how.is_rows:
+        how.print_answer(explanation.to_dict(), EXAMINED_COLUMNS, examined_rows(explanation))
         return
     for line in explanation_lines(explanation):
         say(line)

@@ -1,5 +1,7 @@
 """The explanation of one decision, for `explain`."""
 
+from collections.abc import Iterator
+
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
@@ -10,7 +12,18 @@ from aclog.cli.decisions import authorizer_of
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
 from aclog.cli.image_report import CidrWatch
+from aclog.cli.rule_columns import ORIGIN_COLUMNS, RULE_COLUMNS
 from aclog.snapshots.image import Image
+from aclog.terminal.columns import Column, Row
+
+EXAMINED_COLUMNS = (Column(key="role"), *RULE_COLUMNS, *ORIGIN_COLUMNS, Column(key="notes", spare=True, text="; ".join))
+"""The ACLs of an explanation."""
+
+
+def examined_rows(explanation: Explanation) -> Iterator[Row]:
+    """Yield the ACLs that took part, the most important first."""
+    for each in explanation.to_dict()["rules"]:
+        yield {"role": each["role"], **each["rule"], "notes": each["notes"]}
 
 
 def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:

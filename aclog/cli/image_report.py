@@ -6,6 +6,7 @@ from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWith
 from aclog.authorizer.cidr import looks_like_cidr
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.snapshots.image import Image
+from aclog.terminal.columns import Column
 from aclog.terminal.notices import warn
 
 
@@ -16,6 +17,29 @@ def summary(image: Image) -> str:
         f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
         f"{len(image.features)} features, {brokers}, {len(image.opaque)} other records"
     )
+
+
+COUNT_COLUMNS = (
+    Column(key="acls", title="ACLS"),
+    Column(key="scramCredentials", title="SCRAM", spare=True),
+    Column(key="delegationTokens", title="TOKENS", spare=True),
+    Column(key="features", spare=True),
+    Column(key="brokers", spare=True),
+    Column(key="otherRecords", title="OTHERS", spare=True),
+)
+"""Of `counts`."""
+
+
+def counts(image: Image) -> dict[str, int]:
+    """Return the number of entries of each kind in the image, for JSON."""
+    return {
+        "acls": len(image.acls),
+        "scramCredentials": len(image.scram),
+        "delegationTokens": len(image.tokens),
+        "features": len(image.features),
+        "brokers": len(image.cluster),
+        "otherRecords": len(image.opaque),
+    }
 
 
 class CidrWatch:

@@ -35,14 +35,15 @@ class Column:
 
     `key`: of JSON, csv and `--columns`; `a.b` for a key `b` of an object. `title`: the head in a table, by default the
     key in capitals. `cut`: a table that does not fit the terminal may cut its cells in the middle: names, never what
-    one would copy, such as ids and flags. `spare`: such a table may leave it out. `text`: what tables and Markdown show
-    for people, by default `cell_text`.
+    one would copy, such as ids and flags. `spare`: such a table may leave it out. `flows`: the last column, whose cells
+    the terminal may wrap. `text`: what tables and Markdown show for people, by default `cell_text`.
     """
 
     key: str
     title: str = ""
     cut: bool = False
     spare: bool = False
+    flows: bool = False
     text: Callable[[Any], str] = cell_text
 
     @property

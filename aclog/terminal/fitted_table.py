@@ -14,6 +14,7 @@ LOOKAHEAD = 1000
 _GAP = "  "
 _READABLE, _NARROWEST = 24, 10
 """What is left of a name that is cut: as long as there is something to leave out, and at least."""
+_ENDLESS = 1 << 62
 _ELLIPSIS = "…"
 
 
@@ -43,7 +44,8 @@ def fitted(
     layout: _Layout | None = None
     while block := [tuple(map(_cell, row)) for row in islice(rows, LOOKAHEAD)]:
         natural = [
-            max(least, *map(cell_len, cells)) for least, cells in zip(natural, zip(*block, strict=True), strict=True)
+            max(least, min(max(map(cell_len, cells)), _READABLE if column.flows else _ENDLESS))
+            for column, least, cells in zip(columns, natural, zip(*block, strict=True), strict=True)
         ]
         is_first = layout is None
         layout = _again(layout, columns, natural, width)

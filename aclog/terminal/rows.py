@@ -106,11 +106,11 @@ def _jsonl(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
 def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
     show = shown()
     line = io.StringIO()
-    write = csv.writer(line, lineterminator="\r\n").writerow
+    write = csv.writer(line, lineterminator="\n" if sys.stdout.isatty() else "\r\n").writerow
     heads = [column.key for column in columns]
     for cells in chain([heads], ([show(csv_cell(value_of(row, column.key))) for column in columns] for row in rows)):
         write(cells)
-        yield line.getvalue()[:-1]  # without \n, which ends each line
+        yield line.getvalue().removesuffix("\n")  # which ends each line anyway
         line.seek(0)
         line.truncate()
 

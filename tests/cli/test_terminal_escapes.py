@@ -19,6 +19,7 @@ import pytest
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.principals import KafkaPrincipal
+from aclog.cli.flags.output import Output
 from aclog.cli.tokens.output import print_described
 from aclog.metalog.printable import printable
 from aclog.nodes.client.delegation_tokens import DelegationToken
@@ -29,7 +30,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers.writing import WRITERS
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
-from aclog.terminal.output_format import ROW_FORMATS
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -133,7 +134,14 @@ def commands(home, broker):
     yield "acls", "list", "--log", home / NAME
     yield "acls", "list", *asked
     yield "acls", "list", *asked, "--command-config", home / "client"
-    yield "authorize", *log, *request
+    yield from (("authorize", *log, *request, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield from (("authorize", *log, "--requests", home / "requests", "--format", form) for form in ROW_FORMATS)
+    yield from (("explain", *log, *request, "--format", form) for form in ROW_FORMATS)
+    yield from (("log", "dump", home / "log", "--format", form) for form in ROW_FORMATS)
+    yield from (("log", "verify", home / "damaged", "--format", form) for form in ROW_FORMATS)
+    yield from (("snapshot", "list", home / "checkpoints", "--format", form) for form in ROW_FORMATS)
+    yield from (("snapshot", "verify", checkpoint, home / "acls", "--format", form) for form in ROW_FORMATS)
+    yield from (("status", *asked, "--format", form) for form in ROW_FORMATS)
     yield "authorize", *log, "--requests", home / "requests"
     yield "authorize", *log, *request, "--host", NAME
     yield "authorize", *log, *request[:-2], "--topic", NAME, "--operation", NAME
@@ -357,8 +365,9 @@ def test_tokens_of_principals_with_such_names(monkeypatch, capsys):
         token_id="id", hmac=b"h", owner=owner, requester=owner, renewers=(owner,), issued=now, expires=now, longest=now
     )
     broker = SimpleNamespace(request=lambda _: [token])
-    print_described(broker, [f"User:{NAME}"])
+    print_described(broker, [f"User:{NAME}"], Output(form=OutputFormat.KAFKA))
     assert capsys.readouterr().out.count(NAME) == 4  # in a pipe, as Kafka's tool
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    print_described(broker, [f"User:{NAME}"])
+    for form in (OutputFormat.KAFKA, *ROW_FORMATS):
+        print_described(broker, [f"User:{NAME}"], Output(form=form))
     assert [line for line in capsys.readouterr().out.split("\n") if not line.isprintable()] == []

@@ -23,7 +23,8 @@ class AnswerFlags:
     columns: Columns = None
     no_pager: NoPager = False
 
-    def choose(self) -> Output:
-        """Return how to print. Raises as OutputFlags.choose."""
+    def choose(self, *, is_live: bool = False, json: bool = False) -> Output:
+        """Return how to print; `json`: as JSON lines if no format is given. Raises as OutputFlags.choose."""
         flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
-        return flags.choose(self.format, pipe=OutputFormat.TEXT)
+        form = OutputFormat.JSONL if json and self.format is None else self.format
+        return flags.choose(form, pipe=OutputFormat.TEXT, is_live=is_live)

@@ -8,6 +8,9 @@ import typer
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
+from aclog.terminal.columns import Column, Row
+from aclog.terminal.json_text import json_text
+from aclog.terminal.output import emit
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 from aclog.terminal.pager import page_output
 
@@ -38,6 +41,19 @@ class Output:
     def is_rows(self) -> bool:
         """Whether the format is one of rows; else the command prints it in its own way."""
         return self.form in ROW_FORMATS
+
+    def print_rows(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Print the rows of a list. Raises as aclog.terminal.rows.print_rows."""
+        from aclog.terminal.rows import print_rows
+
+        print_rows(columns, rows, self.form, chosen=self.columns)
+
+    def print_answer(self, answer: Row, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Print the answer to one question: as one JSON object, or what it lists as rows. Raises as print_rows."""
+        if self.form in (OutputFormat.JSON, OutputFormat.JSONL) and not self.columns:
+            emit(json_text(answer))
+        else:
+            self.print_rows(columns, rows)
 
 
 @frozen(kw_only=True)

@@ -5,19 +5,25 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.common import ShowSecrets
-from aclog.terminal.output import emit, say
+from aclog.cli.flags.groups import with_flags
+from aclog.terminal.output import say
 
 app = typer.Typer(name="log", help="Print the records of a log, verify it, copy it, or adopt it.", no_args_is_help=True)
 
 
 @app.command()
+@with_flags
 def dump(
     paths: Annotated[
         list[Path],
         typer.Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
     ],
-    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object per record.")] = False,
+    output: AnswerFlags,
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="One JSON object per record, as --format jsonl.")
+    ] = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Print every record, control records included, one per line.
@@ -31,21 +37,27 @@ def dump(
       aclog log dump DIR
       aclog log dump --json DIR | jq 'select(.leaderEpoch > 3)'
     """
-    from aclog.cli.log.dump import dump_json, dump_text
+    from aclog.cli.log.dump import RECORD_COLUMNS, dump_rows, dump_text
     from aclog.metalog.filelog.notice import notices
     from aclog.terminal.notices import note
 
     for text in [text for path in paths if path.is_dir() for text in notices(path)]:
         note(text)
-    for line in (dump_json if json else dump_text)(paths, show_secrets=show_secrets):
-        (emit if json else say)(line)
+    how = output.choose(json=json)
+    if how.is_rows:
+        how.print_rows(RECORD_COLUMNS, dump_rows(paths, show_secrets=show_secrets))
+    else:
+        for line in dump_text(paths, show_secrets=show_secrets):
+            say(line)
 
 
 @app.command()
+@with_flags
 def verify(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="A directory of segments and checkpoints.", show_default=False)
     ],
+    output: AnswerFlags,
 ) -> None:
     """Check every CRC, offset and leader epoch, replay the log, and print what is wrong and where.
 
@@ -60,7 +72,7 @@ def verify(
     """
     from aclog.cli.log.verify import verify_log
 
-    verdict = verify_log(directory)
+    verdict = verify_log(directory, output.choose())
     if verdict:
         raise typer.Exit(verdict)
 

@@ -13,8 +13,10 @@ from aclog.metalog.control_records import decode_control
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.json_form import Json, control_json, record_json
+from aclog.terminal.columns import Column
 from aclog.terminal.json_text import json_text
 from aclog.terminal.progress import BYTES, progress
+from aclog.terminal.timestamps import time_text
 
 RecordJson: TypeAlias = dict[str, Json]
 
@@ -32,8 +34,20 @@ class DumpedRecord:
     """Of its batch in the file."""
 
 
-def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
-    """Yield one JSON object per record. Raises as `dump`."""
+RECORD_COLUMNS = (
+    Column(key="file", cut=True, spare=True),
+    Column(key="offset"),
+    Column(key="leaderEpoch", title="EPOCH"),
+    Column(key="timestamp", spare=True, text=time_text),
+    Column(key="type"),
+    Column(key="version", spare=True),
+    Column(key="data", flows=True),
+)
+"""Of a record."""
+
+
+def dump_rows(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[RecordJson]:
+    """Yield a JSON object for each record. Raises as `dump`."""
     for record in dump(paths, show_secrets=show_secrets):
         place: RecordJson = {
             "file": record.file,
@@ -41,7 +55,7 @@ def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
             "leaderEpoch": record.leader_epoch,
             "timestamp": record.timestamp,
         }
-        yield json_text({**place, **record.content})
+        yield {**place, **record.content}
 
 
 def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:

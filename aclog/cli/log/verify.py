@@ -1,23 +1,36 @@
 """Verification of a log directory: every batch is checked, then the log is replayed."""
 
 from pathlib import Path
+from typing import Any
 
-from aclog.cli.image_report import CidrWatch, summary
+from aclog.cli.flags.output import Output
+from aclog.cli.image_report import CidrWatch, counts, summary
 from aclog.cli.rule_warnings import warn_of_each
 from aclog.cli.verdict import WORDS, Findings, Verdict
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.metalog.filelog.verify import FindingKind
+from aclog.metalog.filelog.verify import Finding, FindingKind
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.sources.paths import LogSource
+from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
+from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.progress import BYTES, progress, tracked
 
+FINDING_COLUMNS = (
+    Column(key="kind"),
+    Column(key="file", cut=True),
+    Column(key="position", spare=True),
+    Column(key="offset"),
+    Column(key="problem", flows=True),
+)
+"""Of a finding."""
 
-def verify_log(directory: Path) -> Verdict:
+
+def verify_log(directory: Path, output: Output) -> Verdict:
     """Print every finding and a summary; return the verdict.
 
     Raises:
@@ -26,30 +39,56 @@ def verify_log(directory: Path) -> Verdict:
     """
     found = Findings()
     with progress(f"checking {directory.name}", BYTES) as advance:
-        for finding in verify(directory, advance):
-            if finding.kind is FindingKind.NOTE:
-                note(str(finding))
-                continue
-            found.damaged |= finding.kind is FindingKind.DAMAGE
-            found.newer |= finding.kind is FindingKind.NEWER
+        findings = list(verify(directory, advance))
+    for finding in findings:
+        found.damaged |= finding.kind is FindingKind.DAMAGE
+        found.newer |= finding.kind is FindingKind.NEWER
+        if finding.kind is FindingKind.NOTE:
+            note(str(finding))
+        elif not output.is_rows:
             say(printable(str(finding)))
-    image = _replay(directory, found)
-    segments, checkpoints = len(list_segments(directory)), len(list_checkpoints(directory))
-    what = f"{directory}: {segments} segment(s), {checkpoints} checkpoint(s)"
+    image, problem = _replay(directory, found)
+    if problem is not None and not output.is_rows:
+        say(printable(f"cannot be replayed: {problem}"))
+    answer: dict[str, Any] = {
+        "directory": str(directory),
+        "segments": len(list_segments(directory)),
+        "checkpoints": len(list_checkpoints(directory)),
+    }
     failing = 0
     if image is not None:
-        say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
+        answer |= {"endOffset": image.end_offset, "epoch": image.epoch, **counts(image)}
+        if not output.is_rows:
+            what = "{directory}: {segments} segment(s), {checkpoints} checkpoint(s)".format_map(answer)
+            say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = CidrWatch()
         rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
         failing = warn_of_each(watch.watch(rules), str(directory))
         watch.report()
+    if output.form is OutputFormat.TABLE:
+        say(WORDS[found.verdict])
+    if output.is_rows:
+        verdict = {"verdict": found.verdict.name, "aclsKafkaThrowsOn": failing, "replayProblem": problem}
+        rows = list(map(_finding_object, findings))
+        output.print_answer({**verdict, **answer, "findings": rows}, FINDING_COLUMNS, rows)
+        return found.verdict
     throws = f"not damaged, but Kafka 4.3.1 throws on {failing} of its ACLs: see the warnings"
     say(throws if failing and found.verdict is Verdict.SOUND else WORDS[found.verdict])
     return found.verdict
 
 
-def _replay(directory: Path, found: Findings) -> Image | None:
-    """Return the newest state; if the log cannot be replayed, print the reason and return None."""
+def _finding_object(finding: Finding) -> Row:
+    return {
+        "kind": finding.kind.name,
+        "file": str(finding.path),
+        "position": finding.position,
+        "offset": finding.offset,
+        "problem": finding.what,
+    }
+
+
+def _replay(directory: Path, found: Findings) -> tuple[Image | None, str | None]:
+    """Return the newest state; if the log cannot be replayed, None and the reason."""
     try:
         with progress(f"replaying {directory.name}", BYTES) as advance:
             source = LogSource(directory, note, advance)
@@ -59,7 +98,6 @@ def _replay(directory: Path, found: Findings) -> Image | None:
                 source.close()
     except MetadataError as error:
         found.add(error)
-        say(printable(f"cannot be replayed: {error}"))
-        return None
+        return None, str(error)
     found.newer |= source.left_out
-    return image
+    return image, None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.common import KeepOddRules
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
@@ -44,8 +45,10 @@ def create(
 
 
 @app.command()
+@with_flags
 def verify(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
+    output: AnswerFlags,
 ) -> None:
     """Check checkpoint files: every CRC, header, footer, name and record.
 
@@ -58,14 +61,16 @@ def verify(
     """
     from aclog.cli.snapshot.checkpoints import verify_checkpoints
 
-    verdict = verify_checkpoints(files)
+    verdict = verify_checkpoints(files, output.choose())
     if verdict:
         raise typer.Exit(verdict)
 
 
 @app.command(name="list")
+@with_flags
 def list_(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of checkpoints.", show_default=False)],
+    output: AnswerFlags,
 ) -> None:
     """List the checkpoints of a directory, oldest first: end offset, epoch, time and contents.
 
@@ -75,5 +80,4 @@ def list_(
     """
     from aclog.cli.snapshot.checkpoints import describe_checkpoints
 
-    for line in describe_checkpoints(directory):
-        say(line)
+    describe_checkpoints(directory, output.choose())

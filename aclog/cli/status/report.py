@@ -6,17 +6,21 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aclog.cli.flags.output import Output
 from aclog.nodes.client.cluster_requests import ReplicaDescription
 from aclog.nodes.client.cluster_status import Status, describe_status
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
-from aclog.terminal.output import emit, say
+from aclog.terminal.columns import Column
+from aclog.terminal.output import emit
+from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.progress import progress
-from aclog.terminal.table import aligned
+
+STATUS_COLUMNS = (Column(key="what"), Column(key="is", flows=True))
 
 
-def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool, as_json: bool) -> None:
+def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool, output: Output) -> None:
     """Print the status that the first responding server returns.
 
     Raises:
@@ -25,11 +29,10 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
     """
     with progress(f"asking {','.join(map(str, servers))}"):
         status = asyncio.run(_ask(servers, security, controller=controller))
-    if as_json:
+    if output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
         emit(json.dumps(_object(status)))
-        return
-    for line in aligned(("WHAT", "IS"), _rows(status, time.time())):
-        say(line)
+    else:
+        output.print_rows(STATUS_COLUMNS, ({"what": what, "is": text} for what, text in _rows(status, time.time())))
 
 
 async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool) -> Status:

@@ -171,6 +171,8 @@ def expire(
 @with_flags
 def describe(
     flags: BrokerFlags,
+    output: OutputFlags,
+    format_: Annotated[OutputFormat | None, format_option(OutputFormat.KAFKA, *ROW_FORMATS, default="kafka")] = None,
     owner_principal: Annotated[
         list[str] | None,
         typer.Option(
@@ -189,7 +191,7 @@ def describe(
     """
     from aclog.cli.tokens.output import print_described
 
-    print_described(flags.broker(), owner_principal or ())
+    print_described(flags.broker(), owner_principal or (), output.choose(format_, pipe=OutputFormat.KAFKA))
 
 
 @app.command("list")

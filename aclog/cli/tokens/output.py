@@ -5,13 +5,14 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from attrs import frozen
 
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.principals import KafkaPrincipal
+from aclog.cli.flags.output import Output
 from aclog.cli.flags.values import typed_text
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.client.connection import Connection
@@ -25,14 +26,30 @@ from aclog.nodes.client.delegation_tokens import (
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
+from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import emit, say, shown
+from aclog.terminal.timestamps import time_text
 
 _T = TypeVar("_T")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_LONG = (1 << 63) - 1
 _LONGEST_MS = 1000 * 365 * 24 * 3_600_000
 """1,000 years: no server allows more, and a timedelta of 2^63 ms would overflow."""
 _ROW = "\n{:<15} {:<30} {:<15} {:<15} {:<25} {:<15} {:<15} {:<15}"
 """The columns of DelegationTokenCommand.printToken."""
+
+
+TOKEN_COLUMNS = (
+    Column(key="tokenId", title="TOKEN ID"),
+    Column(key="hmac", spare=True),
+    Column(key="owner", cut=True),
+    Column(key="requester", cut=True),
+    Column(key="renewers", cut=True, spare=True, text=", ".join),
+    Column(key="issueTimestamp", title="ISSUED", spare=True, text=time_text),
+    Column(key="expirationTimestamp", title="EXPIRES", text=time_text),
+    Column(key="maxTimestamp", title="ENDS", spare=True, text=time_text),
+)
+"""Of a delegation token; the keys are those of Kafka's DelegationTokenRecord."""
 
 
 @frozen(kw_only=True)
@@ -84,9 +101,13 @@ def print_expired(broker: Broker, hmac: str, period_ms: int) -> None:
     say(f"Completed expire operation. New expiry date : {_date(expires)}")
 
 
-def print_described(broker: Broker, owners: Sequence[str]) -> None:
+def print_described(broker: Broker, owners: Sequence[str], output: Output) -> None:
     """Print the tokens of these owners, or all visible ones. Raises as print_created."""
     named = _principals("--owner-principal", owners)
+    if output.is_rows:
+        found = broker.request(lambda connection: describe_tokens(connection, named or None))
+        output.print_rows(TOKEN_COLUMNS, map(_token_object, found))
+        return
     if named:
         say(f"Calling describe token operation for owners: {_listed(named)}")
     else:
@@ -104,6 +125,23 @@ def _print_tokens(tokens: Iterable[DelegationToken]) -> None:
         who = str(token.owner), str(token.requester), _listed(token.renewers)
         times = _date(token.issued), _date(token.expires), _date(token.longest)
         emit(_ROW.format(*map(show, (token.token_id, b64encode(token.hmac).decode(), *who, *times))))
+
+
+def _token_object(token: DelegationToken) -> Row:
+    return {
+        "tokenId": token.token_id,
+        "hmac": b64encode(token.hmac).decode(),
+        "owner": str(token.owner),
+        "requester": str(token.requester),
+        "renewers": list(map(str, token.renewers)),
+        "issueTimestamp": _milliseconds(token.issued),
+        "expirationTimestamp": _milliseconds(token.expires),
+        "maxTimestamp": _milliseconds(token.longest),
+    }
+
+
+def _milliseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _listed(principals: Iterable[KafkaPrincipal]) -> str:
