@@ -28,7 +28,13 @@ NO_NAMES = {"--to-context", "--operation", "--cluster-id", "--explain"}
 
 def offered(home: Path, *words: str, **variables: str) -> list[str]:
     """What a process offers for the last word; it must print nothing else, and nothing on stderr."""
-    environment = {**os.environ, "_ACLOG_COMPLETE": "zsh", "XDG_CACHE_HOME": str(home / "cache"), **variables}
+    environment = {
+        **os.environ,
+        "ACLOG_CONFIG": str(home / "none.toml"),
+        "_ACLOG_COMPLETE": "zsh",
+        "XDG_CACHE_HOME": str(home / "cache"),
+        **variables,
+    }
     command = [sys.executable, "-m", "aclog", *words]
     done = run(command, cwd=home, env=environment, capture_output=True, text=True, check=True, stdin=-3)
     assert done.stderr == ""
@@ -80,6 +86,23 @@ def test_a_source_that_is_gone_offers_what_was_last_known(tmp_path: Path) -> Non
     [kept] = (tmp_path / "cache").glob("aclog/completion/*.sqlite")
     os.utime(kept, (time.time() - 61, time.time() - 61))
     assert offered(tmp_path, *asked) == ["known"]
+
+
+def test_names_of_a_context(tmp_path: Path) -> None:
+    write(tmp_path / "acls.jsonl", ["orders", "of-the-context"])
+    config = tmp_path / "config.toml"
+    config.write_text(f'[contexts.mine]\nacls = "{tmp_path / "acls.jsonl"}"\n[contexts.gone]\nlog = "/none"\n')
+    config.chmod(0o600)
+    known = {"ACLOG_CONFIG": str(config)}
+    asked = ("acls", "list", "--topic", "o")
+    assert offered(tmp_path, "-c", "mine", *asked, **known) == ["of-the-context", "orders"]
+    assert offered(tmp_path, *asked, **known, ACLOG_CONTEXT="mine") == ["of-the-context", "orders"]
+    assert offered(tmp_path, "-c", "mine", "acls", "list", "--acls", "none", "--topic", "o", **known) == []
+    for without in (("-c", "gone"), ("-c", "unknown"), ()):
+        assert offered(tmp_path, *without, *asked, **known) == []
+    assert offered(tmp_path, "-c", "", **known) == ["mine", "gone"]
+    config.chmod(0o666)  # not to be trusted
+    assert offered(tmp_path, "-c", "mine", *asked, **known) == []
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])

@@ -42,6 +42,10 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     ]
     (directory / "acls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (directory / "some.checkpoint").touch()
+    contexts = directory / "home" / ".config" / "aclog" / "config.toml"
+    contexts.parent.mkdir(parents=True)
+    contexts.write_text(f'[contexts.staging]\nacls = "{directory / "acls.jsonl"}"\n[contexts.prod]\nlog = "/none"\n')
+    contexts.chmod(0o600)
     (directory / "logs").mkdir()
     command = [sys.executable, "-m", "aclog", "completion", request.param]
     script = run(command, capture_output=True, text=True, check=True).stdout
@@ -74,6 +78,8 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         (f"{LIST} --principal User:CN\t", [*LIST.split(), "--principal", PRINCIPALS[1]]),
         (f"{LIST} --principal User:\\*\t", [*LIST.split(), "--principal", "User:*"]),
         (f'{LIST} --principal "User:al\t', [*LIST.split(), "--principal", "User:alice"]),
+        ("-c sta\t acls list --principal User:al\t", ["-c", "staging", "acls", "list", "--principal", "User:alice"]),
+        ("context use pr\t", ["context", "use", "prod"]),
     ],
 )
 def test_a_line_is_completed(shell: Terminal, typed: str, meant: list[str]) -> None:
