@@ -4,15 +4,16 @@ It is done where typer parses, for every command that has a flag of a state sour
 A flag that names a source wins, and then nothing of the context is used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 from typer import BadParameter
 
 from aclog.cli.flags.context import chosen_context, named_context, use_context
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts.choosing import ChosenContext
 from aclog.terminal.output_format import OutputFormat
 
@@ -25,9 +26,10 @@ _STORE_GROUP = (*STORES, "--to-zookeeper")
 """Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
 _REPOSITORY = "--config"
 """A command with this flag asks aclog.toml, before a context that its command line does not name."""
-_META = "aclog.cli.from_context"
+META = "aclog.cli.from_context"
+"""Under which key typer's context has what is to be told, and asked, before the command runs."""
 _WRITES = "writes_to_source"
-_NAMES = "names_a_source"
+_NAMES = "is_about_contexts"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -36,21 +38,22 @@ def writes_to_source(*, unless: tuple[str, ...] = ()) -> Callable[[_Command], _C
     """Mark a command that changes what its source flags name; with one of the flags in `unless` it only reads."""
 
     def mark(command: _Command) -> _Command:
+        """Return the same command."""
         setattr(command, _WRITES, unless)
         return command
 
     return mark
 
 
-def names_a_source(command: _Command) -> _Command:
-    """Mark a command whose source flags are what it notes down: none of them comes from a context."""
+def is_about_contexts(command: _Command) -> _Command:
+    """Mark a command that is about contexts itself: none of its flags comes from one."""
     setattr(command, _NAMES, True)
     return command
 
 
 def take_from_context(command: Any) -> None:
     """Make a command take from the context of the invocation what its command line leaves out."""
-    if hasattr(command.callback, _NAMES):
+    if getattr(command.callback, _NAMES, False):
         return
     make_parser, invoke = command.make_parser, command.invoke
 
@@ -62,7 +65,11 @@ def take_from_context(command: Any) -> None:
         def parse_args(args: list[str]) -> Any:
             """See typer's _OptionParser.parse_args."""
             values, rest, order = parse(args)
-            if not values.get("help"):
+            if ctx.resilient_parsing:
+                with suppress(MetadataError, OSError):  # completion says nothing, and completes the rest
+                    use_context(ctx.find_root().params.get("context"))  # no callback of `aclog` itself is called
+                    _fill(ctx, values)
+            elif not values.get("help"):
                 _fill(ctx, values)
             return values, rest, order
 
@@ -71,7 +78,7 @@ def take_from_context(command: Any) -> None:
 
     def invoked(ctx: Any) -> Any:
         """See typer's Command.invoke."""
-        taken = ctx.meta.pop(_META, None)
+        taken = ctx.meta.pop(META, None)
         if taken is not None:
             taken.tell(force=bool(ctx.params.get("force")))
         return invoke(ctx)
@@ -100,17 +107,15 @@ def _parameters(command: Any) -> dict[str, Any]:
 def _fill(ctx: Any, values: dict[str, Any]) -> None:
     """Add to the values of a command line what the context says."""
     parameters = _parameters(ctx.command)
-    if ctx.resilient_parsing:  # completion, which calls no callback of `aclog` itself
-        use_context(ctx.find_root().params.get("context"))
     filling = Filling(parameters, values)
     options = [name for name in (*SOURCES, *STORES) if name in parameters]
     if not options:
+        _note_unused(ctx, f"{ctx.command_path} takes no source from it")
         return
     both = (*_SOURCE_GROUP, *_STORE_GROUP)
     groups = [_SOURCE_GROUP, _STORE_GROUP] if "--zookeeper" in parameters else [both]
     if all(filling.is_given(group) for group in groups):
-        if (name := named_context()) and not ctx.resilient_parsing:
-            ctx.meta[_META] = Unused(name)
+        _note_unused(ctx, "a flag names the source")
         return
     chosen = chosen_context()
     if chosen is None or (chosen.is_ambient and _REPOSITORY in parameters):
@@ -124,7 +129,17 @@ def _fill(ctx: Any, values: dict[str, Any]) -> None:
     filling.put_settings(chosen)
     unless = written_unless(ctx.command)
     writes = unless is not None and option != "--zookeeper" and not any(values.get(_dest(name)) for name in unless)
-    ctx.meta[_META] = Taken(chosen=chosen, writes=writes, deciding=tuple(filling.deciding))
+    ctx.meta[META] = Taken(
+        chosen=chosen,
+        writes=writes,
+        deciding=tuple(filling.deciding),
+        client_properties=filling.client_properties,
+    )
+
+
+def _note_unused(ctx: Any, why: str) -> None:
+    if name := named_context():
+        ctx.meta[META] = Unused(name=name, why=why)
 
 
 def _dest(flag: str) -> str:
@@ -136,16 +151,10 @@ def _source_flag(chosen: ChosenContext, parameters: dict[str, Any]) -> tuple[str
     context = chosen.context
     option = f"--{context.kind}"
     if option == "--zookeeper" and "--authorizer-properties" in parameters:
-        return "--authorizer-properties", [f"zookeeper.connect={context.value}", *_store_properties(chosen)]
+        from aclog.sources.contexts.selection import store_properties
+
+        return "--authorizer-properties", list(store_properties(context))
     return (option if option in parameters else None), context.value
-
-
-def _store_properties(chosen: ChosenContext) -> Iterator[str]:
-    if chosen.context.zookeeper_config is not None:
-        from aclog.nodes.config.java_properties import read_properties
-
-        found, _ = read_properties(chosen.context.zookeeper_config)
-        yield from (f"{key}={value}" for key, value in found.items())
 
 
 def _unfit(chosen: ChosenContext, command: str, options: list[str]) -> ConfigError:
@@ -163,6 +172,8 @@ class Filling:
     _values: dict[str, Any]
     deciding: list[str] = field(factory=list, init=False)
     """Settings that came from the context and change decisions, as people read them."""
+    client_properties: Path | None = field(default=None, init=False)
+    """The file of them that came from the context."""
 
     def is_given(self, options: tuple[str, ...]) -> bool:
         """Return whether the command line names one of these options, or another in their place."""
@@ -181,7 +192,8 @@ class Filling:
         self.put("--acls-format", context.acls_format)
         self.put("--module", [f"{source}={path}" for source, path in context.modules.items()] or None)
         self.put("--topics", context.topics)
-        self.put("--command-config", _text(context.command_config))
+        if self.put("--command-config", _text(context.command_config)):
+            self.client_properties = context.command_config
         self.put("--zk-tls-config-file", _text(context.zookeeper_config))
         self.put("--timezone", context.timezone)
         self._put_choice("--format", context.format)
@@ -190,6 +202,8 @@ class Filling:
     def _put_deciding(self, chosen: ChosenContext) -> None:
         context = chosen.context
         everyone, never = "--allow-everyone-if-no-acl-found", "--no-allow-everyone-if-no-acl-found"
+        if context.allow_everyone is False and not self._given(everyone):
+            self.put(never, True)  # aclog.toml may say something else
         put = {
             "super_users": self.put("--super-users", context.super_users),
             "allow_everyone": not self._given(never) and self.put(everyone, context.allow_everyone),
@@ -216,21 +230,22 @@ def _text(path: object) -> str | None:
     return None if path is None else str(path)
 
 
-@define
+@frozen(kw_only=True)
 class Unused:
     """A context that the command line names, and does not use."""
 
     name: str
+    why: str
 
     def tell(self, *, force: bool) -> None:
         """Say so."""
         del force
         from aclog.terminal.notices import note
 
-        note(f"context {self.name} is not used: a flag names the source")
+        note(f"context {self.name} is not used: {self.why}")
 
 
-@define(kw_only=True)
+@frozen(kw_only=True)
 class Taken:
     """What a command took from a context."""
 
@@ -238,6 +253,7 @@ class Taken:
     writes: bool
     """Whether the command changes the context's source."""
     deciding: tuple[str, ...]
+    client_properties: Path | None
 
     def tell(self, *, force: bool) -> None:
         """Say what decides besides the rules; ask before something is written that this command line does not name.
@@ -250,8 +266,8 @@ class Taken:
         from aclog.sources.contexts.client_secrets import warn_of_readers
 
         context = self.chosen.context
-        if context.command_config is not None:
-            warn_of_readers(context.command_config)
+        if self.client_properties is not None:
+            warn_of_readers(self.client_properties)
         tell_what_decides(context, self.deciding)
         if self.writes and self.chosen.is_ambient and not force:
             self._ask()

@@ -18,7 +18,7 @@ from aclog.sources.formats.node import Node
 from aclog.sources.name_file import NameFile
 from aclog.sources.notify import Notify
 
-_KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server")
+_KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server", "context")
 _SERVERS = ("bootstrap-controller", "bootstrap-server")
 _KEYS = (*_KINDS, "as-of", "format", "modules", "topics", "command-config")
 _FILES = frozenset(("log", "snapshot", "acls"))
@@ -31,7 +31,7 @@ class NamedSource:
     kind: str
     """One of the keys of `_KINDS`."""
     value: str
-    """The path, the servers, or GITREF:PATH in the repository of the working directory."""
+    """The path, the servers, GITREF:PATH in the repository of the working directory, or the name of a context."""
     as_of: str | None = None
     """As `--as-of`; without a zone it is in UTC, so that a file means the same wherever it is read."""
     form: AclsFormat = AclsFormat.AUTO
@@ -50,6 +50,8 @@ class NamedSource:
 
         """
         as_of = None if self.as_of is None else absolute_moment(self.as_of, now_ms=current_time_ms())
+        if self.kind == "context":
+            return choose_source(self._of_context(as_of), notify)
         is_path = self.kind in ("log", "snapshot")
         selection = SourceSelection(
             **{self.kind.replace("-", "_"): Path(self.value) if is_path else self.value},  # type: ignore[arg-type]
@@ -60,6 +62,15 @@ class NamedSource:
             as_of=as_of,
         )
         return choose_source(selection, notify)
+
+    def _of_context(self, as_of: str | None) -> SourceSelection:
+        from aclog.sources.contexts.context_file import read_context_file  # of the user's own, which few files name
+        from aclog.sources.contexts.selection import selection_of
+
+        try:
+            return selection_of(read_context_file().context(self.value), as_of=as_of)
+        except ConfigError as error:
+            raise ConfigError(f"{self.place}: {error}") from error
 
     @property
     def name(self) -> str:
@@ -119,7 +130,7 @@ def _kind_of_path(path: str) -> str:
 
 def _check_companions(node: Node, kind: str) -> None:
     files = dict.fromkeys(("format", "modules", "topics"), ("acls", "ref"))
-    fits = {**files, "command-config": _SERVERS, "as-of": ("log", "bootstrap-controller")}
+    fits = {**files, "command-config": _SERVERS, "as-of": ("log", "bootstrap-controller", "context")}
     for key, kinds in fits.items():
         found = node.get(key)
         if found is not None and kind not in kinds:

@@ -61,6 +61,20 @@ def names(found):
     return {json.loads(line)["resourceName"] for line in found.out.splitlines()}
 
 
+def test_a_context_stands_for_the_address_and_the_login(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACLOG_CONFIG", str(tmp_path / "config.toml"))
+    rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", f"context{place[0]}"]
+    aclog("context", "add", "it", *place, "--use").ok()
+    refused = aclog("acls", "add", *rule).complaint
+    assert refused.startswith(f"writing to context it ({' '.join(place[:2])}), set by `aclog context use`: ")
+    aclog("-c", "it", "acls", "add", *rule).ok()
+    assert "User:alice" in aclog("acls", "list", "--topic", rule[-1]).ok().out
+    assert f"context{place[0]}" in aclog("diff", "--acls", "-", "--to-context", "it").out
+    aclog("acls", "remove", *rule, "--force").ok()
+    assert "User:alice" not in aclog("acls", "list", *place, "--topic", rule[-1]).ok().out
+    assert CLUSTER_ID in aclog("status").ok().out
+
+
 def test_acls_are_added_listed_and_removed(place):
     topic = f"orders{place[0]}"
     rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", topic]

@@ -56,7 +56,7 @@ def test_what_goes_with_a_kind() -> None:
         ("[a, b]", "is a list: expected text"),
         ("{log: a, as-of: 03/04/2026}", "as-of: invalid offset or time '03/04/2026': which is the month"),
         ("{log: a, format: ksm}", "format: only together with acls or ref, not log"),
-        ("{acls: a, as-of: 3}", "as-of: only together with log or bootstrap-controller, not acls"),
+        ("{acls: a, as-of: 3}", "as-of: only together with log or bootstrap-controller or context, not acls"),
         ("{acls: a, format: xml}", "format 'xml' is not one of auto, jsonl"),
         ("{log: a, as-of: 999999w ago}", "before the year 1"),
         ("''", "expected a path"),

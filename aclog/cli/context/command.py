@@ -8,7 +8,7 @@ from aclog.cli.context.flags import NamedSourceFlags, SettingFlags
 from aclog.cli.flags.context import chosen_context, complete_contexts
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
-from aclog.cli.from_context import names_a_source
+from aclog.cli.from_context import is_about_contexts
 from aclog.terminal.output import say
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
@@ -25,6 +25,7 @@ Known: TypeAlias = Annotated[
 
 @app.command("list")
 @with_flags
+@is_about_contexts
 def list_(
     output: OutputFlags,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
@@ -44,6 +45,7 @@ def list_(
 
 
 @app.command()
+@is_about_contexts
 def show(
     name: Annotated[
         str | None,
@@ -76,7 +78,7 @@ def show(
 
 @app.command()
 @with_flags
-@names_a_source
+@is_about_contexts
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new context.", show_default=False)],
     source: NamedSourceFlags,
@@ -105,6 +107,7 @@ def add(
 
 
 @app.command()
+@is_about_contexts
 def use(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="The context.", autocompletion=complete_contexts)
@@ -138,6 +141,7 @@ def use(
 
 
 @app.command()
+@is_about_contexts
 def remove(name: Known) -> None:
     """Remove a context from the file; the files that it names stay.
 
@@ -153,6 +157,7 @@ def remove(name: Known) -> None:
 
 
 @app.command()
+@is_about_contexts
 def rename(
     name: Known,
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
@@ -172,6 +177,7 @@ def rename(
 
 
 @app.command()
+@is_about_contexts
 def path() -> None:
     """Print where the file of contexts is, or would be.
 

@@ -39,6 +39,7 @@ class _Invocation:
     _is_found: bool = field(default=False, init=False)
 
     def chosen(self) -> "ChosenContext | None":
+        """Return the context, as it was when this was first called. Raises as chosen_context."""
         if not self._is_found:
             from aclog.sources.contexts.choosing import choose_context
 

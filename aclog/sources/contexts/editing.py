@@ -27,6 +27,7 @@ def add_context(path: Path, name: str, values: dict[str, Any], *, replace: bool)
     """
 
     def add(contents: Contents) -> None:
+        """See change_file."""
         contexts = contents.setdefault(CONTEXTS, {})
         if name in contexts and not replace:
             raise ConfigError(f"{path}: context {name} exists already: --replace replaces it")
@@ -39,6 +40,7 @@ def use_context(path: Path, name: str | None) -> None:
     """Make a context the current one; None: no context is. Raises ConfigError: there is no such context."""
 
     def use(contents: Contents) -> None:
+        """See change_file."""
         if name is None:
             contents.pop(CURRENT, None)
             return
@@ -52,6 +54,7 @@ def remove_context(path: Path, name: str) -> None:
     """Remove a context; if it was the current one, none is. Raises ConfigError: there is no such context."""
 
     def remove(contents: Contents) -> None:
+        """See change_file."""
         del _known(path, contents, name)[name]
         if contents.get(CURRENT) == name:
             del contents[CURRENT]
@@ -63,6 +66,7 @@ def rename_context(path: Path, old: str, new: str) -> None:
     """Give a context another name. Raises ConfigError: there is no such context, or the other exists."""
 
     def rename(contents: Contents) -> None:
+        """See change_file."""
         contexts = _known(path, contents, old)
         if new in contexts:
             raise ConfigError(f"{path}: context {new} exists already")
@@ -92,7 +96,7 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
         document, wanted = tomlkit.parse(text), tomllib.loads(text)
         change(document)
         change(wanted)
-        new = tomlkit.dumps(document)
+        new = tomlkit.dumps(document).rstrip("\r\n") + ("\r\n" if "\r\n" in text else "\n")
         if tomllib.loads(new) != wanted:
             raise ConfigError(f"{path}: this change would disturb something else in the file: make it with an editor")
         file = context_file_of(TomlDocument(name=str(path), text=new, values=deepcopy(wanted)), path)
