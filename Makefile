@@ -15,15 +15,21 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: constraints.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aclog needs Python 3.11 or later; set PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+SET_UP := $(PYTHON) packaging/setup_venv.py $(VENV)
+
+$(VENV)/.running: constraints-run.txt pyproject.toml
+	@$(SET_UP) constraints-run.txt "what running aclog needs (make test installs the rest)"
 	@touch $@
+
+$(VENV)/.installed: constraints.txt pyproject.toml
+	@$(SET_UP) constraints.txt "aclog with all extras, and what tests and checks need"
+	@touch $(VENV)/.running $@
 
 .PHONY: venv
 venv: $(VENV)/.installed  ## the virtual environment, with what is pinned in constraints.txt
+
+# An environment with everything runs aclog too.
+RUNNING := $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.running)
 
 # The compiled core is optional: NATIVE=0 does without it. Nothing that only runs aclog compiles.
 NATIVE ?= 1
@@ -41,11 +47,11 @@ $(VENV)/.native: $(VENV)/.installed $(CORE_SOURCES)
 native: $(VENV)/.native  ## the compiled core of native/, built and installed; tests build it, unless NATIVE=0
 
 .PHONY: run
-run: venv  ## the tour, then a node that Kafka's own clients manage
+run: $(RUNNING)  ## the tour, then a node that Kafka's own clients manage
 	@./run.sh
 
 .PHONY: tour
-tour: venv  ## what is in a real log, the rules it adds up to, decisions and why, the tree
+tour: $(RUNNING)  ## a denied request and its mend, two moments of time, the tree; on a real log
 	@./tour.sh
 
 DOCS_VENV := build/docs-venv
@@ -179,12 +185,19 @@ migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes 
 	$(BIN)/python -m tests.scenarios.migration.live | tee benchmarks/results/migration-live.txt
 	$(BIN)/python -m tests.scenarios.migration.kills --kills 30 --out benchmarks/results/migration-kills.txt
 
-RESOLVE_FOR ?= 3.11 3.12 3.13
+# Universal: one file for all systems and Pythons, with markers where versions differ. Keeps what is pinned unless UPGRADE=--upgrade.
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url $(UPGRADE)
+.PHONY: constraints
+constraints:  ## compile constraints.txt and constraints-run.txt from pyproject.toml; needs uv
+	$(COMPILE) --extra all --group dev pyproject.toml --output-file constraints.txt
+	$(COMPILE) --constraint constraints.txt --group build pyproject.toml --output-file constraints-run.txt
+
+RESOLVE_FOR ?= 3.11 3.12 3.13 3.14
 .PHONY: resolve
 resolve: venv  ## whether pip can install aclog from wheels alone, for each Python of RESOLVE_FOR
 	@for version in $(RESOLVE_FOR); do \
-	  echo "Python $$version: aclog, aclog[kafka,zookeeper]"; \
-	  $(BIN)/python -m tests.packaging.requirements kafka zookeeper > build/requirements.txt; \
+	  echo "Python $$version: aclog, aclog[kafka,zookeeper,parquet]"; \
+	  $(BIN)/python -m tests.packaging.requirements kafka zookeeper parquet > build/requirements.txt; \
 	  $(BIN)/pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version $$version \
 	    --dest build/wheels-$$version --requirement build/requirements.txt; \
 	done

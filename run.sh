@@ -4,14 +4,15 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 ./tour.sh
-export PATH="$PWD/.venv/bin:$PATH"
+. packaging/show.sh
+ACLOG=.venv/bin/aclog
 
 HOME_OF_NODE=build/run
 rm -rf "$HOME_OF_NODE"
 mkdir -p "$HOME_OF_NODE/data"
 cp -r tests/data/kafka-4.3.1-small/{meta.properties,bootstrap.checkpoint,__cluster_metadata-0} "$HOME_OF_NODE/data"
 chmod -R u+w "$HOME_OF_NODE"
-read -r BROKER CONTROLLER HTTP < <(python - <<'EOF'
+read -r BROKER CONTROLLER HTTP < <(.venv/bin/python - <<'EOF'
 import socket
 probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
 print(*(probe.getsockname()[1] for probe in probes))
@@ -31,38 +32,36 @@ super.users=User:ANONYMOUS
 aclog.http.listener=127.0.0.1:$HTTP
 EOF
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-show() {
-  printf '\n\033[36m$ aclog %s\033[0m\n' "$*"
-  aclog "$@"
-}
-
 say "5. A node that Kafka's own clients manage, with the rules of the same log in it"
-printf '\n\033[36m$ aclog serve %s\033[0m\n' "$HOME_OF_NODE/server.properties"
-aclog serve "$HOME_OF_NODE/server.properties" &
+typed $ACLOG serve "$HOME_OF_NODE/server.properties"
+$ACLOG serve "$HOME_OF_NODE/server.properties" &
 NODE=$!
 stop() { kill "$NODE" 2>/dev/null || true; wait "$NODE" 2>/dev/null || true; }
 trap stop EXIT
 trap 'exit 0' INT TERM
 for _ in $(seq 300); do
   kill -0 "$NODE" 2>/dev/null || { echo "the node did not start" >&2; exit 1; }
-  python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:$HTTP/readyz', timeout=5)" 2>/dev/null && break
+  .venv/bin/python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:$HTTP/readyz', timeout=5)" 2>/dev/null && break
   sleep 0.1
 done
 
 if [ ! -t 0 ]; then
-  show acls add --bootstrap-server "127.0.0.1:$BROKER" --allow-principal User:carol --operation READ --topic invoices
-  show acls list --bootstrap-server "127.0.0.1:$BROKER" --topic invoices
+  show $ACLOG acls add --bootstrap-server "127.0.0.1:$BROKER" --allow-principal User:carol --operation READ --topic invoices
+  show $ACLOG acls list --bootstrap-server "127.0.0.1:$BROKER" --topic invoices
 fi
 say "What to type next, in another terminal"
 cat <<EOF
 
-  kafka-acls.sh --bootstrap-server 127.0.0.1:$BROKER --list
-  kafka-acls.sh --bootstrap-controller 127.0.0.1:$CONTROLLER --add --allow-principal User:dave --operation WRITE --topic t
-  .venv/bin/aclog acls add --bootstrap-server 127.0.0.1:$BROKER --allow-principal User:dave --consumer --topic t --group g
-  .venv/bin/aclog explain --bootstrap-controller 127.0.0.1:$CONTROLLER --principal User:dave --operation READ --topic t
-  .venv/bin/aclog shell --bootstrap-controller 127.0.0.1:$CONTROLLER watch /acl
+  cd$(quoted "$PWD")
+  $ACLOG acls list --bootstrap-server 127.0.0.1:$BROKER --topic orders
+  $ACLOG acls add --bootstrap-server 127.0.0.1:$BROKER --allow-principal User:dave --consumer --topic t --group g
+  $ACLOG explain --bootstrap-controller 127.0.0.1:$CONTROLLER --principal User:dave --operation READ --topic t
+  $ACLOG shell --bootstrap-controller 127.0.0.1:$CONTROLLER watch /acl
   curl -s http://127.0.0.1:$HTTP/metrics
+
+  and with the tools of a Kafka, in its directory:
+  bin/kafka-acls.sh --bootstrap-server 127.0.0.1:$BROKER --list
+  bin/kafka-acls.sh --bootstrap-controller 127.0.0.1:$CONTROLLER --add --allow-principal User:dave --operation WRITE --topic t
 EOF
 if [ -t 0 ]; then
   say "The node serves until Ctrl-C."

@@ -1,37 +1,37 @@
 #!/usr/bin/env bash
-# The tour: a real Kafka 4.3.1 metadata log, replayed, decided upon and browsed. `make tour` sets up what it needs.
+# The tour: why a request was denied, the mend and what it would give, two moments of time, the tree; on a log that a
+# real Kafka 4.3.1 wrote. `make tour` sets up what it needs.
 set -euo pipefail
 cd "$(dirname "$0")"
-export PATH="$PWD/.venv/bin:$PATH"
+. packaging/show.sh
+ACLOG=.venv/bin/aclog
 LOG=tests/data/kafka-4.3.1-small/__cluster_metadata-0
-RULE=3aPpDAnMRlu4BAsYOn9-Bg
+COPY=build/tour/__cluster_metadata-0
+THEN=2026-11-21T02:25:13Z
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
-show() {  # a command as one would type it, then what it prints; a DENIED answer exits 1 and is no failure here
-  printf '\n\033[36m$ aclog %s\033[0m\n' "$*"
-  local status=0
-  aclog "$@" || status=$?
-  [ "$status" -le 1 ] || exit "$status"
-}
+say "A tour of the metadata log of a real Kafka 4.3.1. Each command can be pasted as it stands, in $PWD"
 
-say "1. What is in the log: every record, as kafka-dump-log would name it (the first rules among them)"
-printf '\n\033[36m$ aclog log dump %s | grep -m 4 ACCESS_CONTROL\033[0m\n' "$LOG"
-dump=$(aclog log dump "$LOG")
-grep -m 4 ACCESS_CONTROL <<<"$dump"
-show log verify "$LOG"
+say "1. Bob's producer is denied. Why, and what would mend it?"
+show $ACLOG explain --log $LOG --principal User:bob --operation WRITE --topic payments.eu
 
-say "2. The rules that it adds up to"
-show acls list --log "$LOG" --topic orders --format table
-show acls list --log "$LOG" --as-of 40 --topic orders --format table
+say "2. The mend, tried on a copy: asked again, and all that it gives, exactly"
+rm -rf build/tour
+mkdir -p build/tour
+show cp -r $LOG build/tour
+chmod -R u+w build/tour
+show $ACLOG acls remove --log $COPY --deny-principal User:bob --deny-host 127.0.0.1 --operation Write \
+  --topic payments. --resource-pattern-type prefixed --force
+show $ACLOG authorize --log $COPY --principal User:bob --operation WRITE --topic payments.eu
+show $ACLOG diff --log $LOG --to-log $COPY
 
-say "3. Three decisions, each with the rule that made it"
-show authorize --log "$LOG" --principal User:alice --operation READ --topic orders
-show authorize --log "$LOG" --principal User:bob --operation WRITE --topic payments.eu
-show authorize --log "$LOG" --principal User:mallory --operation READ --topic orders
-show explain --log "$LOG" --principal User:bob --operation WRITE --topic payments.eu
+say "3. Two moments: the rules on orders at $THEN, and at the end of the log"
+show $ACLOG acls list --log $LOG --as-of $THEN --topic orders --format table
+show $ACLOG acls list --log $LOG --topic orders --format table
+say "   So Carol lost something for a while: when exactly, and by which change?"
+show $ACLOG when --log $LOG --principal User:carol --host 10.1.2.3 --operation READ --topic orders
 
-say "4. The same state as a tree (KIP-801: /acl/id/<uuid>)"
-show shell --log "$LOG" ls /
-show shell --log "$LOG" cat "/acl/id/$RULE"
+say "4. The same state as a tree, to walk through (KIP-801: /acl/id/<uuid>)"
+show $ACLOG shell --log $LOG ls /
+show $ACLOG shell --log $LOG cat /acl/id/S-Xn6z2XSjuee8K6tHhplg
 
-say "Now with a log of your own: aclog acls list --log /path/to/__cluster_metadata-0     (aclog --help tells the rest)"
+say "Now with a log of your own: $ACLOG acls list --log /path/to/__cluster_metadata-0     ($ACLOG --help tells the rest)"

@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 
 _SECTIONS = {
     "Home": ["index.md"],
-    "Start": ["start/admin.md", "start/auditor.md", "start/platform-engineer.md", "start/data-engineer.md"],
+    "Start": ["install.md", "start/admin.md", "start/*.md"],
     "How to": ["how-to/week.md", "how-to/*.md", "notebooks/*.md"],
     "Use": ["contexts.md", "shell.md", "library.md", "spark.md", "scale.md"],
     "Rules in repositories": ["gitops.md", "pull-requests.md", "testing-rules.md", "lint.md", "repository.md"],
