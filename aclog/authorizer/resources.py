@@ -36,5 +36,5 @@ def user(principal: str) -> ResourcePattern:
 
 def _literal(resource_type: ResourceType, name: str) -> ResourcePattern:
     if not isinstance(name, str):
-        raise ConfigError(f"the name of a {resource_type} is a {type(name).__name__}: expected text")
+        raise ConfigError(f"the name of a {resource_type} is of type {type(name).__name__}: expected text")
     return ResourcePattern(resource_type=resource_type, name=name)

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from enum import IntEnum
 from os import PathLike, fsencode, fspath
 from typing import TypeAlias, TypeVar
@@ -14,13 +14,14 @@ from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.snapshots.moments import Moment, utc_of
+from aclog.snapshots.zones import instant_of, start_of
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 Named: TypeAlias = str | _Enum | None
 """An enum value or its name, in any case; None for ANY."""
 
 AsOf: TypeAlias = int | str | date
-"""An end offset, a date or datetime (UTC if it has no zone), or a text that `--as-of` takes."""
+"""An end offset, a date or datetime, or a text that `--as-of` takes; UTC if it has no zone, unless the log has one."""
 
 _SHOWN = 60
 
@@ -60,8 +61,10 @@ def path_of(what: str, value: object) -> str:
     raise ConfigError(f"{what} {shown(value)}: expected a path, as text or as a pathlib.Path")
 
 
-def flag_of(what: str, value: object) -> bool:
-    """Return an argument that must be True or False: a text such as `false` would be true. Raises ConfigError."""
+def flag_of(what: str, value: object, default: bool) -> bool:
+    """Return True or False as given; the default for None. Raises ConfigError: a text, say, where `no` is true."""
+    if value is None:
+        return default
     if not isinstance(value, bool):
         raise ConfigError(f"{what} {shown(value)}: expected True or False")
     return value
@@ -105,8 +108,8 @@ def resource_of(value: object) -> ResourcePattern:
     raise ConfigError(f"resource {shown(value)}: expected a resource type such as aclog.ResourceType.TOPIC")
 
 
-def moment_of(as_of: AsOf | None) -> Moment | None:
-    """Return the moment that is meant; None for the newest state.
+def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
+    """Return the moment that is meant, in the zone unless it names one; None for the newest state.
 
     Raises:
         ConfigError: it is none, or could be two.
@@ -115,14 +118,14 @@ def moment_of(as_of: AsOf | None) -> Moment | None:
     if as_of is None:
         return None
     if isinstance(as_of, datetime):
-        return utc_of(as_of) if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)
+        return utc_of(as_of) if as_of.tzinfo is not None else instant_of(as_of, zone)
     if isinstance(as_of, date):
-        return datetime(as_of.year, as_of.month, as_of.day, tzinfo=UTC)
+        return start_of(as_of, zone)
     if isinstance(as_of, str):
         from aclog.snapshots.moment_texts import read_moment  # noqa: PLC0415  # few give texts
 
         now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
-        return read_moment(as_of, now=now).moment
+        return read_moment(as_of, now=now, zone=zone).moment
     try:
         if not isinstance(as_of, bool):
             return operator.index(as_of)  # of numpy's integers, too

@@ -23,6 +23,7 @@ from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer
 from aclog.library.arguments import Named, enum_code, flag_of, optional_text, shown, text_of, texts_of
 from aclog.library.authorizer import Authorizer
+from aclog.library.defaults import Defaults
 from aclog.library.rows import RULES, Rows
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
@@ -45,6 +46,7 @@ class Image:
     _as_of: str | None = field(default=None, kw_only=True, eq=False)
     """The moment of a state of the past, for explanations."""
     _place: ChangePlace = field(factory=ChangePlace, kw_only=True, eq=False)
+    _defaults: Defaults = field(factory=Defaults, kw_only=True, eq=False)
     origins: Origins = field(default=NO_ORIGINS, kw_only=True, eq=False)
     """Where its ACLs stand: `image.origins.of(rule.acl)` has a file and line for each place that states one."""
 
@@ -128,12 +130,12 @@ class Image:
     def authorizer(
         self,
         *,
-        super_users: str | Iterable[str] = "",
-        allow_everyone_if_no_acl_found: bool = False,
-        semantics: Literal["kafka", "documented"] = "kafka",
-        cidr: bool = False,
+        super_users: str | Iterable[str] | None = None,
+        allow_everyone_if_no_acl_found: bool | None = None,
+        semantics: Literal["kafka", "documented"] | None = None,
+        cidr: bool | None = None,
     ) -> Authorizer:
-        """Return an authorizer on this state.
+        """Return an authorizer on this state; what is not given is as in the context of the log, or Kafka's default.
 
         Args:
             super_users: as in the broker property (`User:a;User:b`), or an iterable of principals.
@@ -145,31 +147,33 @@ class Image:
             ConfigError: a super user without a colon, or unknown semantics.
 
         """
-        if semantics not in ("kafka", "documented"):
+        defaults = self._defaults
+        if semantics not in (None, "kafka", "documented"):
             raise ConfigError(f"semantics {shown(semantics)} is neither 'kafka' nor 'documented'")
-        documented = semantics == "documented"
-        flag_of("allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found)
-        flag_of("cidr", cidr)
+        documented = (semantics or defaults.semantics) == "documented"
+        everyone = flag_of("allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found, defaults.allow_everyone)
+        ranges = flag_of("cidr", cidr, defaults.cidr)
+        users = defaults.super_users
         if isinstance(super_users, str):
             users = text_of("super_users", super_users, "User:admin")
-        else:
+        elif super_users is not None:
             users = ";".join(texts_of("super_users", super_users, "User:admin"))
         standard = build_authorizer(
             self.state.acls,
             super_users=users,
-            allow_everyone=allow_everyone_if_no_acl_found,
+            allow_everyone=everyone,
             documented=documented,
-            cidr=cidr,
+            cidr=ranges,
         )
-        acls = self.state.acls.with_options(documented=documented, cidr=cidr)
+        acls = self.state.acls.with_options(documented=documented, cidr=ranges)
         settings = Settings(
             super_users=parse_super_users(users),
-            allow_everyone=allow_everyone_if_no_acl_found,
+            allow_everyone=everyone,
             documented=documented,
-            cidr=cidr,
+            cidr=ranges,
         )
         options = ExplainOptions(
-            allow_everyone=allow_everyone_if_no_acl_found,
+            allow_everyone=everyone,
             as_of=self._as_of,
             place=self._place,
             origins=self.origins,
@@ -180,10 +184,10 @@ class Image:
         self,
         other: "Image",
         *,
-        super_users: str | Iterable[str] = "",
-        allow_everyone_if_no_acl_found: bool = False,
-        semantics: Literal["kafka", "documented"] = "kafka",
-        cidr: bool = False,
+        super_users: str | Iterable[str] | None = None,
+        allow_everyone_if_no_acl_found: bool | None = None,
+        semantics: Literal["kafka", "documented"] | None = None,
+        cidr: bool | None = None,
     ) -> Comparison:
         """Return what `other` allows and this state does not, and the other way round, exactly.
 

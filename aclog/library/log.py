@@ -7,6 +7,7 @@ from attrs import define, field
 
 from aclog.authorizer.origin import NO_ORIGINS
 from aclog.library.arguments import AsOf, moment_of, shown, told_as_log_errors
+from aclog.library.defaults import LogOptions
 from aclog.library.image import Image
 from aclog.library.rows import CHANGES, Rows
 from aclog.metalog.closeable import Closeable
@@ -35,7 +36,7 @@ class Log(Closeable):
 
     _source: StateSource
     notes: list[str] = field(factory=list)
-    _max_age: float | None = field(default=None, kw_only=True)
+    _options: LogOptions = field(factory=LogOptions, kw_only=True)
     _end_offset: int = field(default=0, init=False)
     """That of the newest state returned."""
     _closed: bool = field(default=False, init=False)
@@ -54,23 +55,25 @@ class Log(Closeable):
     def image(self, as_of: AsOf | None = None) -> Image:
         """Return the newest state, or that as of an end offset, a datetime, or a text such as `yesterday 18:00`.
 
-        What has no zone is in UTC (docs/commands.md, Times). A running cluster that no longer answers is no error:
-        `age` tells how old the state may be, and with `max_age` an older one is refused.
+        What has no zone is in UTC, or in that of open_log's `timezone` (docs/commands.md, Times). A running cluster
+        that no longer answers is no error: `age` tells how old the state may be, and with `max_age` an older one is
+        refused.
 
         Raises:
             StaleError: the state is older than `max_age`; says how old, since when, and from whom.
             MetadataError: the source is damaged or closed, does not cover the moment, or can never be followed again.
 
         """
-        moment = moment_of(as_of)
-        source = self._open_source()
+        moment = moment_of(as_of, self._options.zone)
+        source, defaults = self._open_source(), self._options.defaults
         with told_as_log_errors(self.name):
             if moment is not None:
-                return Image(source.image_at(moment), as_of=moment_text(moment), place=source.change_place)
+                state = source.image_at(moment)
+                return Image(state, as_of=moment_text(moment), place=source.change_place, defaults=defaults)
             newest = source.image()
             self._end_offset = newest.end_offset
             origins = source.origins if isinstance(source, AclsSource) else NO_ORIGINS
-            return Image(newest, place=source.change_place, origins=origins)
+            return Image(newest, place=source.change_place, origins=origins, defaults=defaults)
 
     @property
     def age(self) -> float | None:
@@ -164,8 +167,9 @@ class Log(Closeable):
                 if self._closed:
                     return ()
                 raise
-            if not changes and self._max_age is not None and not self._closed:
-                check_age(watch.source.freshness(), self._max_age)
+            max_age = self._options.max_age
+            if not changes and max_age is not None and not self._closed:
+                check_age(watch.source.freshness(), max_age)
             return changes
 
     def _log_of(self, source: StateSource, why: str) -> LogReader:

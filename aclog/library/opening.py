@@ -1,12 +1,17 @@
 """How a source is opened: by its path, by its servers, or by the files of rules."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, tzinfo
 from os import PathLike
 from pathlib import Path
 
+from attrs import evolve
+
 from aclog.library.arguments import optional_text, path_of, shown, text_of, texts_of, told_as_log_errors
+from aclog.library.defaults import Defaults, LogOptions
 from aclog.library.log import Log
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.zones import parse_zone
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
@@ -22,6 +27,8 @@ def open_log(
     bootstrap_server: str | None = None,
     command_config: str | PathLike[str] | None = None,
     max_age: float | None = None,
+    context: str | None = None,
+    timezone: str | None = None,
 ) -> Log:
     """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of ACLs as JSON lines.
 
@@ -29,15 +36,24 @@ def open_log(
     and `bootstrap_server` reads a running cluster through its admin API; `command_config` is a client properties file
     for both. Nothing is locked or changed. A log that is being written is followed: each image() is the newest.
 
+    Or `context` is the name of one of `aclog context list`; its settings decide where image.authorizer() is given none.
+    `timezone` (Europe/Berlin, +02:00, local) is of times that name none: by default the context's, or UTC.
+
     With `max_age`, image() raises a StaleError rather than return a state that the cluster last confirmed more than so
     many seconds ago.
 
     Raises:
-        ConfigError: not exactly one of the three, an invalid address, a bad properties file, or `max_age` with a path.
+        ConfigError: not exactly one of the four, an unknown context or time zone, an invalid address,
+            a bad properties file, or `max_age` with a path.
         LogError: the path does not exist.
 
     """
     notes: list[str] = []
+    if context is not None:
+        if (path, bootstrap_controller, bootstrap_server, command_config) != (None, None, None, None):
+            raise ConfigError("expected either a context, or a path or a running cluster")
+        return _open_context(text_of("context", context, "prod"), _zone_of(timezone), max_age)
+    options = LogOptions(max_age=max_age, zone=_zone_of(timezone) or UTC)
     place = None if path is None else path_of("path", path)
     if max_age is not None:
         _check_max_age(max_age, place)
@@ -45,11 +61,13 @@ def open_log(
         if command_config is not None:
             raise ConfigError(f"{place}: command_config: nobody logs in to a path: expected a running cluster")
         with told_as_log_errors(place):
-            return Log(open_path(place, notes.append), notes)
+            return Log(open_path(place, notes.append), notes, options=options)
     if place is not None:
         raise ConfigError(f"{place}: expected a path or a running cluster, not both")
     if (bootstrap_controller is None) is (bootstrap_server is None):
-        raise ConfigError("expected a path, bootstrap_controller='HOST:PORT' or bootstrap_server='HOST:PORT'")
+        raise ConfigError(
+            "expected a path, bootstrap_controller='HOST:PORT', bootstrap_server='HOST:PORT' or context='NAME'"
+        )
     selection = SourceSelection(
         bootstrap_controller=optional_text("bootstrap_controller", bootstrap_controller, "kafka1:9093"),
         bootstrap_server=optional_text("bootstrap_server", bootstrap_server, "kafka1:9092"),
@@ -57,7 +75,7 @@ def open_log(
         max_age=max_age,
     )
     with told_as_log_errors(str(command_config)):
-        return Log(choose_source(selection, notes.append).source, notes, max_age=max_age)
+        return Log(choose_source(selection, notes.append).source, notes, options=options)
 
 
 def open_acls(
@@ -100,6 +118,39 @@ def open_acls(
     notes: list[str] = []
     given = ref or "" if path is None else path_of("path", path)
     return Log(AclsSource(given, options=options, notify=notes.append, is_ref=ref is not None), notes)
+
+
+def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
+    """Open the source of a context, with its settings."""
+    # Contexts are in TOML, which opening a path does without.
+    from aclog.sources.contexts.choosing import choose_context  # noqa: PLC0415
+    from aclog.sources.contexts.selection import selection_of  # noqa: PLC0415
+
+    with told_as_log_errors("the file of contexts"):
+        chosen = choose_context(name)
+    if chosen is None:
+        raise ConfigError("context '': expected the name of a context, such as 'prod'")
+    found = chosen.context
+    is_cluster = found.kind in ("bootstrap-controller", "bootstrap-server")
+    if max_age is not None:
+        _check_max_age(max_age, None if is_cluster else f"context {name}")
+    notes: list[str] = []
+    defaults = Defaults(
+        super_users=found.super_users or "",
+        allow_everyone=bool(found.allow_everyone),
+        semantics=found.semantics or "kafka",
+        cidr=bool(found.cidr),
+    )
+    if settings := ", ".join(found.decides().values()):
+        notes.append(f"context {name}: decided with {settings}, unless image.authorizer() is given others")
+    with told_as_log_errors(f"context {name}"):
+        source = choose_source(evolve(selection_of(found), max_age=max_age), notes.append).source
+    options = LogOptions(max_age=max_age, zone=zone or _zone_of(found.timezone) or UTC, defaults=defaults)
+    return Log(source, notes, options=options)
+
+
+def _zone_of(text: str | None) -> tzinfo | None:
+    return None if text is None else parse_zone(text_of("timezone", text, "Europe/Berlin"))
 
 
 def _check_max_age(max_age: object, path: str | None) -> None:

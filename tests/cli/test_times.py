@@ -3,6 +3,7 @@
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pexpect
 import pytest
@@ -105,3 +106,15 @@ def test_the_shell_travels_to_what_people_say():
     assert "at latest: offset 230" in result.out
     assert "aclog: note: -2d is 2026-11-21T02:24:30Z" in result.err
     assert "unknown unit 'x': expected s, m, h, d or w" in result.err + result.out
+
+
+def test_the_zone_of_a_context(monkeypatch, tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(f'[contexts.night]\nlog = "{Path(LOG).absolute()}"\ntimezone = "Europe/Berlin"\n')
+    file.chmod(0o600)
+    monkeypatch.setenv("ACLOG_CONFIG", str(file))
+    listed = ("acls", "list", "--format", "jsonl", "--as-of", "2026-11-21 03:24:30")
+    assert len(aclog("-c", "night", *listed).ok().lines) == 31
+    assert len(aclog("-c", "night", *listed, "--timezone", "UTC").ok().lines) == 68
+    monkeypatch.setenv("ACLOG_TIMEZONE", "UTC")
+    assert len(aclog("-c", "night", *listed).ok().lines) == 31

@@ -187,11 +187,11 @@ def test_what_errors_say(image):
         (lambda: check("User:a", "READ", "t", host=""), "'' is not an IPv4 or IPv6 address"),
         (lambda: image.authorizer(cidr="false"), "cidr 'false': expected True or False"),
         (lambda: image.diff(None), "diff None: expected an image"),
-        (aclog.open_log, "expected a path, bootstrap_controller='HOST:PORT' or bootstrap_server='HOST:PORT'"),
+        (aclog.open_log, "bootstrap_server='HOST:PORT' or context='NAME'"),
         (lambda: aclog.open_log(3), "path 3: expected a path, as text or as a pathlib.Path"),
         (lambda: aclog.open_log(LOG).image(as_of=1.5), "as_of 1.5: expected an end offset, a datetime, or a text"),
         (lambda: aclog.open_log(LOG).image(as_of="03/04/2026"), "which is the month?"),
-        (lambda: aclog.topic(3), "the name of a TOPIC is a int: expected text"),
+        (lambda: aclog.topic(3), "the name of a TOPIC is of type int: expected text"),
     ):  # fmt: skip
         with pytest.raises(aclog.MetadataError, match=re.escape(said)):
             call()

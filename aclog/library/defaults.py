@@ -1,0 +1,27 @@
+"""What decides where a call does not say: Kafka's defaults, or the settings of a context."""
+
+from datetime import UTC, tzinfo
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Defaults:
+    """Settings of authorizers."""
+
+    super_users: str = ""
+    """As in the broker property."""
+    allow_everyone: bool = False
+    semantics: str = "kafka"
+    cidr: bool = False
+
+
+@frozen(kw_only=True)
+class LogOptions:
+    """How a log was opened."""
+
+    max_age: float | None = None
+    """In seconds."""
+    zone: tzinfo = UTC
+    """Of times that name none."""
+    defaults: Defaults = Defaults()
