@@ -11,7 +11,7 @@ from aclog.cli.flags.common import TargetLog
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.flags import IngestFlags, Master, Out, OwnTime, Requests, UsageFlags
+from aclog.cli.spark.flags import AppendFlags, IngestFlags, Master, Out, OwnTime, ReportFlags, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (jobs.spark_session says what to install).
@@ -130,26 +130,40 @@ def ingest(
     ],
     out: Out,
     layout: IngestFlags,
+    appending: AppendFlags,
+    report: ReportFlags,
     master: Master = None,
 ) -> None:
     """Make a table of accesses from access logs, and a table of rejected lines with the reasons.
 
     DIR/accesses is the input of the other commands; DIR/rejects has file,
     line, reason and detail. The printed counts add up to the lines read.
+    With --append DIR grows by what is new in the files, however they were
+    rotated or compressed since: each line is taken once.
 
     [bold]Examples[/]
 
       aclog spark ingest /var/log/kafka/kafka-authorizer.log* --out accesses
+      aclog spark ingest /var/log/kafka --append --out accesses --summary -
       aclog spark ingest t.csv --kind csv --column principal=user --out accesses
     """
+    from aclog.cli.spark.ingest_options import check_report, column_pairs
     from aclog.cli.spark.jobs import spark_session
     from aclog.pipeline.output_directory import check_new
 
-    check_new(out)
+    check_report(report, appending)
+    column_pairs(layout.column or ())
+    if not appending.appends:
+        check_new(out)
     with spark_session(master) as spark:
+        from aclog.cli.spark.append import append_command
         from aclog.cli.spark.ingest import ingest_command
 
-        ingest_command(spark, paths, out, layout)
+        if appending.appends:
+            code = append_command(spark, paths, out, layout, appending=appending, report=report)
+        else:
+            code = ingest_command(spark, paths, out, layout, report)
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -86,3 +86,53 @@ class IngestFlags:
             "--column", metavar="OURS=THEIRS", help="The table's name for one of aclog's columns; can be repeated."
         ),
     ] = None
+
+
+@frozen(kw_only=True)
+class AppendFlags:
+    """Whether a table is made once, or grows."""
+
+    append: Annotated[
+        bool,
+        typer.Option(
+            "--append",
+            metavar="",
+            help="Add what is new to DIR, by day; a ledger in it knows what was taken by its content, under any name.",
+        ),
+    ] = False
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", metavar="", help="Append again and again, until SIGTERM or SIGINT."),
+    ] = False
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", help="With --follow: the time between two looks.")
+    ] = 10.0
+
+    @property
+    def appends(self) -> bool:
+        """Whether DIR may exist, with a ledger."""
+        return self.append or self.follow
+
+
+@frozen(kw_only=True)
+class ReportFlags:
+    """What is said of the lines, and how many rejects are too many."""
+
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            "--summary",
+            metavar="FILE|-",
+            help="Write the counts as JSON to a file, or to stdout in place of the table.",
+            show_default=False,
+        ),
+    ] = None
+    max_reject_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--max-reject-rate",
+            metavar="SHARE",
+            help="Write nothing, and exit with 1, if more than this share of the lines is rejected: 0.01 is 1 %.",
+            show_default=False,
+        ),
+    ] = None

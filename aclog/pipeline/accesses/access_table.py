@@ -1,7 +1,7 @@
 """The table of accesses and the table of rejects: columns, validation of rows, reasons for rejection."""
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,8 +59,10 @@ def enum_name(text: Column, names: Iterable[str]) -> Column:
     return F.when(text.isin(known), text).otherwise(other)  # the common case first: Spark searches maps linearly
 
 
-def validate_rows(raw: DataFrame) -> DataFrame:
+def validate_rows(raw: DataFrame, *, files: bool = False) -> DataFrame:
     """Return rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null if the row is an access.
+
+    With `files`, `file` is also set for accesses.
 
     `raw` has ACCESS_COLUMNS as in the source (strings, a TIMESTAMP and an INT; enum names in any form), `file`, `line`,
     and `reason` and `detail`, which are null unless the source's reader has rejected the row.
@@ -85,7 +87,7 @@ def validate_rows(raw: DataFrame) -> DataFrame:
         *(F.col(name).cast("string") for name in ("loggedRule", "request")),
         F.col("resourceReferenceCount").cast("int"),
         F.col("logLevel").cast("string"),
-        F.when(rejected, F.col("file")).alias("file"),
+        F.col("file") if files else F.when(rejected, F.col("file")).alias("file"),
         F.when(rejected, F.substring(F.make_valid_utf8("line"), 1, LINE_LIMIT)).alias("line"),
         F.col("_reason").alias("reason"),
         F.when(rejected, F.coalesce(F.col("detail"), _detail())).alias("detail"),
@@ -100,6 +102,8 @@ class Split:
     """Rows of ACCESS_SCHEMA."""
     rejects: pa.RecordBatch
     """Rows of REJECT_SCHEMA."""
+    files: "pa.Array[Any]"
+    """The file of each access; null if the source's reader was not asked for it."""
     blanks: int
 
 
@@ -117,7 +121,8 @@ def split_validated(batch: pa.RecordBatch) -> Split:
         .cast(REJECT_SCHEMA)
     )
     blanks = batch.num_rows - accesses.num_rows - rejects.num_rows
-    return Split(accesses=accesses, rejects=rejects, blanks=blanks)
+    files = batch.column("file").filter(pc.is_null(reasons))
+    return Split(accesses=accesses, rejects=rejects, files=files, blanks=blanks)
 
 
 def _fault() -> Column:

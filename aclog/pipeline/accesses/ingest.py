@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 from attrs import field, frozen
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.authorizer.access_reject import Reason
@@ -22,6 +23,57 @@ from aclog.pipeline.accesses.line_files import read_lines, readable_errors
 from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
 from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite, Table, commit_files
 from aclog.pipeline.output_directory import new_directory
+
+
+@frozen(kw_only=True)
+class Layout:
+    """How files are read: their kind, the zone of times that name none, and names of columns."""
+
+    kind: "Kind"
+    zone: str
+    columns: Mapping[str, str]
+
+    @classmethod
+    def of(cls, spark: SparkSession, kind: str, timezone: str, columns: Mapping[str, str] | None) -> Self:
+        """Check and return a layout.
+
+        Raises:
+            ConfigError: the kind or zone is unknown, or the kind has columns of its own.
+
+        """
+        wanted, zone = _kind(kind), check_timezone(spark, timezone)
+        if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
+            raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
+        return cls(kind=wanted, zone=zone, columns=columns or {})
+
+    @property
+    def split(self) -> Splitter:
+        """What splits the rows into accesses and rejects."""
+        return split_lines if self.kind is Kind.KAFKA_LOG else split_validated
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether each line stands for itself, so that a part of a file can be read."""
+        return self.kind in {Kind.KAFKA_LOG, Kind.EVENTS_JSONL, Kind.JSONL}
+
+    def of_lines(self, lines: DataFrame, *, files: bool = False) -> DataFrame:
+        """Return one row for each line (`value`, `file`), for `split`; with `files`, accesses name theirs."""
+        if self.kind is Kind.KAFKA_LOG:
+            return lines_of_kafka(lines, self.zone)
+        if self.kind is Kind.EVENTS_JSONL:
+            return validate_rows(events_of_json(lines), files=files)
+        return validate_rows(rows_of_json(lines, self.columns, self.zone), files=files)
+
+    def of_files(self, spark: SparkSession, paths: Sequence[str], *, files: bool = False) -> DataFrame:
+        """Return one row for each line or row of whole files, likewise."""
+        if self.is_lines:
+            return self.of_lines(read_lines(spark, paths), files=files)
+        if self.kind is Kind.EVENTS:
+            raw = events_of_avro(spark, paths)
+        else:
+            read = rows_of_parquet if self.kind is Kind.PARQUET else rows_of_csv
+            raw = read(spark, paths, self.columns, self.zone)
+        return validate_rows(raw, files=files)
 
 
 class Kind(StrEnum):
@@ -80,6 +132,11 @@ class Counts:
         """The number of lines that were read."""
         return self.accesses + self.rejected + self.blanks
 
+    @property
+    def reject_rate(self) -> float:
+        """The share of the lines that was rejected, blank ones apart: 0 to 1."""
+        return self.rejected / max(1, self.accesses + self.rejected)
+
 
 def ingest(
     spark: SparkSession,
@@ -103,18 +160,9 @@ def ingest(
     places = tuple(str(path) for path in named)
     if not places:
         raise ConfigError("expected files to read")
-    wanted, zone = _kind(kind), check_timezone(spark, timezone)
-    if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
-        raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
-    split = split_lines if wanted is Kind.KAFKA_LOG else split_validated
-    rows, files = pinned(spark, places, lambda: _rows(spark, places, wanted, zone=zone, columns=columns or {}))
-    return Ingested(rows=rows, split=split, paths=places, files=files)
-
-
-def _rows(spark: SparkSession, paths: Sequence[str], kind: Kind, *, zone: str, columns: Mapping[str, str]) -> DataFrame:
-    if kind is Kind.KAFKA_LOG:
-        return lines_of_kafka(read_lines(spark, paths), zone)
-    return validate_rows(_raw(spark, paths, kind, zone=zone, columns=columns))
+    layout = Layout.of(spark, kind, timezone, columns)
+    rows, files = pinned(spark, places, lambda: layout.of_files(spark, places))
+    return Ingested(rows=rows, split=layout.split, paths=places, files=files)
 
 
 def _kind(name: str) -> Kind:
@@ -122,18 +170,6 @@ def _kind(name: str) -> Kind:
         return Kind(name)
     except ValueError as error:
         raise ConfigError(f"unknown kind {name!r}: expected one of {', '.join(Kind)}") from error
-
-
-def _raw(spark: SparkSession, paths: Sequence[str], kind: Kind, *, zone: str, columns: Mapping[str, str]) -> DataFrame:
-    if kind is Kind.EVENTS:
-        return events_of_avro(spark, paths)
-    if kind is Kind.EVENTS_JSONL:
-        return events_of_json(read_lines(spark, paths))
-    if kind is Kind.PARQUET:
-        return rows_of_parquet(spark, paths, columns, zone)
-    if kind is Kind.CSV:
-        return rows_of_csv(spark, paths, columns, zone)
-    return rows_of_json(read_lines(spark, paths), columns, zone)
 
 
 def _split_off(ingested: Ingested, table: Table) -> DataFrame:
@@ -146,7 +182,7 @@ def _split_off(ingested: Ingested, table: Table) -> DataFrame:
     return ingested.rows.mapInArrow(run, from_arrow_schema(schema))
 
 
-def write(ingested: Ingested, out: Path) -> Counts:
+def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None) -> Counts:
     """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
 
     The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` appears only once it is
@@ -154,21 +190,44 @@ def write(ingested: Ingested, out: Path) -> Counts:
 
     Raises:
         ConfigError: `out` exists, a file cannot be read, or was rotated, truncated or replaced since it was listed.
+        RejectRateError: more than this share of the lines is not an access; nothing is written.
 
     """
     with new_directory(out) as partial:
         task = SplitAndWrite(split=ingested.split, directory=str(partial))
         with ingested.files.held(), readable_errors(ingested.paths):
             reported = ingested.rows.mapInArrow(task, REPORTED).collect()
+        counts = counted(reported)
+        check_rejects(counts, max_reject_rate)
         commit_files(partial, [row["file"] for row in reported if row["file"]])
+    return counts
+
+
+class RejectRateError(ConfigError):
+    """Too large a share of the lines is not an access; `counts` says of what."""
+
+    def __init__(self, text: str, counts: Counts) -> None:
+        super().__init__(text)
+        self.counts = counts
+
+
+def check_rejects(counts: Counts, limit: float | None) -> None:
+    """Raise RejectRateError if more than this share of the lines, blank ones apart, is rejected."""
+    if limit is not None and counts.reject_rate > limit:
+        most = next(iter(counts.rejects))
+        raise RejectRateError(
+            f"{counts.rejected:,} of {counts.total - counts.blanks:,} lines are rejected, most as {most}: "
+            f"{counts.reject_rate:.2%}, above --max-reject-rate {limit:g}: nothing is written",
+            counts,
+        )
+
+
+def counted(reported: Iterable[Row]) -> Counts:
+    """Add up what the tasks reported (aclog.pipeline.accesses.sink.REPORTED)."""
     found: Counter[str | None] = Counter()
     for row in reported:
-        if row["file"] is None:
+        if row["file"] is None and row["source"] is None:
             found[row["reason"]] += row["count"]
-    return _counts(found)
-
-
-def _counts(found: Counter[str | None]) -> Counts:
     accesses, blanks = found.pop(None, 0), found.pop(Reason.BLANK.value, 0)
     ordered = sorted(((str(reason), count) for reason, count in found.items()), key=lambda pair: (-pair[1], pair[0]))
     return Counts(accesses=accesses, rejects=dict(ordered), blanks=blanks)

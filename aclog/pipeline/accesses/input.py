@@ -13,6 +13,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.access_table import TIMESTAMP, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
+from aclog.pipeline.accesses.ledger import check_whole
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
 from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
@@ -31,10 +32,11 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
     columns are kept. Only blank lines are dropped: an unreadable line has its text in `_malformed`.
 
     Raises:
-        ConfigError: no file is found, or a column is missing.
+        ConfigError: no file is found, a column is missing, or an append to the directory has not been finished.
 
     """
     place = str(path)
+    check_whole(Path(place))
     if Path(place, "accesses").is_dir():
         place = str(Path(place, "accesses"))
     with readable_errors([place]):

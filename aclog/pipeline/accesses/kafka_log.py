@@ -58,7 +58,8 @@ def split_lines(batch: pa.RecordBatch) -> Split:
             {"file": batch.column("file"), "line": lines, "reason": reasons, "detail": parsed.column("detail")}
         ).filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
     )
-    return Split(accesses=accesses, rejects=rejects, blanks=len(lines) - accesses.num_rows - rejects.num_rows)
+    blanks = len(lines) - accesses.num_rows - rejects.num_rows
+    return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)
 
 
 def _as_text(values: Array) -> tuple[Array, list[int]]:

@@ -30,10 +30,14 @@ def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         return frame.select("value", F.col("_metadata.file_path").alias("file"))
 
 
+class NoFilesError(ConfigError):
+    """There is nothing to read: a path that does not exist, or a directory without files."""
+
+
 def check_found(frame: DataFrame, paths: Sequence[str]) -> None:
-    """Raise ConfigError if there is no file at all."""
+    """Raise NoFilesError if there is no file at all."""
     if not frame.inputFiles():
-        raise ConfigError(f"{', '.join(paths)}: no files to read (names that begin with `.` or `_` are skipped)")
+        raise NoFilesError(f"{', '.join(paths)}: no files to read (names that begin with `.` or `_` are skipped)")
 
 
 @contextmanager
@@ -43,7 +47,7 @@ def readable_errors(paths: Sequence[str]) -> Iterator[None]:
         yield
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError(f"{_path_in(str(error)) or ', '.join(paths)}: no such file or directory") from error
+            raise NoFilesError(f"{_path_in(str(error)) or ', '.join(paths)}: no such file or directory") from error
         raise ConfigError(f"{', '.join(paths)}: {cause(str(error))}") from error
     except (PySparkException, Py4JJavaError) as error:
         own = own_error(str(error))

@@ -5,7 +5,7 @@ compares nothing: it reads whatever file has the name by then, and a task that f
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
@@ -15,12 +15,16 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.line_files import readable_errors
+from aclog.pipeline.accesses.line_files import check_found, readable_errors
 
 _SAMPLE = 1 << 10
 """Bytes at each end of a file that are compared: a file truncated in place (copytruncate) may grow back to its size."""
 _ATTEMPTS = 10
 """Listings of a directory in which files are being renamed."""
+
+
+class ChangedFilesError(ConfigError):
+    """Files were renamed, removed, replaced or truncated while they were being read: to be tried again."""
 
 
 @frozen(kw_only=True)
@@ -67,6 +71,23 @@ class PinnedFiles:
             raise
         self.check()
 
+    def only(self, names: Collection[str]) -> Self:
+        """Return some of the files."""
+        return evolve(self, pins={name: self.pins[name] for name in names})
+
+    def paths(self) -> dict[str, tuple[str, int]]:
+        """Return the path and the size of each file by its name.
+
+        Raises:
+            ConfigError: a file is not on a file system of this machine.
+
+        """
+        found = {name: (_local_path(name), pin.size) for name, pin in self.pins.items()}
+        for name, (path, _) in found.items():
+            if path is None:
+                raise ConfigError(f"{name}: --append reads files of a local or shared file system: copy it first")
+        return {name: (str(path), size) for name, (path, size) in found.items()}
+
     def check(self) -> None:
         """Check, once everything is read, that all of it was read from the files that were listed.
 
@@ -79,7 +100,7 @@ class PinnedFiles:
         for name, pin in self.pins.items():
             changed = _change(self.spark, name, pin)
             if changed is not None:
-                raise ConfigError(
+                raise ChangedFilesError(
                     f"{_local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
                     "again, or on a copy if logs are rotated often"
                 )
@@ -102,14 +123,24 @@ def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFra
             names = frame.inputFiles()
             if before.are_in(after) and before.pins.keys() >= set(names):
                 return frame, evolve(before, pins={name: before.pins[name] for name in names})
-    raise ConfigError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
+    raise ChangedFilesError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
+
+
+def listed(spark: SparkSession, paths: Sequence[str]) -> PinnedFiles:
+    """Return the files of these paths, directories and globs. Raises as `pinned`."""
+    return pinned(spark, paths, lambda: _listing(spark, paths))[1]
+
+
+def _listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    # binaryFile lists as Spark's other readers do (globs, object stores), without opening any file
+    with readable_errors(paths):
+        frame = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(list(paths))
+        check_found(frame, paths)
+        return frame
 
 
 def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
-    # binaryFile lists as Spark's other readers do (globs, object stores), without opening any file
-    with readable_errors(paths):
-        reader = spark.read.format("binaryFile").option("recursiveFileLookup", value=True)
-        return reader.load(list(paths)).inputFiles()
+    return _listing(spark, paths).inputFiles()
 
 
 def _local_path(name: str) -> str | None:

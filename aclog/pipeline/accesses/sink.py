@@ -1,33 +1,35 @@
 """The output of ingest: each task writes its own files of both tables, and reports files and counts to the driver."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import define, field, frozen
+from attrs import frozen
 from pyspark import TaskContext
 
 from aclog.authorizer.access_reject import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA, Splitter
+from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA, TIMESTAMP, Splitter
+from aclog.pipeline.accesses.source_times import SourceTimes
+from aclog.pipeline.accesses.table_writers import DayWriter, FileWriter
 
 Table = Literal["accesses", "rejects"]
 SCHEMAS: Final[dict[Table, pa.Schema]] = {"accesses": ACCESS_SCHEMA, "rejects": REJECT_SCHEMA}
 
-REPORTED: Final = "file string, reason string, count long"
-"""A task's report: its files (count is null), and the number of rows by reason (null for accesses)."""
+REPORTED: Final = "file string, reason string, count long, source string, latest long, late long"
+"""A task's report: its files (count is null), the number of rows by reason (null for accesses), and its sources."""
 _FIELDS: list["pa.Field[Any]"] = [
     pa.field("file", pa.string()),
     pa.field("reason", pa.string()),
     pa.field("count", pa.int64()),
+    pa.field("source", pa.string()),
+    pa.field("latest", pa.int64()),
+    pa.field("late", pa.int64()),
 ]
 _REPORT = pa.schema(_FIELDS)
-
-_ROWS, _BYTES = 1 << 18, 1 << 26
-"""The size of a row group."""
 
 
 @frozen(kw_only=True)
@@ -41,60 +43,32 @@ class SplitAndWrite:
 
     split: Splitter
     directory: str
+    latest: Mapping[str, int] | None = None
+    """For a table that is appended to: the latest time that each source had, in us. Accesses are written by day, and
+    the report says what each source has now."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write one partition, and yield one batch with the columns REPORTED."""
-        name = _file_name()
-        accesses = _Writer(path=Path(self.directory, "accesses", name), schema=ACCESS_SCHEMA)
-        rejects = _Writer(path=Path(self.directory, "rejects", name), schema=REJECT_SCHEMA)
+        name, directory = _file_name(), Path(self.directory)
+        kind = FileWriter if self.latest is None else DayWriter
+        accesses = kind(path=directory / "accesses" / name, schema=ACCESS_SCHEMA)
+        rejects = FileWriter(path=directory / "rejects" / name, schema=REJECT_SCHEMA)
         counts: Counter[str | None] = Counter()
+        sources = SourceTimes(before=self.latest or {})
         for batch in batches:
             found = self.split(batch)
             accesses.add(found.accesses)
             rejects.add(found.rejects)
+            if self.latest is not None:
+                sources.add(found.files, found.accesses.column(TIMESTAMP))
             counts.update(found.rejects.column("reason").to_pylist())
             counts[None] += found.accesses.num_rows
             counts[Reason.BLANK] += found.blanks
-        files = [f"{writer.path.parent.name}/{name}" for writer in (accesses, rejects) if writer.close()]
-        rows: list[dict[str, str | int | None]] = [{"file": file} for file in files]
+        files = [path.relative_to(directory) for writer in (accesses, rejects) for path in writer.close()]
+        rows: list[dict[str, str | int | None]] = [{"file": str(file)} for file in files]
         rows += [{"reason": reason, "count": count} for reason, count in counts.items() if count]
+        rows += sources.rows()
         yield pa.RecordBatch.from_pylist(rows, schema=_REPORT)
-
-
-@define(kw_only=True)
-class _Writer:
-    path: Path
-    schema: pa.Schema
-    _waiting: list[pa.RecordBatch] = field(factory=list, init=False)
-    _rows: int = field(default=0, init=False)
-    _bytes: int = field(default=0, init=False)
-    _writer: pq.ParquetWriter | None = field(default=None, init=False)
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows, and write a row group once there are enough."""
-        if not batch.num_rows:
-            return
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= _ROWS or self._bytes >= _BYTES:
-            self._flush()
-
-    def close(self) -> bool:
-        """Write the remaining rows, and return whether there is a file."""
-        if self._waiting:
-            self._flush()
-        if self._writer is None:
-            return False
-        self._writer.close()
-        return True
-
-    def _flush(self) -> None:
-        if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self.path, self.schema)
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self.schema))
-        self._waiting, self._rows, self._bytes = [], 0, 0
 
 
 def _file_name() -> str:

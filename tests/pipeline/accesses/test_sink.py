@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import sink as writing
+from aclog.pipeline.accesses import table_writers as writing
 from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA
 from aclog.pipeline.accesses.kafka_log import split_lines
 from aclog.pipeline.accesses.sink import SplitAndWrite, commit_files
