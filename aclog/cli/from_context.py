@@ -4,6 +4,7 @@ It is done where typer parses, for every command that has a flag of a state sour
 A flag that names a source wins, and then nothing of the context is used.
 """
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -213,7 +214,12 @@ class Filling:
         self.deciding += [text for name, text in context.decides().items() if put[name]]
 
     def _put_choice(self, option: str, value: str | None) -> None:
-        """Give an option a value, if the command knows it: not every list can be printed in every format."""
+        """Give `--format` a value if the command knows it, and a person reads: scripts get what they always have.
+
+        Flags that say it in other words win, too.
+        """
+        if not sys.stdout.isatty() or self._given("--json") or self._given("--columns"):
+            return
         descriptor = getattr(self._parameters.get(option), "type_descriptor", None)
         if descriptor is None or value is None or descriptor.annotation is not OutputFormat:
             return

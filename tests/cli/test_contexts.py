@@ -143,11 +143,19 @@ def test_what_decides_besides_the_rules_is_said_once_and_flags_win_over_it(path)
     assert aclog("-c", "it", "acls", "list").ok().err == ""
 
 
-def test_a_format_is_that_of_the_context_where_a_command_knows_it(path):
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pexpect forks a process with threads
+def test_a_format_is_that_of_the_context_on_a_terminal_where_a_command_knows_it(path):
     write(path, f'log = "{LOG}"', 'format = "json"')
-    assert json.loads(aclog("-c", "it", "acls", "list").ok().out)
-    assert aclog("-c", "it", "acls", "list", "--format", "kafka").ok().out.startswith("Current ACLs")
-    assert aclog("-c", "it", "export", "--format", "jsonl").ok().out.startswith("{")
+
+    def shown(*words: str) -> str:
+        command = ["-m", "aclog", "-c", "it", "--no-pager", *words]
+        return pexpect.spawn(sys.executable, command, encoding="utf-8", timeout=60, dimensions=(40, 300)).read()
+
+    assert json.loads(shown("acls", "list"))
+    assert shown("acls", "list", "--columns", "principal").startswith("PRINCIPAL")
+    assert shown("acls", "list", "--format", "kafka").startswith("Current ACLs")
+    assert shown("export", "--format", "jsonl").startswith("{")
+    assert aclog("-c", "it", "acls", "list").ok().out.startswith("Current ACLs")  # in a pipe, as ever
 
 
 def test_a_context_that_does_not_fit_is_told_with_what_would(path):

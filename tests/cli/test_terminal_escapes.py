@@ -163,7 +163,7 @@ def commands(home, broker):
     yield "explain", *log, *request, "--format", "json"
     yield "explain", *log, *request, "--as-of", NAME
     yield "diff", *log, "--to-acls", home / NAME
-    yield from (("diff", *log, "--to-as-of", "0", "--format", form) for form in ("text", "markdown", "jsonl", "sarif"))
+    yield from (("diff", *log, "--to-as-of", "0", "--format", form) for form in ("text", *ROW_FORMATS, "sarif"))
     yield "diff", *log, "--to-as-of", "0", "--map-names", NAME
     yield "diff", *log, "--change", home / "bad"
     yield "diff", *log, "--to-super-users", f"User:{NAME}", "--accesses", home / "requests"
@@ -179,7 +179,7 @@ def commands(home, broker):
     yield "when", *log, *request[2:]
     yield "when", *log, *request[2:], "--principal", f"User:{NAME}", "--format", "jsonl"
     tests = (home / "tests.yaml", *log)
-    yield from (("test", *tests, "--format", form, "--coverage", "--mutate") for form in ("text", "jsonl"))
+    yield from (("test", *tests, "--format", form, "--coverage", "--mutate") for form in ("text", *ROW_FORMATS))
     yield "test", *tests, "--junit", home / "junit.xml", "--run", NAME
     yield "test", home / "bad.jsonl", *log
     yield "test", home / NAME, *log
@@ -187,7 +187,7 @@ def commands(home, broker):
     yield "test", "--record", home / NAME / NAME, *log, "--accesses", home / "requests"
     yield "test", home / "recorded.yaml", *log, "--follow", "--exit-on-red", "--webhook", NAME
     yield from (("test", *tests, "--follow", "--exit-on-red", "--format", form) for form in ("text", "jsonl"))
-    yield from (("lint", *acls, "--format", form) for form in ("text", "jsonl", "markdown", "sarif"))
+    yield from (("lint", *acls, "--format", form) for form in ("text", *ROW_FORMATS, "sarif"))
     yield "lint", *log
     yield "lint", "--acls", home / NAME, "--config", home / NAME
     yield "lint", *acls, "--select", NAME

@@ -62,7 +62,7 @@ def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags,
     options = FollowOptions(
         settings=settings_of(authorizer),
         topics=existing_topics(source.topics(), ()),
-        format=report.format,
+        format=report.output().form,
         http=follower.address(),
         give_up_after=follower.patience(),
     )

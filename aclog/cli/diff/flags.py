@@ -1,23 +1,15 @@
 """The flags of `aclog diff` besides the two states."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 from attrs import field, frozen
 
+from aclog.cli.flags.output import Columns, NoPager, Output, OutputFlags, format_option
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.metalog.errors import ConfigError
-
-
-class DiffFormat(StrEnum):
-    """The format of a difference."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
-    SARIF = "sarif"
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 
 @frozen(kw_only=True)
@@ -52,8 +44,22 @@ class DiffFlags:
         ),
     ] = False
     format: Annotated[
-        DiffFormat, typer.Option("--format", help="For people, for programs, for a merge request, for code scanning.")
-    ] = DiffFormat.TEXT
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT,
+            *ROW_FORMATS,
+            OutputFormat.SARIF,
+            default="text",
+            help="For people, for programs, for a merge request, for code scanning.",
+        ),
+    ] = None
+    columns: Columns = None
+    no_pager: NoPager = False
+
+    def output(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
+        return flags.choose(self.format, pipe=OutputFormat.TEXT, is_live=self.follow)
 
 
 def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, report: DiffFlags) -> None:
@@ -62,3 +68,5 @@ def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, repo
         raise ConfigError("--follow compares each state of the log with the next: expected no second state")
     if report.map_names or report.accesses is not None:
         raise ConfigError("--follow: expected neither --map-names nor --accesses")
+    if report.columns is not None:
+        raise ConfigError("--follow: expected no --columns")

@@ -12,7 +12,6 @@ from aclog.analysis.rows.row_report import row_lines
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
-from aclog.cli.diff.flags import DiffFormat
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.step_changes import step_changes
@@ -25,6 +24,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.age import STALE_SECONDS, AgeWatch
 from aclog.terminal.json_text import json_text
 from aclog.terminal.output import emit, say
+from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.timestamps import time_text
 
 
@@ -34,7 +34,7 @@ class FollowOptions:
 
     settings: Settings
     topics: ExistingNames | None
-    format: DiffFormat
+    format: OutputFormat
     http: HostPort | None
     give_up_after: float | None
 
@@ -51,7 +51,7 @@ def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
         MetadataError: the log is damaged or deleted, or nobody has confirmed it for too long.
 
     """
-    if options.format not in (DiffFormat.TEXT, DiffFormat.JSONL):
+    if options.format not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--follow with --format {options.format}: expected text or jsonl")
     log = chosen.source.log
     if log is None:
@@ -59,7 +59,7 @@ def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
     image = chosen.image()
     follower = _Follower(chosen=chosen, options=options)
     with serving(options.http, follower.status), on_signals(follower.stop):
-        if options.format is DiffFormat.TEXT:
+        if options.format is OutputFormat.TEXT:
             say(
                 f"following {printable(chosen.source.name)} from offset {image.end_offset}; stop with Ctrl-C",
                 flush=True,
@@ -140,7 +140,7 @@ class _Follower:
         return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
     def _print(self, step: Followed, changes: list[RuleChange], report: Comparison) -> None:
-        if self.options.format is DiffFormat.JSONL:
+        if self.options.format is OutputFormat.JSONL:
             where: JsonObject = {
                 "offset": step.before.end_offset,
                 "endOffset": step.after.end_offset,

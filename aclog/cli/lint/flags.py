@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from attrs import evolve, field, frozen
 
+from aclog.cli.flags.output import Columns, NoPager, Output, OutputFlags, format_option
 from aclog.cli.lint.lint_names import complete_ids, complete_one, split_ids
+from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 if TYPE_CHECKING:
     from aclog.sources.repository.settings import RepositorySettings
 
 _KNOWN = "What is known of the cluster"
-
-
-class LintFormat(StrEnum):
-    """The format of findings."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
-    SARIF = "sarif"
 
 
 class FailOn(StrEnum):
@@ -130,13 +123,27 @@ class LintFlags:
         typer.Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),
     ] = None
     format: Annotated[
-        LintFormat, typer.Option("--format", help="For people, for programs, for a merge request, for code scanning.")
-    ] = LintFormat.TEXT
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT,
+            *ROW_FORMATS,
+            OutputFormat.SARIF,
+            default="text",
+            help="For people, for programs, for a merge request, for code scanning.",
+        ),
+    ] = None
+    columns: Columns = None
+    no_pager: NoPager = False
     list_all: Annotated[bool, typer.Option("--list", metavar="", help="List all lints, and exit.")] = False
     explain: Annotated[
         list[str],
         typer.Option("--explain", metavar="ID", help="Explain a lint, and exit.", autocompletion=complete_one),
     ] = field(factory=list)
+
+    def output(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
+        return flags.choose(self.format, pipe=OutputFormat.TEXT)
 
     def over(self, settings: "RepositorySettings") -> "RepositorySettings":
         """Return the settings with what the flags give instead."""

@@ -1,5 +1,6 @@
 """Lints a source, and prints what was found."""
 
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from aclog.analysis.lint_report.json_report import json_lines
@@ -9,19 +10,32 @@ from aclog.analysis.lint_report.sarif_report import sarif_log
 from aclog.analysis.lint_report.text_report import text_lines
 from aclog.authorizer.change_place import ChangePlace
 from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.output import Output
 from aclog.cli.flags.repository import authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.lint.fix import write_fix
-from aclog.cli.lint.flags import FailOn, LintFlags, LintFormat
+from aclog.cli.lint.flags import FailOn, LintFlags
 from aclog.cli.linting import lint_inputs, not_judged, run_lint
 from aclog.cli.policies import policy_of
+from aclog.cli.region_columns import rules_text
 from aclog.cli.repository_files import repository_path
 from aclog.metalog.printable import printable
 from aclog.sources.repository.settings import RepositorySettings
+from aclog.terminal.columns import Column
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import emit, say
+from aclog.terminal.output_format import OutputFormat
+
+LINT_COLUMNS = (
+    Column(key="severity"),
+    Column(key="lint"),
+    Column(key="rules", cut=True, text=rules_text),
+    Column(key="lost", cut=True, spare=True),
+    Column(key="fix", flows=True),
+)
+"""Of a finding."""
 
 CLEAN, FOUND = 0, 1
 """Exit codes."""
@@ -35,6 +49,7 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
+    output = flags.output()
     given, settings = rules_of(source, settings)
     known = settings.source
     check_one_stdin({**given.files(), "--groups": known.groups, "--accesses": known.accesses})
@@ -46,7 +61,7 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     report = run_lint(chosen, image, policy, inputs)
     if flags.fix is not None:
         write_fix(flags.fix, policy, report.findings)
-    _print(report, flags.format, chosen.source.change_place)
+    _print(report, output, chosen.source.change_place)
     for text in report.notes():
         warn(text)
     lacking = not_judged(inputs, history=chosen.source.log is not None)
@@ -55,12 +70,17 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     return FOUND if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
 
 
-def _print(report: LintReport, form: LintFormat, place: ChangePlace) -> None:
-    if form is LintFormat.JSONL:
-        for line in json_lines(report, place):
-            emit(json_text(line))
-    elif form is LintFormat.SARIF:
+def _print(report: LintReport, output: Output, place: ChangePlace) -> None:
+    """Print the findings; Markdown is a report for people, unless columns are chosen."""
+    if output.form is OutputFormat.SARIF:
         emit(json_text(sarif_log(report, place, version=version("aclog"), uri_of=repository_path)))
+        return
+    if output.form is OutputFormat.MARKDOWN and not output.columns:
+        lines: Iterable[str] = markdown_lines(report)
+    elif output.is_rows:
+        output.print_rows(LINT_COLUMNS, json_lines(report, place))
+        return
     else:
-        for text in markdown_lines(report) if form is LintFormat.MARKDOWN else text_lines(report, place):
-            say(printable(text))
+        lines = text_lines(report, place)
+    for text in lines:
+        say(printable(text))

@@ -26,6 +26,7 @@ class ReviewFormat(StrEnum):
     TEXT = "text"
     SARIF = "sarif"
     JSONL = "jsonl"
+    JSON = "json"
 
 
 @frozen(kw_only=True)

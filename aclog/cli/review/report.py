@@ -64,7 +64,7 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
-        (emit if flags.format in (ReviewFormat.SARIF, ReviewFormat.JSONL) else say)(line)
+        (emit if flags.format not in (ReviewFormat.TEXT, ReviewFormat.MARKDOWN) else say)(line)
     return FAILS if reviewed.review.fails else PASSES
 
 
@@ -151,5 +151,7 @@ def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
         return [json_text(log)]
     if form is ReviewFormat.JSONL:
         return map(json_text, json_lines(reviewed.review, reviewed.new))
+    if form is ReviewFormat.JSON:
+        return [json_text(list(json_lines(reviewed.review, reviewed.new)))]
     document = document_of(reviewed.review)
     return markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)

@@ -1,19 +1,13 @@
 """The flags of `aclog test`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 from attrs import field, frozen
 
-
-class ResultFormat(StrEnum):
-    """Lines for people, or JSON lines."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-
+from aclog.cli.flags.answer import AnswerFlags, AnswerFormat
+from aclog.cli.flags.output import Columns, NoPager, Output
 
 TestFiles: TypeAlias = Annotated[
     list[str],
@@ -59,7 +53,13 @@ class RunFlags:
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
     ] = None
-    format: Annotated[ResultFormat, typer.Option("--format", help="For people, or for programs.")] = ResultFormat.TEXT
+    format: AnswerFormat = None
+    columns: Columns = None
+    no_pager: NoPager = False
     schema: Annotated[
         bool, typer.Option("--schema", metavar="", help="Print the JSON schema of YAML tests, for editors, and exit.")
     ] = False
+
+    def output(self, *, is_live: bool = False) -> Output:
+        """Return how to print. Raises as AnswerFlags.choose."""
+        return AnswerFlags(format=self.format, columns=self.columns, no_pager=self.no_pager).choose(is_live=is_live)

@@ -14,7 +14,7 @@ from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.step_changes import step_changes
-from aclog.cli.test.flags import ResultFormat, RunFlags
+from aclog.cli.test.flags import RunFlags
 from aclog.cli.test.guard_flags import GuardFlags
 from aclog.cli.test.turn_text import turn_lines, turn_object
 from aclog.cli.test.verdicts import Color, Turn, Verdicts
@@ -29,6 +29,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.age import STALE_SECONDS, AgeWatch
 from aclog.terminal.json_text import json_text
 from aclog.terminal.output import emit, say
+from aclog.terminal.output_format import OutputFormat
 
 STOPPED, TURNED_RED = 0, 1
 """Exit codes."""
@@ -42,6 +43,9 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
         MetadataError, OSError: a file or a source cannot be read, or the log is damaged or lost.
 
     """
+    form = flags.output(is_live=True).form
+    if form not in (OutputFormat.TEXT, OutputFormat.JSONL):
+        raise ConfigError(f"--follow with --format {form}: expected text or jsonl")
     http, patience = follower.address(), follower.patience()
     loaded = load_tests(selection, selection.repository.load())
     rules = loaded[0].rules
@@ -49,7 +53,7 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
         raise ConfigError("--follow: the files name several sources, or settings: expected one: name it by a flag")
     options = GuardOptions(
         settings=rules.policy.settings,
-        jsonl=flags.format is ResultFormat.JSONL,
+        jsonl=form is OutputFormat.JSONL,
         http=http,
         give_up_after=patience,
         webhook=guard.webhook,

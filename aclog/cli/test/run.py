@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from aclog.analysis.rule_tests.coverage import coverage
 from aclog.analysis.rule_tests.mutation_testing import MutationResult, mutant_count, mutation_results
 from aclog.analysis.rule_tests.outcome import Outcome
-from aclog.cli.test.flags import ResultFormat, RunFlags
+from aclog.cli.test.flags import RunFlags
 from aclog.cli.test.json_report import JsonReport
 from aclog.cli.test.junit import write_junit
 from aclog.cli.test.results import FileResult, Mutations
@@ -26,9 +26,10 @@ def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
         MetadataError, OSError: a file or a source cannot be read.
 
     """
+    output = flags.output()
     settings = selection.repository.load()
     loaded = load_tests(selection, settings)
-    report = JsonReport() if flags.format is ResultFormat.JSONL else TextReport()
+    report = JsonReport(output) if output.is_rows else TextReport()
     least = settings.test.min_coverage if flags.min_coverage is None else flags.min_coverage
     results = []
     for each in loaded:
