@@ -15,7 +15,9 @@ To open (help(aclog.open_log) has the arguments)
 What it gives
     Log         image(as_of), history(), watch(), watch_async(), age, lag, notes, close()
     Image       all ACLs at one offset: acls(...), authorizer(...), diff(other), to_pandas()
-    Authorizer  check(principal, operation, resource), check_any(...), diff(other)
+    Authorizer  check(principal, operation, resource), check_any(...), diff(other), who_can(operation, resource),
+                what_can(principal)
+    Grant       of who_can and what_can: principals, for_anyone, rules, denies, to_dict()
     Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
     Change      an ACL that was added or removed: offset, timestamp, kind, rule
     Comparison  who gained and lost what: text_lines(), json_lines(), differences
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
     from aclog.library.answer import Answer
     from aclog.library.authorizer import Authorizer
+    from aclog.library.grant import Grant
     from aclog.library.image import Image
     from aclog.library.log import Log
     from aclog.library.opening import open_acls, open_log
@@ -80,6 +83,7 @@ if TYPE_CHECKING:
         "ConfigError",
         "DecodeError",
         "FileOrigin",
+        "Grant",
         "Image",
         "InvalidRequestError",
         "Log",
@@ -106,6 +110,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "aclog.library.answer": ("Answer",),
     "aclog.library.authorizer": ("Authorizer",),
+    "aclog.library.grant": ("Grant",),
     "aclog.library.image": ("Image",),
     "aclog.library.log": ("Log",),
     "aclog.library.opening": ("open_acls", "open_log"),

@@ -2,8 +2,11 @@
 
 from attrs import evolve, field, frozen
 
+from aclog.analysis.answers.permissions import permissions
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.principals import only
+from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explain_options import ExplainOptions
@@ -13,9 +16,14 @@ from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.library.answer import Answer
 from aclog.library.arguments import enum_code, resource_of, shown, text_of
+from aclog.library.grant import Grant
 from aclog.metalog.errors import ConfigError
 
 LOCALHOST = "127.0.0.1"
+
+
+def _address(host: str | None) -> str | None:
+    return None if host is None else host_address(text_of("host", host, LOCALHOST))
 
 
 @frozen(repr=False)
@@ -70,6 +78,37 @@ class Authorizer:
         decision = self.standard.decide(context, action)
         options = evolve(self._options, host_given=host is not None)
         return Answer(context, action, decision, acls=self._acls, options=options)
+
+    def who_can(
+        self, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
+    ) -> list[Grant]:
+        """Return everybody who may do something with a resource, from one host or from any (`aclog who-can`).
+
+        The list is complete: if principals that no rule names may, too, a grant says so (`for_anyone`).
+
+        Raises:
+            ConfigError: an unknown operation, an invalid address, or an argument of another type.
+
+        """
+        code = enum_code(AclOperation, operation)
+        if code <= AclOperation.ALL:
+            raise ConfigError(f"operation {shown(operation)}: expected one that requests have, such as 'READ'")
+        return self._grants(Query(resources=(resource_of(resource),), operations=1 << code, host=_address(host)))
+
+    def what_can(self, principal: str, *, host: str | None = None) -> list[Grant]:
+        """Return all that a principal may do, from one host or from any (`aclog what-can`).
+
+        Raises:
+            ConfigError: an invalid address, a principal without a type, or an argument of another type.
+
+        """
+        asked = text_of("principal", principal, "User:alice")
+        if ":" not in asked or asked == "User:*":
+            raise ConfigError(f"principal {shown(asked)}: expected the type and name of a client, such as 'User:alice'")
+        return self._grants(Query(principals=only(asked), host=_address(host)))
+
+    def _grants(self, query: Query) -> list[Grant]:
+        return [Grant(found, self._options.origins) for found in permissions(self._policy, query)]
 
     def check_any(
         self,

@@ -125,6 +125,19 @@ def _access_line(when: str, principal: str, operation: str, host: str, topic: st
     )
 
 
+def _access_json(when: str, principal: str, operation: str, host: str, topic: str, answer: str) -> str:
+    access = {
+        "timestamp": _time(when.replace(",", ".")),
+        "principal": principal,
+        "host": host,
+        "operation": operation.upper(),
+        "resourceType": "TOPIC",
+        "resourceName": topic,
+        "decision": answer.upper(),
+    }
+    return json.dumps(access) + "\n"
+
+
 def rule_json(rule: StandardAcl) -> dict[str, str]:
     """Return a rule as `acls list --format jsonl` prints it, without its id."""
     return {
@@ -147,6 +160,8 @@ def write_week(folder: Path) -> None:
         for when, records in batches.items():
             log.append([encode_record(record) for record in records], timestamp=_time(when)).result(60)
     (folder / "kafka-authorizer.log").write_text("".join(_access_line(*access) for access in _accesses()))
+    (folder / "topics.txt").write_text("".join(f"{name}\n" for name in TOPICS))
+    (folder / "accesses.jsonl").write_text("".join(_access_json(*access) for access in _accesses()))
     kept = [rule for rule in RULES if rule is not RULES[2]]
     for name, rules in (
         ("rules", kept),

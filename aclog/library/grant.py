@@ -1,0 +1,50 @@
+"""What a policy allows, as the library tells it."""
+
+from attrs import field, frozen
+
+from aclog.analysis.answers.permission_report import permission_lines, permission_object
+from aclog.analysis.answers.permissions import Permission
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.origin import Origins
+
+
+@frozen(repr=False)
+class Grant:
+    """Requests that are allowed, and the rules that allow them: who, which operations, on what, from where.
+
+    Printed as `aclog who-can` prints it; `to_dict` is its JSON object. `rules` are the ACLs that give it, each a part
+    or all, or the text `SuperUser` or `DefaultAllow`; `denies` take away a part of what they would give.
+    """
+
+    _permission: Permission
+    _origins: Origins = field(eq=False)
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """The principals, by name; if it is `for_anyone`, those who are not among them."""
+        return self._permission.region.principals.named
+
+    @property
+    def for_anyone(self) -> bool:
+        """Whether principals that no rule names are among those who may: everybody but `principals`."""
+        return self._permission.region.principals.complement
+
+    @property
+    def rules(self) -> tuple[StandardAcl | str, ...]:
+        """What gives it."""
+        return self._permission.rules
+
+    @property
+    def denies(self) -> tuple[StandardAcl, ...]:
+        """What takes away a part."""
+        return self._permission.denies
+
+    def __str__(self) -> str:
+        return "\n".join(permission_lines(self._permission, self._origins))
+
+    def __repr__(self) -> str:
+        return f"<Grant {str(self).splitlines()[0]}>"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as a line of `aclog who-can --format jsonl`."""
+        return dict(permission_object(self._permission, self._origins))
