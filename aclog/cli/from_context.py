@@ -29,6 +29,10 @@ _REPOSITORY = "--config"
 """A command with this flag asks aclog.toml, before a context that its command line does not name."""
 META = "aclog.cli.from_context"
 """Under which key typer's context has what is to be told, and asked, before the command runs."""
+_NAMED = "aclog named context"
+"""Under which key the values of a command line have the name of a context that follows the command."""
+_ANYWHERE = object()
+"""What stands for that option: it is none of the command's own."""
 _WRITES = "writes_to_source"
 _NAMES = "is_about_contexts"
 
@@ -61,18 +65,22 @@ def take_from_context(command: Any) -> None:
     def make(ctx: Any) -> Any:
         """See typer's Command.make_parser."""
         parser = make_parser(ctx)
+        parser.add_option(obj=_ANYWHERE, opts=["--context", "-c"], dest=_NAMED, action="store", nargs=1)
         parse = parser.parse_args
 
         def parse_args(args: list[str]) -> Any:
             """See typer's _OptionParser.parse_args."""
             values, rest, order = parse(args)
+            name = values.pop(_NAMED, None)
             if ctx.resilient_parsing:
                 with suppress(MetadataError, OSError):  # completion says nothing, and completes the rest
-                    use_context(ctx.find_root().params.get("context"))  # no callback of `aclog` itself is called
+                    # No callback of `aclog` itself is called.
+                    use_context(ctx.find_root().params.get("context") if name is None else name)
                     _fill(ctx, values)
             elif not values.get("help"):
+                _name_context(name)
                 _fill(ctx, values)
-            return values, rest, order
+            return values, rest, [each for each in order if each is not _ANYWHERE]
 
         parser.parse_args = parse_args
         return parser
@@ -85,6 +93,15 @@ def take_from_context(command: Any) -> None:
         return invoke(ctx)
 
     command.make_parser, command.invoke = make, invoked
+
+
+def _name_context(name: str | None) -> None:
+    """Use a context that is named after the command, where many look for such a flag. Raises ConfigError: two are."""
+    if name is None:
+        return
+    if named_context() not in {None, name}:
+        raise ConfigError("--context is given twice, with different values: expected it once")
+    use_context(name)
 
 
 def source_options(command: Any) -> list[str]:

@@ -35,8 +35,8 @@ class LazyCommand(TyperCommand):
         read_plainly(command)
         help_quickly(command)
         for leaf in _leaves(command):
-            refuse_repeats(leaf)
             take_from_context(leaf)
+            refuse_repeats(leaf)
         return command
 
 

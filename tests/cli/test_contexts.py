@@ -176,6 +176,18 @@ def test_an_unknown_context_is_told_before_anything_else(path):
     assert aclog("diff", "--log", LOG, "--to-context", "ti").complaint.startswith("no context 'ti'")
 
 
+def test_the_name_may_stand_before_or_after_the_command(path):
+    write(path, f'log = "{LOG}"')
+    before = aclog("-c", "it", "acls", "list").ok()
+    for words in (("-c", "it"), ("--context=it",), ("-cit",), ("-c", "it", "-c", "it")):
+        assert aclog("acls", "list", *words) == before
+    assert aclog("-c", "it", "acls", "list", "-c", "it") == before
+    for words in (("-c", "it", "acls", "list", "-c", "ti"), ("acls", "list", "-c", "it", "-c", "ti")):
+        assert aclog(*words).complaint == "--context is given twice, with different values: expected it once"
+    assert "no context 'ti'" in aclog("acls", "list", "-c", "ti").complaint
+    assert "requires an argument" in aclog("acls", "list", "-c").complaint
+
+
 def test_a_migration_takes_either_side_from_a_context(path):
     write(path, 'zookeeper = "z:2181/c"')
     assert parameters("migrate", ["--log", "l"])["zookeeper"] == "z:2181/c"
@@ -191,7 +203,12 @@ def test_a_migration_takes_either_side_from_a_context(path):
 
 def taken(name: str, words: list[str]) -> Taken:
     """Return what a command takes from the current context."""
-    return contextvars.copy_context().run(lambda: COMMANDS[name].make_context("aclog", words).meta[META])
+
+    def parse() -> Taken:
+        use_context(None)
+        return COMMANDS[name].make_context("aclog", words).meta[META]
+
+    return contextvars.copy_context().run(parse)
 
 
 def test_a_second_state_is_decided_with_the_settings_of_its_context(path, tmp_path):
