@@ -19,14 +19,16 @@ What it gives
                 what_can(principal)
     Grant       of who_can and what_can: principals, for_anyone, rules, denies, to_dict()
     Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
-    Change      an ACL that was added or removed: offset, timestamp, kind, rule
-    Comparison  who gained and lost what: text_lines(), json_lines(), differences
+    Rule        an ACL and its id: principal, operation, resource_name, ..., to_dict()
+    Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
+    Rows        rules or changes, one by one or as a table: to_pandas(), to_arrow(), to_dicts()
+    Comparison  who gained and lost what: text_lines(), json_lines(), differences, to_pandas()
 
 Resources
     topic(name), group(name), cluster(), transactional_id(name), delegation_token(id), user(principal)
 
 Values, as Kafka names them
-    StandardAclWithId, StandardAcl, ResourcePattern, FileOrigin; and the names
+    StandardAclWithId (a Rule), StandardAcl, ResourcePattern, FileOrigin; and the names
     AclOperation, AclPermissionType, PatternType, ResourceType
 
 Errors: each is a MetadataError with one line that says what is wrong, where, and what was expected
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         StandardAcl,
         StandardAclWithId,
     )
+    from aclog.authorizer.acl import StandardAclWithId as Rule
     from aclog.authorizer.errors import InvalidRequestError
     from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from aclog.library.image import Image
     from aclog.library.log import Log
     from aclog.library.opening import open_acls, open_log
+    from aclog.library.rows import Rows
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -68,7 +72,7 @@ if TYPE_CHECKING:
         ReplayError,
         StaleError,
     )
-    from aclog.snapshots.rule_history import Change
+    from aclog.snapshots.rule_history import Change, ChangeKind
 
     __version__: str
 
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
         "Answer",
         "Authorizer",
         "Change",
+        "ChangeKind",
         "CheckpointError",
         "Comparison",
         "ConfigError",
@@ -93,6 +98,8 @@ if TYPE_CHECKING:
         "ReplayError",
         "ResourcePattern",
         "ResourceType",
+        "Rows",
+        "Rule",
         "StaleError",
         "StandardAcl",
         "StandardAclWithId",
@@ -115,7 +122,8 @@ _HOMES = {
     "aclog.library.log": ("Log",),
     "aclog.library.opening": ("open_acls", "open_log"),
     "aclog.authorizer.origin": ("FileOrigin",),
-    "aclog.snapshots.rule_history": ("Change",),
+    "aclog.snapshots.rule_history": ("Change", "ChangeKind"),
+    "aclog.library.rows": ("Rows",),
     "aclog.analysis.comparison": ("Comparison",),
     "aclog.authorizer.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
     "aclog.authorizer.acl": (
@@ -139,9 +147,11 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ALIASES = {"Rule": "StandardAclWithId"}
 
 
 def __getattr__(name: str) -> Any:
+    name = _ALIASES.get(name, name)
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     if name == "__version__":
@@ -152,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME_OF, "__version__"])
+    return sorted([*_HOME_OF, *_ALIASES, "__version__"])

@@ -74,7 +74,8 @@ class Authorizer:
         """
         address = LOCALHOST if host is None else text_of("host", host, LOCALHOST)
         context = RequestContext(principal=text_of("principal", principal, "User:alice"), host=host_address(address))
-        action = Action(operation=enum_code(AclOperation, operation), resource_pattern=resource_of(resource))
+        asked = AclOperation(enum_code(AclOperation, operation))
+        action = Action(operation=asked, resource_pattern=resource_of(resource))
         decision = self.standard.decide(context, action)
         options = evolve(self._options, host_given=host is not None)
         return Answer(context, action, decision, acls=self._acls, options=options)

@@ -15,6 +15,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS = re.compile(r"@(\d{1,19})")
 _LEAST_MILLISECONDS = 10**11
 """A smaller number is more likely in seconds: as milliseconds it is before March 1973."""
+_LONGEST = 120
+"""No text that means a time is longer."""
 _SHOWN = 80
 """Errors quote no more of a text than this."""
 _ZONE = r"[A-Za-z_]+/[A-Za-z0-9_+/-]+|UTC|GMT|Z|[+-]\d\d:?\d\d"
@@ -58,7 +60,7 @@ def read_moment(text: str, *, now: datetime, zone: tzinfo = UTC) -> ReadMoment:
     if words.isascii() and words.isdigit() and len(words) < 20:
         return ReadMoment(moment=int(words), form=Form.EXACT)
     try:
-        found = _time(words, now=now, zone=zone)
+        found = _time(words, now=now, zone=zone) if len(words) <= _LONGEST else None
     except ConfigError as error:
         raise ConfigError(f"invalid offset or time {text[:_SHOWN]!r}: {error}") from None
     if found is None:

@@ -182,6 +182,7 @@ def test_the_library_follows_a_quorum(node):
     flags = places(node, "--bootstrap-controller")
     with library.open_log(bootstrap_controller=flags[1], command_config=flags[3]) as log:
         before = len(log.image())
+        watch = log.watch()
         aclog("acls", "add", *flags, "--allow-principal", "User:alice", "--operation", "READ", "--topic", "followed")
         seen = threading.Event()
         for _ in range(200):
@@ -190,6 +191,9 @@ def test_the_library_follows_a_quorum(node):
                 break
             seen.wait(0.05)
         assert seen.is_set()
+        change = next(watch)
+        assert (change.rule.resource_name, str(change.kind)) == ("followed", "ADDED")
+        assert list(log.history())[-1] == change
 
 
 def test_the_death_of_the_controller_is_told(tmp_path):
