@@ -62,6 +62,8 @@ _COMMANDS = {
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
     "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
+    "doctor": "Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about "
+    "each.",
     "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
     "help": "Show the page of a command: what it does, each of its flags, and examples.",

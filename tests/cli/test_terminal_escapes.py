@@ -236,6 +236,9 @@ def commands(home, broker):
     yield "serve", home / NAME
     yield "serve", home / "client"
     yield "migrate", "--authorizer-properties", NAME, *log
+    yield "doctor", *log
+    yield "doctor", "--log", home / NAME, "--format", "table"
+    yield "doctor", "--bootstrap-server", f"{NAME}:1"
     yield (NAME,)
     yield "acls", NAME
     yield "acls", "list", f"--{NAME}"

@@ -1,5 +1,7 @@
 """A real Kafka's listeners and a real ZooKeeper, taken for others: each error says what is there and what to do."""
 
+import json
+
 import pytest
 
 from tests.support.cli.command import aclog
@@ -12,6 +14,7 @@ CLIENTS = {
     "tls": ("SSL", {}),
     "both": ("SASL_SSL", {}),
     "mutual": ("SSL", {"key": "client"}),
+    "guest": ("SSL", {"key": "guest"}),
     "wrong-user": ("SASL_PLAINTEXT", {"password": "x-5ecret"}),
     "wrong-mechanism": ("SASL_PLAINTEXT", {"mechanism": "PLAIN"}),
     "stranger": ("SSL", {"trusted": "strange"}),
@@ -110,4 +113,32 @@ def test_each_says_what_is_there_and_what_to_do(tmp_path, zookeeper):
             if found.code != expected[0] or len(lines) != (said is not None) or (said or "") not in found.err:
                 wrong.append((client, flag, listener, found.err))
             assert "5ecret" not in found.err
+        check_doctor(kafka, clients)
     assert not wrong
+
+
+def check_doctor(kafka, clients):
+    """What `aclog doctor` says of the same listeners."""
+    sound = {("connection", "ok"), ("role", "ok"), ("cluster", "ok"), ("cluster clock", "ok"), ("state", "ok")}
+    for client, flag, listener in (("open", CONTROLLER, "CONTROLLER"), ("both", BROKER, "BOTH")):
+        code, lines = examined(clients[client], flag, kafka.at[listener])
+        assert code == 0
+        assert sound <= {line[:2] for line in lines}
+        assert [line[1] for line in lines if line[0] == "rights"] == ["ok", "ok"]
+    assert "until 2120-01-01" in next(line[2] for line in lines if line[0] == "certificate")
+    for client, listener, check, said in (
+        ("guest", "MUTUAL", "rights", "DESCRIBE on the cluster is not known, which is needed for reading"),
+        ("tls", "EXPIRED", "certificate", "until 2021-01-01: not valid now"),
+        ("wrong-user", "LOGIN", "connection", "(as admin): expected a user and password"),
+        ("open", "CONTROLLER", "role", "is a controller's listener, not a broker's"),
+    ):
+        code, lines = examined(clients[client], BROKER, kafka.at[listener])
+        assert code == 1
+        assert any(line[:2] == (check, "fail") and said in line[2] for line in lines), lines
+
+
+def examined(config, flag, port):
+    """Return the exit code of `aclog doctor`, and its lines."""
+    found = aclog("doctor", flag, f"localhost:{port}", "--command-config", config, "--format", "jsonl")
+    assert "5ecret" not in found.out + found.err
+    return found.code, [(line["check"], line["level"], line["text"]) for line in map(json.loads, found.lines)]

@@ -9,6 +9,8 @@ process holds is never opened a second time.
 import errno
 import fcntl
 import os
+import struct
+import sys
 import threading
 from pathlib import Path
 from typing import Self
@@ -22,6 +24,8 @@ from aclog.metalog.filelog.named_file import NamedFile
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
 _META_PROPERTIES = "meta.properties"
+_FLOCK = "hhqqi4x"
+"""Linux's struct flock: type, whence, start, length, process."""
 
 # The only module-level state of this package, because fcntl locks are per process. Maps (device, inode) of a lock
 # file to the process that locked it: a forked child inherits this table, but not the locks.
@@ -41,6 +45,27 @@ def belongs_to_kafka(directory: Path, kafka: Path) -> LogError:
         f"{directory}: belongs to a Kafka node ({kafka / _META_PROPERTIES} exists); "
         "to write to it anyway, stop that node and use --force"
     )
+
+
+def holder_of(path: Path) -> int | None:
+    """Return the process that holds a lock file, None if nobody does or it cannot be told; nothing is locked.
+
+    A file that this process has locked would lose its lock: never ask about one.
+    """
+    if sys.platform != "linux":  # other systems have other layouts of struct flock
+        return None
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    except (OSError, struct.error):
+        return None
+    finally:
+        os.close(fd)
+    return None if kind == fcntl.F_UNLCK else int(process)
 
 
 @define

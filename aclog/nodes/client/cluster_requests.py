@@ -6,6 +6,7 @@ from uuid import UUID
 
 from attrs import frozen
 
+from aclog.authorizer.acl import AclOperation
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
@@ -41,6 +42,12 @@ class ClusterDescription:
     cluster_id: str
     controller_id: int
     nodes: tuple[ClusterNode, ...]
+    operations: frozenset[AclOperation] | None = None
+    """What the login may do with the cluster; None if that was not asked, or is not told."""
+
+    def may(self, operation: AclOperation) -> bool | None:
+        """Return whether the login may do this with the cluster; None if that is not known."""
+        return None if self.operations is None else operation in self.operations
 
 
 @frozen(kw_only=True)
@@ -89,8 +96,10 @@ class FeaturesDescription:
         )
 
 
-async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS) -> ClusterDescription:
-    """Return the cluster and its nodes of this endpoint type.
+async def describe_cluster(
+    connection: Connection, endpoint_type: int = BROKERS, *, with_operations: bool = False
+) -> ClusterDescription:
+    """Return the cluster and its nodes of this endpoint type; with what the login may do with it, if asked.
 
     Raises:
         RequestError: the server refuses, or is of the other type; has its code and message.
@@ -101,7 +110,14 @@ async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS)
     oldest, newest = (0, 2) if endpoint_type == BROKERS else (1, 1)
     version = connection.version(DESCRIBE_CLUSTER, oldest, newest)
     response = await connection.ask(
-        build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=True)
+        build(
+            DESCRIBE_CLUSTER,
+            version,
+            "request",
+            endpoint_type=endpoint_type,
+            include_fenced_brokers=True,
+            include_cluster_authorized_operations=with_operations,
+        )
     )
     _check(response)
     nodes = tuple(
@@ -112,7 +128,17 @@ async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS)
         )
         for node in response.brokers
     )
-    return ClusterDescription(cluster_id=response.cluster_id, controller_id=response.controller_id, nodes=nodes)
+    return ClusterDescription(
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        nodes=nodes,
+        operations=_operations(response.cluster_authorized_operations) if with_operations else None,
+    )
+
+
+def _operations(bits: int) -> frozenset[AclOperation] | None:
+    """Return the operations of a bit field; a server that does not tell sends the least number."""
+    return None if bits < 0 else frozenset(each for each in AclOperation if bits >> each & 1)
 
 
 async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurity) -> str:

@@ -39,7 +39,7 @@ async def features_of_nodes(cluster: ClusterDescription, security: ClientSecurit
             try:
                 async with await connect(address, security, timeout=_SECONDS) as connection:
                     features = await describe_features(connection)
-                    return NodeFeatures(features=features, authorizer=await _has_authorizer(connection))
+                    return NodeFeatures(features=features, authorizer=await has_authorizer(connection))
             except (MetadataError, RequestError):
                 return NodeFeatures()
 
@@ -47,7 +47,7 @@ async def features_of_nodes(cluster: ClusterDescription, security: ClientSecurit
     return dict(zip(addresses, await asyncio.gather(*map(ask, addresses)), strict=True))
 
 
-async def _has_authorizer(connection: Connection) -> bool | None:
+async def has_authorizer(connection: Connection) -> bool | None:
     """Whether a server has an authorizer, by its answer to DescribeAcls; None if it does not let this login ask."""
     try:
         await describe_acls(connection, _NO_ACL)

@@ -37,6 +37,7 @@ class ManyListeners:
         issued = {
             "server": authority.issue("server"),
             "client": authority.issue("client"),
+            "guest": authority.issue("guest"),
             "expired": authority.issue("server", period=_OVER),
             "elsewhere": authority.issue("server", hosts=("kafka.example",)),
         }

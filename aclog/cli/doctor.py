@@ -1,0 +1,67 @@
+"""`aclog doctor`: whether aclog and what it is pointed at are as they should be, and what to do if not."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from aclog.cli.flags.answer import AnswerFlags
+from aclog.cli.flags.context import named_context
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+
+if TYPE_CHECKING:
+    from aclog.sources.choice import ChosenSource
+    from aclog.sources.doctor.finding import Finding
+
+app = typer.Typer()
+
+_HEALTHY, _FAILING = 0, 1
+
+
+@app.command()
+@with_flags
+def doctor(source: SourceFlags, output: AnswerFlags) -> None:
+    """Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about each.
+
+    A source is optional. A line is ok, warn or fail, and says what to do.
+    Nothing is changed, and no secret is printed. Exit code 1 if a line fails.
+
+    [bold]Examples[/]
+
+      aclog doctor
+      aclog doctor --bootstrap-server HOST:9093 --command-config FILE
+      aclog doctor --log DIR --format jsonl
+    """
+    from aclog.sources.doctor.examination import examination
+    from aclog.sources.doctor.finding import Level
+    from aclog.terminal.columns import Column
+    from aclog.terminal.rows import print_rows
+
+    def choose(notify: Callable[[str], None]) -> "ChosenSource | None":
+        return source.choose(notify) if source.given() else None
+
+    levels: list[Level] = []
+
+    def found() -> "Iterator[Finding]":
+        for each in examination(choose, named_context()):
+            levels.append(each.level)
+            yield each
+
+    chosen = output.choose()
+    if chosen.is_rows:
+        columns = (Column(key="level"), Column(key="check"), Column(key="text", cut=True), Column(key="todo", cut=True))
+        rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in found())
+        print_rows(columns, rows, chosen.form, chosen=chosen.columns)
+    else:
+        _print(found())
+    raise typer.Exit(_FAILING if Level.FAIL in levels else _HEALTHY)
+
+
+def _print(found: "Iterable[Finding]") -> None:
+    from aclog.metalog.printable import printable
+    from aclog.terminal.output import say
+
+    for each in found:
+        todo = f" -> {each.todo}" if each.todo else ""
+        say(printable(f"{each.level:<4}  {each.check}: {each.text}{todo}"), flush=True)

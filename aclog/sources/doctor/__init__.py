@@ -1,0 +1,1 @@
+"""What may be wrong with an installation, a connection or a log, and what to do: the checks of `aclog doctor`."""
