@@ -18,7 +18,11 @@ class LocalZone(tzinfo):
 
     def utcoffset(self, dt: datetime | None) -> timedelta | None:
         """See tzinfo."""
-        return None if dt is None else _local(dt).utcoffset()
+        if dt is None:
+            return None
+        # Not of astimezone(): since Python 3.13 it moves a time that clocks skip to the other side of the gap.
+        naive = dt.replace(tzinfo=None)
+        return naive - datetime.fromtimestamp(naive.timestamp(), UTC).replace(tzinfo=None)
 
     def dst(self, dt: datetime | None) -> timedelta | None:
         """See tzinfo; how much of the offset is summer time is unknown."""
