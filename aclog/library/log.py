@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from html import escape
+from threading import Lock
 
 from attrs import define, field
 
@@ -28,7 +29,7 @@ _WAIT_S = 0.25
 
 @define(eq=False, repr=False)
 class Log(Closeable):
-    """A source of images, returned by open_log; not thread-safe, but close() may be called from any thread.
+    """A source of images, returned by open_log; for any number of threads.
 
     `notes` are the notes of its recovery. Once it is closed, all but `name`, `notes` and `close` raise a LogError;
     images that it returned remain valid.
@@ -40,6 +41,8 @@ class Log(Closeable):
     _end_offset: int = field(default=0, init=False)
     """That of the newest state returned."""
     _closed: bool = field(default=False, init=False)
+    _guard: Lock = field(factory=Lock, init=False)
+    """Held while the source makes a state: each continues from the one before."""
 
     def __repr__(self) -> str:
         return f"Log({self.name!r}{', closed' if self._closed else ''})"
@@ -66,7 +69,7 @@ class Log(Closeable):
         """
         moment = moment_of(as_of, self._options.zone)
         source, defaults = self._open_source(), self._options.defaults
-        with told_as_log_errors(self.name):
+        with told_as_log_errors(self.name), self._guard:
             if moment is not None:
                 state = source.image_at(moment)
                 return Image(state, as_of=moment_text(moment), place=source.change_place, defaults=defaults)
@@ -99,7 +102,8 @@ class Log(Closeable):
 
         """
         with told_as_log_errors(self.name):
-            log = self._open_source().log
+            with self._guard:
+                log = self._open_source().log
             return None if log is None else max(log.high_watermark() - self._end_offset, 0)
 
     def history(self) -> Rows[Change]:
@@ -153,7 +157,7 @@ class Log(Closeable):
         state = after.state if isinstance(after, Image) else self.image(after).state
         if state.end_offset > log.high_watermark():
             raise ConfigError(f"{self.name}: after {shown(after)}: expected an image of this log")
-        return RuleWatch.after(source, log, state, self.notes.append)
+        return RuleWatch.after(state, log, newest=lambda: self.image().state, notify=self.notes.append)
 
     def _watched(self, watch: RuleWatch) -> Iterator[Change]:
         while not self._closed:
@@ -169,11 +173,11 @@ class Log(Closeable):
                 raise
             max_age = self._options.max_age
             if not changes and max_age is not None and not self._closed:
-                check_age(watch.source.freshness(), max_age)
+                check_age(self._source.freshness(), max_age)
             return changes
 
     def _log_of(self, source: StateSource, why: str) -> LogReader:
-        with told_as_log_errors(self.name):
+        with told_as_log_errors(self.name), self._guard:
             log = source.log
         if log is None:
             raise ConfigError(f"{self.name}: a single state {why}: expected the directory of a log, or a quorum")

@@ -15,7 +15,6 @@ from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.following import next_batches
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import Change, ChangeKind
-from aclog.snapshots.state_source import StateSource
 from aclog.snapshots.visible_records import RecordReplay, VisibleRecord
 
 _MANY_CHANGES = 32_768
@@ -24,20 +23,23 @@ _MANY_CHANGES = 32_768
 
 @define(kw_only=True, eq=False)
 class RuleWatch:
-    """A watch in progress; owned by one thread. It holds no file: `log` is the source's."""
+    """A watch in progress; owned by one thread. It holds no file: `log` is its source's."""
 
-    source: StateSource
     log: LogReader
+    newest: Callable[[], Image]
+    """Returns the newest state of the source, in any thread."""
     _acls: AclsImage
     _records: RecordReplay
     _notify: Callable[[str], None]
     _failure: MetadataError | None = field(default=None, init=False)
 
     @staticmethod
-    def after(source: StateSource, log: LogReader, image: Image, notify: Callable[[str], None]) -> "RuleWatch":
+    def after(
+        image: Image, log: LogReader, *, newest: Callable[[], Image], notify: Callable[[str], None]
+    ) -> "RuleWatch":
         """Return a watch that begins with the first change after a state; of gaps `notify` is told."""
         records = RecordReplay(replayed_to=image.provenance)
-        return RuleWatch(source=source, log=log, acls=image.acls, records=records, notify=notify)
+        return RuleWatch(log=log, newest=newest, acls=image.acls, records=records, notify=notify)
 
     @property
     def end_offset(self) -> int:
@@ -91,7 +93,7 @@ class RuleWatch:
         return Change(offset=seen.offset, end_offset=seen.end_offset, timestamp=seen.timestamp, kind=kind, rule=rule)
 
     def _over_gap(self) -> tuple[Change, ...]:
-        before, first, newest = self._acls, self.end_offset, self.source.image()
+        before, first, newest = self._acls, self.end_offset, self.newest()
         self._notify(
             f"{self.log.name}: offsets {first} to {newest.end_offset - 1} were not watched: a snapshot has replaced "
             "records of them; what they changed as a whole is told"

@@ -169,3 +169,26 @@ def test_the_error_of_a_deleted_log(directory):
         shutil.rmtree(directory)
         with pytest.raises(aclog.MetadataError):
             list(watch)
+
+
+def test_threads_share_a_log(directory):
+    """Each state continues from the one before: two threads must not make it at once."""
+    with aclog.open_log(directory) as log:
+        start, seen = log.image(), []
+
+        def read():
+            for _ in range(50):
+                image = log.image()
+                seen.append((image.end_offset, len(image)))
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        watch = log.watch(after=start)
+        for thread in threads:
+            thread.start()
+        for number in range(5):
+            added(directory, f"topic-{number}")
+        for thread in threads:
+            thread.join(60)
+        assert {offset - len_ for offset, len_ in seen} == {start.end_offset - len(start)}
+        assert len(list(islice(watch, 5))) == 5
+        assert len(log.image()) == len(start) + 5

@@ -18,6 +18,7 @@ from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
+from aclog.terminal.timezone import shown_zone
 
 _SHOWN_DENIED = 10
 _SHOWN_HOLES = 5
@@ -149,4 +150,5 @@ def _ranges(days: list[date]) -> Iterator[str]:
 
 def _time(time: datetime) -> str:
     """In the form that --as-of accepts. Spark returns naive datetimes, which are UTC in our sessions."""
-    return time.replace(tzinfo=UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    shown = time.replace(tzinfo=UTC).astimezone(shown_zone())
+    return shown.isoformat(timespec="seconds").replace("+00:00", "Z")
