@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from aclog.cli.flags.common import KeepOddRules, TargetLog
-from aclog.cli.from_context import writes_to_source
+from aclog.cli.from_context.marks import writes_to_source
 
 app = typer.Typer()
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from aclog.cli.from_context import take_from_context
+from aclog.cli.from_context.command_lines import take_from_context
 from aclog.cli.plain_values import plain_parameters, read_plainly
 from aclog.cli.quick_help import help_quickly
 from aclog.cli.repeated_options import refuse_repeats

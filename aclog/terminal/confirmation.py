@@ -22,17 +22,18 @@ def confirms(question: str, no_answer: str) -> bool:
 
 
 def confirms_on_terminal(question: str, nobody: str) -> bool:
-    """Ask on stderr; return whether the answer is yes. What stdin is not typed at a terminal confirms nothing.
+    """Ask at the terminal; return whether the answer is yes. Without one nobody can confirm: stdin may be anything.
 
     Raises:
-        ConfigError: stdin is no terminal, or ends; its text is `nobody`.
+        ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `nobody`.
 
     """
-    if not sys.stdin.isatty():
+    seen = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
+    if seen is None or not sys.stdin.isatty():
         raise ConfigError(nobody)
     sys.stdout.flush()
-    sys.stderr.write(f"{printable(question)} ")
-    sys.stderr.flush()
+    seen.write(f"{printable(question)} ")
+    seen.flush()
     answer = sys.stdin.readline()
     if not answer:
         raise ConfigError(nobody)

@@ -12,7 +12,9 @@ import pexpect
 import pytest
 
 from aclog.cli.flags.context import use_context
-from aclog.cli.from_context import META, Taken, source_options, written_unless
+from aclog.cli.from_context.command_lines import META, source_options
+from aclog.cli.from_context.marks import written_unless
+from aclog.cli.from_context.taken import Taken
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
 
@@ -288,6 +290,17 @@ def test_context_commands_change_and_show_the_file(path, tmp_path):
     aclog("context", "remove", "eu/night").ok()
     assert aclog("context", "path").ok().out == f"{path}\n"
     assert [row.split()[1] for row in aclog("context", "list").ok().lines[1:]] == ["live"]
+
+
+def test_what_is_wrong_with_one_context_does_not_hide_the_others(path, monkeypatch):
+    write(path, 'log = "/c/log"', "[contexts.bad]", "[contexts.fine]", 'log = "/d"', current="gone")
+    listed = aclog("context", "list")
+    assert (listed.code, [line.split()[1] for line in listed.lines[1:]]) == (2, ["it", "fine"])
+    assert "context bad has no source" in listed.err
+    assert "no context 'gone'" in listed.err
+    assert aclog("context", "show", "fine").ok().out.startswith("fine ")
+    monkeypatch.setenv("ACLOG_CONTEXT", "away")
+    assert "ACLOG_CONTEXT=away is set, and wins" in aclog("context", "use", "fine").ok().err
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.contexts.choosing import ChosenBy, choose_context
-from aclog.sources.contexts.client_secrets import is_secret
+from aclog.sources.contexts.client_secrets import shown_value
 from aclog.sources.contexts.config_place import config_file
 from aclog.sources.contexts.context_file import read_context_file
 from aclog.sources.contexts.editing import add_context, remove_context, rename_context, use_context
@@ -265,6 +265,22 @@ def _add_some(path: Path, worker: int) -> None:
         add_context(path, f"{worker}-{number}", {"log": "/x"}, replace=False)
 
 
-def test_what_is_a_secret():
-    assert all(map(is_secret, ("ssl.key.password", "sasl.jaas.config", "ssl.keystore.key", "oauth.client.secret")))
-    assert not any(map(is_secret, ("security.protocol", "ssl.keystore.location", "sasl.mechanism")))
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ssl.key.password", "sasl.jaas.config", "ssl.keystore.key", "oauth.client.secret", "basic.auth.user.info",
+        "sasl.oauthbearer.assertion.private.key.passphrase", "ssl.keystore.certificate.chain", "sasl.login.other",
+        "delegation.token.secret.key", "x", "ssl.secret.location",
+    ],
+)  # fmt: skip
+def test_what_may_be_a_secret_is_never_shown(key):
+    assert shown_value(key, "hidden") == "***"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["security.protocol", "sasl.mechanism", "ssl.truststore.location", "request.timeout.ms", "client.id",
+     "ssl.endpoint.identification.algorithm", "zookeeper.connect", "zookeeper.ssl.client.enable"],
+)  # fmt: skip
+def test_what_is_no_secret_is_shown(key):
+    assert shown_value(key, "value") == "value"

@@ -9,7 +9,7 @@ from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.from_context import writes_to_source
+from aclog.cli.from_context.marks import writes_to_source
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 
 app = typer.Typer(

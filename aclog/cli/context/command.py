@@ -1,6 +1,6 @@
 """The `aclog context` commands."""
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -8,9 +8,12 @@ from aclog.cli.context.flags import NamedSourceFlags, SettingFlags
 from aclog.cli.flags.context import chosen_context, complete_contexts
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
-from aclog.cli.from_context import is_about_contexts
+from aclog.cli.from_context.marks import is_about_contexts
 from aclog.terminal.output import say
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
+
+if TYPE_CHECKING:
+    from aclog.sources.contexts.choosing import ChosenContext
 
 app = typer.Typer(
     name="context",
@@ -21,6 +24,18 @@ app = typer.Typer(
 Known: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts, show_default=False)
 ]
+
+
+def _used() -> "ChosenContext | None":
+    """Return the context that commands use now; warn of one that cannot be used, which must not hide the others."""
+    from aclog.metalog.errors import ConfigError
+    from aclog.terminal.notices import warn
+
+    try:
+        return chosen_context()
+    except ConfigError as error:
+        warn(str(error))
+        return None
 
 
 @app.command("list")
@@ -39,9 +54,10 @@ def list_(
     from aclog.cli.context.listing import print_contexts
     from aclog.sources.contexts.context_file import read_context_file
 
-    chosen = chosen_context()
+    file, chosen = read_context_file(), _used()
     name = None if chosen is None else chosen.context.name
-    print_contexts(read_context_file(), name, output.choose(format_, pipe=OutputFormat.TABLE))
+    if not print_contexts(file, name, output.choose(format_, pipe=OutputFormat.TABLE)):
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -69,7 +85,7 @@ def show(
     from aclog.metalog.errors import ConfigError
     from aclog.sources.contexts.choosing import choose_context
 
-    used = chosen_context()
+    used = chosen_context() if name is None else _used()
     found = used if name is None else choose_context(name)
     if found is None:
         raise ConfigError("no context is used now: expected NAME, or `aclog context use NAME`")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from aclog.cli.flags.output import Output
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts.choosing import ChosenContext
-from aclog.sources.contexts.client_secrets import is_secret, warn_of_readers
+from aclog.sources.contexts.client_secrets import shown_value, warn_of_readers
 from aclog.sources.contexts.context import Context
 from aclog.sources.contexts.context_file import ContextFile
 from aclog.terminal.columns import Column
@@ -16,8 +16,6 @@ from aclog.terminal.notices import warn
 from aclog.terminal.output import emit, say
 from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.rows import print_rows
-
-_HIDDEN = "***"
 
 COLUMNS = (
     Column(key="current", title="", text=lambda value: "*" if value else ""),
@@ -29,14 +27,20 @@ COLUMNS = (
 )
 
 
-def print_contexts(file: ContextFile, chosen: str | None, output: Output) -> None:
+def print_contexts(file: ContextFile, chosen: str | None, output: Output) -> bool:
     """Print a row for each context of the file; `chosen`: the one that commands use now.
 
-    Raises:
-        ConfigError: a context says what it cannot.
-
+    Returns whether all of them can be used; a warning says what is wrong with one that cannot.
     """
-    print_rows(COLUMNS, [_row(file.context(name), chosen) for name in file.names], output.form, chosen=output.columns)
+    rows, is_sound = [], True
+    for name in file.names:
+        try:
+            rows.append(_row(file.context(name), chosen))
+        except ConfigError as error:
+            is_sound = False
+            warn(str(error))
+    print_rows(COLUMNS, rows, output.form, chosen=output.columns)
+    return is_sound
 
 
 def print_context(context: Context, chosen: ChosenContext | None, form: OutputFormat) -> None:
@@ -100,4 +104,4 @@ def _properties(path: Path) -> Iterator[tuple[str, str]]:
         warn(f"{path}: {getattr(error, 'strerror', None) or error}")
         return
     for key, value in found.items():
-        yield key, _HIDDEN if is_secret(key) else value
+        yield key, shown_value(key, value)

@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def context_source(context: "Context") -> SourceFlags:
-    """Return the source of a context. Raises ConfigError: it is a ZooKeeper, which only some commands read."""
+    """Return the source of a context; warn if others can read the secrets of its login.
+
+    Raises:
+        ConfigError: it is a ZooKeeper, which only some commands read.
+
+    """
     if context.kind == "zookeeper":
         raise ConfigError(f"context {context.name} is {context.address}: expected a log, files of rules or a cluster")
+    if context.command_config is not None:
+        from aclog.sources.contexts.client_secrets import warn_of_readers
+
+        warn_of_readers(context.command_config)
     is_path = context.kind in {"log", "snapshot"}
     return SourceFlags(
         **{context.kind.replace("-", "_"): Path(context.value) if is_path else context.value},  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import typer
 
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.removal import RemovalFlags
-from aclog.cli.from_context import writes_to_source
+from aclog.cli.from_context.marks import writes_to_source
 from aclog.cli.migrate.flags import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 
 app = typer.Typer()

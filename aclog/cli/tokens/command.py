@@ -9,7 +9,7 @@ from attrs import frozen
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.from_context import writes_to_source
+from aclog.cli.from_context.marks import writes_to_source
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 

@@ -1,19 +1,31 @@
 """Files of client properties that hold passwords: who can read them."""
 
+import re
 import stat
 from pathlib import Path
 
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.notices import warn
 
-_SECRET = ("password", "secret", "jaas.config", "keystore.key", "hmac")
-"""How the names of properties end that hold a secret."""
+_SECRET = re.compile(r"password|passphrase|secret|jaas|token|credential|user\.info|hmac|\.key$", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"client\.(id|dns\.lookup)|security\.protocol|sasl\.mechanism|bootstrap\.(servers|controllers)|zookeeper\.connect"
+    r"|(ssl|sasl|zookeeper|authorizer)\..*(\.(location|type|protocol|protocols|suites|algorithm|class|ms|enable|name))"
+    r"|\w+(\.\w+)*\.ms"
+)
+"""Properties whose values can be shown; what is not known may be a secret."""
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
+_HIDDEN = "***"
 
 
 def is_secret(key: str) -> bool:
     """Return whether a property of this name holds a secret."""
-    return key.lower().endswith(_SECRET)
+    return _SECRET.search(key) is not None
+
+
+def shown_value(key: str, value: str) -> str:
+    """Return the value of a property for people: *** unless it is known to be no secret."""
+    return value if _PLAIN.fullmatch(key) and not is_secret(key) else _HIDDEN
 
 
 def warn_of_readers(path: Path) -> None:

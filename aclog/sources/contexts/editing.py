@@ -2,15 +2,15 @@
 
 import fcntl
 import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.filesystem import replace_durably
 from aclog.sources.contexts.context_file import CONTEXTS, CURRENT, context_file_of, read_context_file
 from aclog.sources.repository.toml_document import TomlDocument
 
@@ -83,7 +83,7 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
     A file that is a symbolic link stays one. Nothing is written if anything fails.
 
     Raises:
-        ConfigError: as read_context_file, and what `change` raises; OSError: it cannot be written.
+        ConfigError: as read_context_file, and what `change` raises; LogError, OSError: it cannot be written.
 
     """
     import tomlkit
@@ -102,7 +102,7 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
         file = context_file_of(TomlDocument(name=str(path), text=new, values=deepcopy(wanted)), path)
         if check is not None:
             file.context(check)
-        _replace(target, new.encode())
+        replace_durably(target, new.encode())
 
 
 def _known(path: Path, contents: Contents, name: str) -> Contents:
@@ -121,17 +121,3 @@ def _locked(target: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise

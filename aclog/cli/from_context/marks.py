@@ -1,0 +1,37 @@
+"""Marks of commands: what they do with the source that their flags, or a context, name."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_WRITES = "writes_to_source"
+_ABOUT = "is_about_contexts"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def writes_to_source(*, unless: tuple[str, ...] = ()) -> Callable[[_Command], _Command]:
+    """Mark a command that changes what its source flags name; with one of the flags in `unless` it only reads."""
+
+    def mark(command: _Command) -> _Command:
+        """Return the same command."""
+        setattr(command, _WRITES, unless)
+        return command
+
+    return mark
+
+
+def is_about_contexts(command: _Command) -> _Command:
+    """Mark a command that is about contexts itself: none of its flags comes from one."""
+    setattr(command, _ABOUT, True)
+    return command
+
+
+def written_unless(command: Any) -> tuple[str, ...] | None:
+    """Return with which flags a command does not change its source; None if it never does."""
+    found: tuple[str, ...] | None = getattr(command.callback, _WRITES, None)
+    return found
+
+
+def takes_no_context(command: Any) -> bool:
+    """Return whether a command of typer is about contexts itself."""
+    return getattr(command.callback, _ABOUT, False) is True
