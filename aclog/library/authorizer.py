@@ -109,7 +109,7 @@ class Authorizer:
         return self._grants(Query(principals=only(asked), host=_address(host)))
 
     def _grants(self, query: Query) -> list[Grant]:
-        return [Grant(found, self._options.origins) for found in permissions(self._policy, query)]
+        return [Grant(found, self._acls, self._options.origins) for found in permissions(self._policy, query)]
 
     def check_any(
         self,

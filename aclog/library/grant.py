@@ -4,8 +4,11 @@ from attrs import field, frozen
 
 from aclog.analysis.answers.permission_report import permission_lines, permission_object
 from aclog.analysis.answers.permissions import Permission
-from aclog.authorizer.acl import StandardAcl
+from aclog.analysis.rows.table_forms import html_text
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.origin import Origins
+from aclog.metalog.printable import printable
 
 
 @frozen(repr=False)
@@ -17,6 +20,7 @@ class Grant:
     """
 
     _permission: Permission
+    _acls: AclsImage = field(eq=False)
     _origins: Origins = field(eq=False)
 
     @property
@@ -30,20 +34,26 @@ class Grant:
         return self._permission.region.principals.complement
 
     @property
-    def rules(self) -> tuple[StandardAcl | str, ...]:
+    def rules(self) -> tuple[StandardAclWithId | str, ...]:
         """What gives it."""
-        return self._permission.rules
+        return tuple(rule if isinstance(rule, str) else self._found(rule) for rule in self._permission.rules)
 
     @property
-    def denies(self) -> tuple[StandardAcl, ...]:
+    def denies(self) -> tuple[StandardAclWithId, ...]:
         """What takes away a part."""
-        return self._permission.denies
+        return tuple(map(self._found, self._permission.denies))
+
+    def _found(self, acl: StandardAcl) -> StandardAclWithId:
+        return StandardAclWithId(id=self._acls.find(acl), acl=acl)
 
     def __str__(self) -> str:
-        return "\n".join(permission_lines(self._permission, self._origins))
+        return "\n".join(map(printable, permission_lines(self._permission, self._origins)))
 
     def __repr__(self) -> str:
         return f"<Grant {str(self).splitlines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def to_dict(self) -> dict[str, object]:
         """Return it as a line of `aclog who-can --format jsonl`."""

@@ -96,7 +96,10 @@ def test_html_is_capped_and_escaped(tmp_path, log):
     with aclog.open_log(write_log(tmp_path / "log", rules)) as odd:
         image = odd.image()
         answer = image.authorizer().check("User:<b>", "READ", f"{name}3")
-        for html in (image._repr_html_(), odd.history()._repr_html_(), answer._repr_html_(),
+        (grant,) = image.authorizer().who_can("READ", f"{name}3")
+        assert "\x1b" not in str(grant)
+        assert str(grant.rules[0]).startswith("ALLOW User:<b> READ on TOPIC LITERAL")
+        for html in (image._repr_html_(), odd.history()._repr_html_(), answer._repr_html_(), grant._repr_html_(),
                      odd.image(as_of=0).diff(image)._repr_html_()):  # fmt: skip
             assert "<script" not in html
             assert "<b>" not in html
