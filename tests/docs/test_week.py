@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.docs.week import PAGE, Task, estate, run, tasks
+from tests.docs.recorded import estate
+from tests.docs.week import PAGE, Task, run, tasks
 
 TASKS = list(tasks(PAGE.read_text("utf-8")))
 

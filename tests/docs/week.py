@@ -6,8 +6,6 @@ import io
 import json
 import os
 import re
-import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,12 +14,10 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 import aclog as library
-from tests.support.builders.week import WEEK
-from tests.support.cli.command import aclog
+from tests.docs.recorded import COMMAND, estate, shell
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/week.md"
 _TASK = re.compile(r"^### (?P<title>\d+\. .*?)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(r"```console\n\$ (?P<line>.*)\n(?P<output>(?:.*\n)*?)```")
 _PYTHON = re.compile(r"```python\n(?P<code>(?:(?:>>>|\.\.\.) .*\n)+)(?P<output>(?:.*\n)*?)```")
 
 
@@ -39,7 +35,7 @@ class Task:
 def tasks(page: str) -> Iterator[Task]:
     """Yield the tasks of the page, in order."""
     for found in _TASK.finditer(page):
-        command, code = _COMMAND.search(found["text"]), _PYTHON.search(found["text"])
+        command, code = COMMAND.search(found["text"]), _PYTHON.search(found["text"])
         assert command is not None, found["title"]
         assert code is not None, found["title"]
         yield Task(
@@ -53,20 +49,7 @@ def tasks(page: str) -> Iterator[Task]:
 
 def run(task: Task) -> Task:
     """Return the task with what its lines print in the working directory, the command's first: it may write."""
-    return evolve(task, command_output=_shell(task.command), code_output=_python(task.code))
-
-
-def _shell(line: str) -> str:
-    """Run a command line, with `|` and `&&`, and nothing else of a shell; return what reaches stdout."""
-    shown = ""
-    for step in line.split(" && "):
-        out = ""
-        for command in step.split(" | "):
-            name, *arguments = shlex.split(command)
-            assert name == "aclog"
-            out = aclog(*arguments, stdin=out.encode()).out
-        shown += out
-    return "".join(f"{each.rstrip()}\n" for each in shown.splitlines())
+    return evolve(task, command_output=shell(task.command), code_output=_python(task.code))
 
 
 def _python(code: str) -> str:
@@ -89,14 +72,6 @@ def written(page: str) -> str:
         page = page.replace(f"$ {task.command}\n{task.command_output}```", f"$ {task.command}\n{now.command_output}```")
         page = page.replace(f"{task.code}{task.code_output}```", f"{task.code}{now.code_output}```")
     return page
-
-
-@contextlib.contextmanager
-def estate(folder: Path) -> Iterator[None]:
-    """Work in a copy of the estate."""
-    shutil.copytree(WEEK, folder / "week")
-    with contextlib.chdir(folder / "week"):
-        yield
 
 
 if __name__ == "__main__":

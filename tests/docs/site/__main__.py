@@ -1,5 +1,6 @@
 """`python -m tests.docs.site`: writes build/docs, which zensical builds, and the manual pages in build/man."""
 
+import json
 import shutil
 from importlib.metadata import version
 from itertools import groupby
@@ -10,6 +11,7 @@ from typer.main import get_command
 from aclog.cli.app import app
 from aclog.cli.help.manual_page import manual_name, manual_page
 from aclog.cli.help.pages import command_pages
+from tests.docs.notebook import page as notebook_page
 from tests.docs.site.command_page import command_page_text, command_sections, general_page
 from tests.docs.site.links import Links
 from tests.docs.site.markdown import for_site
@@ -28,8 +30,7 @@ def site_pages() -> dict[str, str]:
     for source in page_sources():
         place = page_place(source)
         assert place is not None, source
-        text = general_page() if source == "docs/commands.md" else (ROOT / source).read_text("utf-8")
-        pages[place] = for_site(Links(source=source, place=place).rewritten(text))
+        pages[place] = for_site(Links(source=source, place=place).rewritten(_text(source)))
     sections = command_sections()
     commands = [page for page in command_pages(get_command(app)) if len(page.words) > 1]
     for first, group in groupby(commands, lambda page: page.words[1]):
@@ -41,6 +42,13 @@ def site_pages() -> dict[str, str]:
         "reference/metrics.md": metrics_page(),
         "reference/errors.md": errors_page(),
     }
+
+
+def _text(source: str) -> str:
+    if source == "docs/commands.md":
+        return general_page()
+    text = (ROOT / source).read_text("utf-8")
+    return notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
 
 
 def write_site(folder: Path) -> None:

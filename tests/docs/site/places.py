@@ -1,5 +1,6 @@
 """Where each page of the repository is in the site."""
 
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 _COMMANDS = "docs/commands.md"
 _PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_PAGES = (".md", ".ipynb")
 _IMAGES = (".svg", ".png")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
@@ -14,7 +16,7 @@ _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 def page_sources() -> list[str]:
     """Return the pages of the repository that the site has, as paths from its root."""
     return [
-        *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
+        *(str(path.relative_to(ROOT)) for kind in _PAGES for path in sorted((ROOT / "docs").rglob(f"*{kind}"))),
         *_PROJECT,
     ]
 
@@ -29,7 +31,8 @@ def page_place(source: str) -> str | None:
         return f"assets/{source}"
     if source in _PROJECT:
         return f"project/{source.lower()}"
-    return source.removeprefix("docs/") if source.startswith("docs/") and source.endswith(".md") else None
+    is_page = source.startswith("docs/") and source.endswith(_PAGES)
+    return posixpath.splitext(source.removeprefix("docs/"))[0] + ".md" if is_page else None
 
 
 def command_place(command: str) -> str:
