@@ -37,8 +37,7 @@ def main(venv: str, pinned: str, what: str) -> None:
     if sys.version_info < (3, 11):
         sys.exit(f"aclog needs Python 3.11 or later, this is {sys.version.split()[0]}: make PYTHON=python3.12 ...")
     python = str(Path(venv, "bin", "python"))
-    count = sum("==" in line for line in Path(pinned).read_text(encoding="utf-8").splitlines())
-    print(f"{venv}: {what}, {count} packages as {pinned} pins them", flush=True)
+    print(f"{venv}: {what}, as {pinned} pins it", flush=True)
     if not Path(python).exists():
         step("the environment", [sys.executable, "-m", "venv", venv])
     step("the packages", [python, "-m", "pip", *_PIP, "--no-compile", "--require-hashes", "--requirement", pinned])

@@ -2,6 +2,7 @@
 
 import logging
 import logging.config
+import os
 import sys
 import time
 from collections.abc import Mapping, MutableMapping
@@ -39,7 +40,8 @@ def configure_logging(
     logging.addLevelName(TRACE, "TRACE")
     out = stream or sys.stderr
     handler, audit = logging.StreamHandler(out), logging.StreamHandler(out)
-    handler.setFormatter(_formatter(node_id, json=json, colors=out.isatty()))
+    colors = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    handler.setFormatter(_formatter(node_id, json=json, colors=colors))
     handler.addFilter(_RateLimit())
     audit.setFormatter(_formatter(node_id, json=True, colors=False) if json else _AuditFormatter())
     root, audit_logger = logging.getLogger(), logging.getLogger(AUDIT_LOGGER)

@@ -53,6 +53,25 @@ def test_a_line_for_people():
         assert part in line
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "colored"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_a_terminal_gets_colors_unless_it_has_none_or_is_told_not_to(environment, colored, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    out = Terminal()
+    configure_logging(node_id=7, stream=out)
+    logging.getLogger("aclog.nodes.server").info("listening")
+    assert ("\x1b[" in out.getvalue()) is colored
+
+
 def test_a_line_for_machines():
     out = configured(json=True)
     logging.getLogger("aclog.nodes.server").warning("slow: %d ms", 70, extra={"listener": "CLIENT"})
