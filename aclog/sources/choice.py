@@ -178,7 +178,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
     if sum(each is not None for each in given) != 1:
         raise ConfigError(
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
-            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
+            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"
         )
     if selection.acls is not None or selection.ref is not None:
         return ChosenSource(_acls_source(selection, notify), selection.as_of)

@@ -120,7 +120,7 @@ class TestSources:
     def test_not_exactly_one_source(self, read):
         message = (
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
-            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
+            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"
         )
         assert read() == message
         assert read("--log", LOG, "--snapshot", CHECKPOINT) == message

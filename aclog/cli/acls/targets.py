@@ -94,7 +94,8 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
     if sum(map(bool, (chosen.log, chosen.servers, chosen.controllers, chosen.store))) != 1:
         raise ConfigError(
             "exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, "
-            "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT"
+            "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT; or a context: "
+            "-c NAME"
         )
     if chosen.log is not None:
         with open_writer(chosen.log, force=force) as writer:

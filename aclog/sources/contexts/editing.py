@@ -86,23 +86,33 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
         ConfigError: as read_context_file, and what `change` raises; LogError, OSError: it cannot be written.
 
     """
-    import tomlkit
-
     path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
     target = path.resolve()
     with _locked(target):
         read_context_file(path)  # it is the user's own, and sound
         text = target.read_bytes().decode("utf-8-sig") if target.exists() else _HEADER
-        document, wanted = tomlkit.parse(text), tomllib.loads(text)
-        change(document)
+        wanted = tomllib.loads(text)
         change(wanted)
-        new = tomlkit.dumps(document).rstrip("\r\n") + ("\r\n" if "\r\n" in text else "\n")
-        if tomllib.loads(new) != wanted:
+        new = _changed(text, change)
+        if new is None or tomllib.loads(new) != wanted:
             raise ConfigError(f"{path}: this change would disturb something else in the file: make it with an editor")
         file = context_file_of(TomlDocument(name=str(path), text=new, values=deepcopy(wanted)), path)
         if check is not None:
             file.context(check)
         replace_durably(target, new.encode())
+
+
+def _changed(text: str, change: Callable[[Contents], None]) -> str | None:
+    """Return the text after a change, with all its comments; None if the library cannot make it."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        change(document)
+        return tomlkit.dumps(document).rstrip("\r\n") + ("\r\n" if "\r\n" in text else "\n")
+    except TOMLKitError:
+        return None
 
 
 def _known(path: Path, contents: Contents, name: str) -> Contents:
