@@ -65,6 +65,7 @@ _COMMANDS = {
     "doctor": "Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about "
     "each.",
     "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
+    "schema": "Print the JSON schema of what a command prints as JSON, or list these schemas.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
     "help": "Show the page of a command: what it does, each of its flags, and examples.",
     "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "

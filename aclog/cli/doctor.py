@@ -50,7 +50,12 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
 
     chosen = output.choose()
     if chosen.is_rows:
-        columns = (Column(key="level"), Column(key="check"), Column(key="text", cut=True), Column(key="todo", cut=True))
+        columns = (
+            Column(key="level"),
+            Column(key="check"),
+            Column(key="text", cut=True),
+            Column(key="todo", flows=True),
+        )
         rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in found())
         print_rows(columns, rows, chosen.form, chosen=chosen.columns)
     else:

@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from aclog.cli.schema.documents import schema_of
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 from tests.support.review.pull_requests import PULL_REQUESTS, PullRequest, apply, write_main
@@ -179,7 +181,10 @@ def test_files_get_other_formats(repository: Repository) -> None:
     place = glob["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "kafka/teams/orders.csv"
     assert place["region"]["startLine"] == 4
-    kinds = [json.loads(line)["kind"] for line in Path("r.jsonl").read_text().splitlines()]
+    found = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    jsonschema.validate(found, {"items": schema_of("review")})
+    assert json.loads(aclog("review", *CHECKED, "--format", "json").out) == found
+    kinds = [each["kind"] for each in found]
     assert kinds[0] == "verdict"
     assert {"difference", "finding"} <= set(kinds)
 

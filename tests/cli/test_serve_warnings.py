@@ -1,9 +1,12 @@
 """`aclog serve` tells by log, metrics and `aclog status` of a node open by mistake; ZooKeeper mode is refused."""
 
 import http.client
+import json
 
+import jsonschema
 import pytest
 
+from aclog.cli.schema.documents import schema_of
 from tests.support.cli.command import aclog
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import PLAIN, Ports, server_properties
@@ -23,6 +26,8 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
         login.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
         place = f"localhost:{ports.broker}"
         status = aclog("status", "--bootstrap-server", place, "--command-config", str(login)).ok()
+        told = aclog("status", "--bootstrap-server", place, "--command-config", str(login), "--format", "json").ok()
+    jsonschema.validate(json.loads(told.out), schema_of("status"))
     warnings = [line for line in node.output.splitlines() if "warning" in line.lower()]
     keys = "authorizer.class (did you mean authorizer.class.name?), kafka.superusers (did you mean super.users?)"
     [open_] = [line for line in warnings if "authorizer.class.name is not set: everybody who connects may" in line]

@@ -158,6 +158,8 @@ def commands(home, broker):
     yield "context", "remove", NAME
     yield "context", "path", NAME
     yield "completion", NAME
+    yield "schema", NAME
+    yield from (("schema", "--format", form) for form in ROW_FORMATS)
     yield "help", NAME
     yield "explain", *log, *request
     yield "explain", *log, *request, "--format", "json"

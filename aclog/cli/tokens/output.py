@@ -46,10 +46,10 @@ TOKEN_COLUMNS = (
     Column(key="requester", cut=True),
     Column(key="renewers", cut=True, spare=True, text=", ".join),
     Column(key="issueTimestamp", title="ISSUED", spare=True, text=time_text),
-    Column(key="expirationTimestamp", title="EXPIRES", text=time_text),
+    Column(key="expiryTimestamp", title="EXPIRES", text=time_text),
     Column(key="maxTimestamp", title="ENDS", spare=True, text=time_text),
 )
-"""Of a delegation token; the keys are those of Kafka's DelegationTokenRecord."""
+"""Of a delegation token; the keys are those of Kafka's DescribeDelegationTokenResponse."""
 
 
 @frozen(kw_only=True)
@@ -135,7 +135,7 @@ def _token_object(token: DelegationToken) -> Row:
         "requester": str(token.requester),
         "renewers": list(map(str, token.renewers)),
         "issueTimestamp": _milliseconds(token.issued),
-        "expirationTimestamp": _milliseconds(token.expires),
+        "expiryTimestamp": _milliseconds(token.expires),
         "maxTimestamp": _milliseconds(token.longest),
     }
 

@@ -1,0 +1,1 @@
+"""`aclog schema`: JSON schemas of what commands print."""

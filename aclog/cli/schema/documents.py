@@ -1,0 +1,69 @@
+"""The JSON schemas in schemas.json: one for the rows, or the object, that a command prints as JSON."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.columns import Column, Row
+
+SCHEMA_COLUMNS = (
+    Column(key="name"),
+    Column(key="commands", text=", ".join, cut=True),
+    Column(key="description", flows=True),
+)
+"""Of `schema_rows`."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_rows() -> Iterator[Row]:
+    """Yield a row for each schema: its name, the commands that print such objects, and what these are."""
+    for name, document in _file()["documents"].items():
+        yield {"name": name, "commands": document["commands"], "description": document["description"]}
+
+
+def schema_names() -> list[str]:
+    """Return the names of all schemas."""
+    return list(_file()["documents"])
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return a schema (draft 2020-12), whole in itself.
+
+    Raises:
+        ConfigError: there is no such schema; its text names those that exist.
+
+    """
+    documents = _file()["documents"]
+    if name not in documents:
+        raise ConfigError(f"no schema {name[:80]!r}: expected one of {', '.join(documents)}")
+    document = documents[name]
+    head = {"$schema": _DIALECT, "$id": f"urn:aclog:schema:{name}", "title": name}
+    used: dict[str, Any] = {}
+    _collect(document["schema"], used)
+    description = f"{document['description']} Printed by {', '.join(f'aclog {each}' for each in document['commands'])}."
+    return {**head, "description": description, **document["schema"], "$defs": dict(sorted(used.items()))}
+
+
+def _collect(schema: object, used: dict[str, Any]) -> None:
+    """Add the definitions that a schema refers to, and those that these refer to."""
+    if isinstance(schema, list):
+        for each in schema:
+            _collect(each, used)
+    if not isinstance(schema, dict):
+        return
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name and name not in used:
+        used[name] = _file()["$defs"][name]
+        _collect(used[name], used)
+    for each in schema.values():
+        _collect(each, used)
+
+
+@cache
+def _file() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files(__package__).joinpath("schemas.json").read_text(encoding="utf-8"))
+    return found
