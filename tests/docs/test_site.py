@@ -47,7 +47,7 @@ def test_the_page_of_a_command_has_each_of_its_flags_in_a_table(pages):
 
 def test_the_page_of_a_command_has_what_is_written_about_it(pages):
     assert "Lists the ACLs of a state" in pages["commands/acls.md"]
-    assert "acls list SOURCE" not in pages["commands/acls.md"]
+    assert pages["commands/acls.md"].count("aclog acls list SOURCE") == 1
 
 
 def test_each_page_is_in_the_navigation_once(pages):
@@ -105,11 +105,11 @@ def below(kind):
 
 
 def test_each_error_class_is_in_the_reference_with_what_to_do(pages):
-    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", pages["reference/errors.md"], re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+)`[^|]*\|(.*)\|$", pages["reference/errors.md"], re.MULTILINE))
     imported = {each.__name__ for each in below(MetadataError) if each.__module__.startswith("aclog.")}
     assert {name for name in imported if not name.startswith("_")} <= set(rows)
     assert len(rows) >= 40
-    assert all(cell.strip() for row in rows.values() for cell in row.split(" | ")[1:])
+    assert all(cell.strip() for row in rows.values() for cell in row.split(" | "))
 
 
 def test_each_metric_that_a_node_serves_is_in_the_reference_with_its_labels(pages):

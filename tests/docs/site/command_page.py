@@ -8,7 +8,6 @@ from aclog.cli.help.pages import CommandPage, FlagGroup
 from tests.docs.site.places import ROOT
 
 _SECTION = re.compile(r"^## aclog (?P<name>[^\n]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_USAGE = re.compile(r"\A\s*```\n.*?^```\n", re.MULTILINE | re.DOTALL)
 
 
 def command_sections() -> dict[str, str]:
@@ -25,7 +24,7 @@ def general_page() -> str:
 def command_page_text(pages: Iterable[CommandPage], sections: Mapping[str, str]) -> str:
     """Return the page of a command, or of a group of commands, whose own page comes first.
 
-    The usage that the section begins with is for readers of the file; here the flags themselves stand in its place.
+    A command's section is what docs/commands.md says of it, its usage first; then come all its flags.
     """
     parts = []
     for each in pages:
@@ -46,11 +45,8 @@ def command_page_text(pages: Iterable[CommandPage], sections: Mapping[str, str])
                 )
             )
             continue
-        parts += [
-            f"## {each.name}\n",
-            f"```\n{each.usage}\n```\n",
-            _USAGE.sub("", sections.get(name, "")).strip() + "\n",
-        ]
+        section = sections.get(name, "") or f"```\n{each.usage}\n```\n"
+        parts += [f"## {each.name}\n", f"{section}\n"]
         parts.append("\n".join([f"### Flags of {each.name}\n", *(_flags(group) for group in each.groups)]))
     return "\n".join(parts)
 

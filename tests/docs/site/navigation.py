@@ -8,7 +8,7 @@ _SECTIONS = {
     "Home": ["index.md"],
     "Start": ["install.md", "start/admin.md", "start/*.md"],
     "How to": ["how-to/week.md", "how-to/*.md", "notebooks/*.md"],
-    "Use": ["contexts.md", "shell.md", "library.md", "spark.md", "scale.md"],
+    "Use": ["contexts.md", "shell.md", "library.md", "spark.md", "scale.md", "troubleshooting.md"],
     "Rules in repositories": ["gitops.md", "pull-requests.md", "testing-rules.md", "lint.md", "repository.md"],
     "Nodes": ["operations.md", "configuration.md", "upgrading.md"],
     "Commands": ["commands/index.md", "commands/*.md"],
@@ -16,7 +16,7 @@ _SECTIONS = {
     "How it works": ["semantics.md", "format.md", "conformance.md", "project/architecture.md"],
     "More": ["*.md"],
     "Decisions": ["decisions/*.md"],
-    "Project": ["project/changelog.md", "project/security.md", "project/contributing.md"],
+    "Project": ["project/readme.md", "project/changelog.md", "project/security.md", "project/contributing.md"],
 }
 """Patterns of places: a page is where the most particular of them is, and in "More" if no other fits."""
 

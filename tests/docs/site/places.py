@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 _COMMANDS = "docs/commands.md"
-_PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_PROJECT = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _PAGES = (".md", ".ipynb")
 _IMAGES = (".svg", ".png")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
@@ -25,7 +25,7 @@ def page_place(source: str) -> str | None:
     """Return the place of a page in the site; None: it is not in the site."""
     if source == _COMMANDS:
         return "commands/index.md"
-    if source in ("docs", "docs/README.md", "README.md"):
+    if source in ("docs", "docs/README.md"):
         return "index.md"
     if source.endswith(_IMAGES):
         return f"assets/{source}"

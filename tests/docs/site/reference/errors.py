@@ -88,11 +88,9 @@ def errors_page() -> str:
     classes = error_classes()
     rows = [
         (
-            f"`{each.name}`",
-            ", ".join(f"`{base}`" for base in each.bases if base in classes),
+            "<br>".join([f"`{each.name}`", *(f"a `{base}`" for base in each.bases if base in classes)]),
             prose(each.text),
             MENDS.get(each.name) or _inherited(each, classes),
-            f"`{each.module}`",
         )
         for each in sorted(classes.values(), key=lambda each: _path(each, classes))
     ]
@@ -101,7 +99,7 @@ def errors_page() -> str:
         [
             "# Errors\n",
             _INTRODUCTION,
-            table(("class", "is a", "means", "what to do", "defined in"), rows),
+            table(("class", "means", "what to do"), rows),
             "## Error codes of nodes\n",
             "What nodes send and interpret, by Kafka's names.\n",
             table(("code", "name"), [(str(code), f"`{name}`") for code, name in sorted(codes.items())]),
