@@ -7,7 +7,6 @@ import typer
 from aclog.cli.flags.context import ContextName, use_context
 from aclog.cli.lazy_commands import LazyGroup
 from aclog.terminal.output import say
-from aclog.terminal.pager import refuse_pager
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
@@ -116,5 +115,7 @@ def _root(
 ) -> None:
     """Take the options before a sub-command."""
     if no_pager:
+        from aclog.terminal.pager import refuse_pager
+
         refuse_pager()
     use_context(context)

@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from aclog.cli.from_context.command_lines import take_from_context
 from aclog.cli.plain_values import plain_parameters, read_plainly
 from aclog.cli.quick_help import help_quickly
 from aclog.cli.repeated_options import refuse_repeats
@@ -28,6 +27,8 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> TyperCommand | TyperGroup:
         """Import the command's module and return the command, or the group of commands."""
+        from aclog.cli.from_context.command_lines import take_from_context  # nothing that --help needs
+
         holder = typer.Typer(rich_markup_mode="rich")
         holder.add_typer(_module(self._name).app)
         command = get_group(holder).commands[self._name]

@@ -34,9 +34,10 @@ def test_the_native_core_can_be_turned_off():
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys; from aclog.__main__ import run; run(['--help']); run(['authorize', '--help']);"
+        "import sys; from aclog.__main__ import run; run(['--help']); early = 'attrs' in sys.modules;"
+        "run(['authorize', '--help']);"
         "heavy = ('numpy', 'pyarrow', 'fastavro', 'prompt_toolkit', 'markdown_it', 'pydantic');"
-        "print([name for name in heavy if name in sys.modules]);"
+        "print([name for name in heavy if name in sys.modules] + ['attrs'] * early);"
         "from rich.markdown import Markdown; print(Markdown('**whole** again').markup)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

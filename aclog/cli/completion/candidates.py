@@ -11,6 +11,7 @@ from typer._click.shell_completion import CompletionItem, _resolve_context, _res
 from typer.core import TyperArgument, TyperOption
 
 from aclog.cli.completion.names import kind_of, names_like
+from aclog.cli.flags.context import complete_contexts
 from aclog.metalog.printable import printable
 
 _MOST = 1000
@@ -50,6 +51,8 @@ def candidates(command: Any, words: Sequence[str], word: str) -> Candidates:
     before = list(words)
     context = _resolve_context(command, {}, "aclog", list(words))
     place, typed = _resolve_incomplete(context, before, word)
+    if words and words[-1] in {"-c", "--context"}:  # after a command too, whose own option it is not
+        return Candidates(found=_shown([Candidate(value=name) for name in complete_contexts(word)]))
     if isinstance(place, TyperOption | TyperArgument):
         return _values(context, place, typed, joined=word[: len(word) - len(typed)])
     items = [_described(item, context) for item in place.shell_complete(context, typed)]

@@ -4,7 +4,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
-from attrs import define, field
 
 if TYPE_CHECKING:
     from aclog.sources.contexts.choosing import ChosenContext
@@ -30,13 +29,15 @@ ContextName: TypeAlias = Annotated[
 ]
 
 
-@define
 class _Invocation:
-    """What one command line says of contexts."""
+    """What one command line says of contexts. A plain class: `aclog --help` imports no attrs."""
 
-    name: str | None
-    _found: "ChosenContext | None" = field(default=None, init=False)
-    _is_found: bool = field(default=False, init=False)
+    __slots__ = ("_found", "_is_found", "name")
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self._found: ChosenContext | None = None
+        self._is_found = False
 
     def chosen(self) -> "ChosenContext | None":
         """Return the context, as it was when this was first called. Raises as chosen_context."""

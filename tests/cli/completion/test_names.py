@@ -100,7 +100,10 @@ def test_names_of_a_context(tmp_path: Path) -> None:
     assert offered(tmp_path, "-c", "mine", "acls", "list", "--acls", "none", "--topic", "o", **known) == []
     for without in (("-c", "gone"), ("-c", "unknown"), ()):
         assert offered(tmp_path, *without, *asked, **known) == []
-    assert offered(tmp_path, "-c", "", **known) == ["mine", "gone"]
+    assert (
+        offered(tmp_path, "-c", "", **known) == offered(tmp_path, "acls", "list", "-c", "", **known) == ["mine", "gone"]
+    )
+    assert offered(tmp_path, "acls", "list", "-c", "mine", "--topic", "ord", **known) == ["orders"]
     config.chmod(0o666)  # not to be trusted
     assert offered(tmp_path, "-c", "mine", *asked, **known) == []
 
