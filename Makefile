@@ -180,6 +180,10 @@ campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiC
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt
 
+.PHONY: campaign-ingest
+campaign-ingest: venv build/jvm/.ready  ## aclog spark ingest --follow killed 20 times while logs grow and rotate: each line once
+	$(BIN)/python -m tests.scenarios.pipeline.ingest_kills --kills 20 | tee benchmarks/results/ingest-kills.txt
+
 .PHONY: migration
 migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes go on; killed at every call and at 30 random moments
 	$(BIN)/python -m tests.scenarios.migration.live | tee benchmarks/results/migration-live.txt

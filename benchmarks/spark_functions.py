@@ -18,7 +18,6 @@ from benchmarks.report import Row
 from benchmarks.spark import Costs, accesses
 
 _CALL = f"kafka_authorized({', '.join(REQUEST_COLUMNS)})"
-_FASTER = 3.0
 _AS_FAST = 1 / 1.5
 
 
@@ -40,7 +39,7 @@ def run(scratch: Path, rows: int, rounds: int) -> Iterator[Row]:
                 }
             )
             what = f"{rows:,} accesses, {count:,} rules: kafka_authorized, vs."
-            for other, wanted in (("plain", _FASTER), ("authorize", _AS_FAST)):
+            for other, wanted in (("plain", None), ("authorize", _AS_FAST)):
                 name = "a plain Python UDF" if other == "plain" else "what spark authorize runs"
                 ours, theirs = found["function"], found[other]
                 yield Row(what=f"{what} {name}: CPU", ours=ours.cpu, theirs=theirs.cpu, unit="s", target=wanted)

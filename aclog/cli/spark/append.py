@@ -12,6 +12,7 @@ from aclog.cli.signals import on_signals
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
 from aclog.cli.spark.ingest_options import column_pairs
 from aclog.cli.spark.ingest_summary import STDOUT, say_counts, watermark_text, write_summary
+from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import (
     Appended,
     ChangedFilesError,
@@ -81,12 +82,16 @@ class _Rounds:
         stop = threading.Event()
         with on_signals(stop.set):
             note(f"following {', '.join(self.paths)} into {self.ledger.out}, every {interval:g} s")
-            self._say(self._append())
+            self._round(ChangedFilesError)
             while not stop.wait(interval):
-                try:
-                    self._say(self._append())
-                except (ChangedFilesError, NoFilesError) as error:  # as it happens when logs are rotated
-                    self._note_once(str(error))
+                self._round(ChangedFilesError, NoFilesError)
+
+    def _round(self, *passing: type[ConfigError]) -> None:
+        """Append; what passes by itself, as when logs are being rotated, is only noted."""
+        try:
+            self._say(self._append())
+        except passing as error:
+            self._note_once(str(error))
 
     def _note_once(self, text: str) -> None:
         if text != self._noted:

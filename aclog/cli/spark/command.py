@@ -11,7 +11,7 @@ from aclog.cli.flags.common import TargetLog
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.flags import AppendFlags, IngestFlags, Master, Out, OwnTime, ReportFlags, Requests, UsageFlags
+from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (jobs.spark_session says what to install).
@@ -91,31 +91,35 @@ def authorize(
     out: Out,
     source: SourceFlags,
     authorizer: AuthorizerFlags,
-    own_time: OwnTime = False,
+    decided: DecidedFlags,
     master: Master = None,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
 
     The input's columns are written with decision (ALLOWED, DENIED or ERROR),
     rule (as in Kafka's audit log; for ERROR, the reason) and rule_id. Exit
-    code 2 if a row could not be decided.
+    code 2 if a row could not be decided. With --as, decided rows are also
+    written as events for other systems.
 
     [bold]Examples[/]
 
       aclog spark authorize --requests asked.jsonl.gz --log DIR --out decided
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
+      aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
     from aclog.cli.spark.jobs import spark_session
     from aclog.pipeline.output_directory import check_new
 
+    decided.check()
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.policies import settings_of
         from aclog.cli.spark.authorize import authorize_command
         from aclog.cli.spark.policy import Policy, rules_of
 
-        settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=own_time)
-        code = authorize_command(spark, requests, out, Policy(rules=rules, settings=settings, own_time=own_time))
+        settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=decided.own_time)
+        policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
+        code = authorize_command(spark, requests, out, policy, decided)
     raise typer.Exit(code)
 
 

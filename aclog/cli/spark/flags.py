@@ -1,5 +1,7 @@
 """Flags of `aclog spark`, and their groups."""
 
+import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -7,6 +9,8 @@ import typer
 from attrs import frozen
 
 from aclog.cli.flags.source import PANEL
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.event_form import EventForm
 
 Requests: TypeAlias = Annotated[
     str,
@@ -31,15 +35,58 @@ Master: TypeAlias = Annotated[
         show_default="local[*]",
     ),
 ]
-OwnTime: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--own-time",
-        metavar="",
-        help="With --log: decide each row by the ACLs in force at its own [cyan]timestamp[/].",
-        rich_help_panel=PANEL,
-    ),
-]
+
+
+class Decided(StrEnum):
+    """A decision."""
+
+    ALLOWED = "allowed"
+    DENIED = "denied"
+
+
+@frozen(kw_only=True)
+class DecidedFlags:
+    """By which time requests are decided, and as what they are written."""
+
+    own_time: Annotated[
+        bool,
+        typer.Option(
+            "--own-time",
+            metavar="",
+            help="With --log: decide each row by the ACLs in force at its own [cyan]timestamp[/].",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+    as_: Annotated[
+        EventForm | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="Also write DIR/events, JSON lines: [cyan]ocsf[/] (API Activity, 6003) or [cyan]cloudevents[/]; the "
+            "table is then DIR/decided.",
+            show_default=False,
+        ),
+    ] = None
+    only: Annotated[
+        Decided | None,
+        typer.Option(
+            "--only",
+            metavar="DECISION",
+            help="Events of requests that are [cyan]allowed[/], or [cyan]denied[/].",
+            show_default=False,
+        ),
+    ] = None
+    event_source: Annotated[
+        str,
+        typer.Option("--event-source", metavar="URI", help="Where events are from, such as the cluster's id."),
+    ] = "/aclog"
+
+    def check(self) -> None:
+        """Raise ConfigError for a flag about events without --as, or a source that is no URI reference."""
+        if self.as_ is None and self.only is not None:
+            raise ConfigError("--only chooses among events: expected --as ocsf or --as cloudevents")
+        if not re.fullmatch(r"[!#-;=?-\[\]_a-z~]+", self.event_source):
+            raise ConfigError(f"--event-source {self.event_source!r}: expected a URI reference, such as //HOST/CLUSTER")
 
 
 @frozen(kw_only=True)

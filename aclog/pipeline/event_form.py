@@ -1,0 +1,10 @@
+"""The forms of events that decided accesses are exported as."""
+
+from enum import StrEnum
+
+
+class EventForm(StrEnum):
+    """The form of events (aclog.pipeline.access_events)."""
+
+    OCSF = "ocsf"
+    CLOUDEVENTS = "cloudevents"
