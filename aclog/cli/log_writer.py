@@ -47,6 +47,8 @@ class LogWriter:
 
     log: FileLog
     image: Image
+    stays: bool = True
+    """Whether what is committed outlives a failure of the command; a new log is removed."""
     _in_flight: deque[tuple[Future[Appended], int]] = field(factory=deque, init=False)
     _bytes_in_flight: int = field(default=0, init=False)
 
@@ -60,7 +62,14 @@ class LogWriter:
 
         """
         offsets = self.submit(values, atomic=atomic, timestamp=current_time_ms() if timestamp is None else timestamp)
-        self.flush()
+        try:
+            self.flush()
+        except KeyboardInterrupt:
+            self.flush()  # all of it was handed over, and is committed in a moment: better waited for than unknown
+            if self.stays:
+                written = f"offsets {offsets.start} to {offsets.stop - 1} are written"
+                note(f"{self.log.name}: {written}: it was too late to stop")
+            raise
         return offsets
 
     def submit(
@@ -191,6 +200,7 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
     partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
+            writer.stays = False
             yield writer, True
         partial.replace(directory)  # rename() also replaces an empty directory
         fsync_directory(directory.absolute().parent)  # else a power loss could undo the rename of what is acknowledged

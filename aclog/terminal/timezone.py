@@ -9,7 +9,7 @@ from aclog.metalog.errors import ConfigError
 VARIABLE = "ACLOG_TIMEZONE"
 
 _CHOSEN: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
-"""Of this invocation of a command, which runs in a context of its own (aclog.__main__.run)."""
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
 
 
 def use_zone(text: str) -> None:

@@ -25,6 +25,7 @@ from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
+from aclog.terminal.notices import warn
 from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.changes import StoreChanges
@@ -166,11 +167,20 @@ class _ServerTarget:
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See AclTarget."""
-        return self._run(acl_requests.create_acls(self._connection, acls))
+        return self._change(acl_requests.create_acls(self._connection, acls))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
         """See AclTarget."""
-        return self._run(acl_requests.delete_acls(self._connection, filters))
+        return self._change(acl_requests.delete_acls(self._connection, filters))
+
+    def _change(self, request: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            return self._run(request)
+        except KeyboardInterrupt:
+            warn(
+                f"{self._connection.address}: the request was sent, and may be carried out: look with `aclog acls list`"
+            )
+            raise
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return self._runner.run(work)

@@ -49,7 +49,7 @@ class _Invocation:
 
 
 _THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
-"""Of this invocation of a command, which runs in a context of its own (aclog.__main__.run)."""
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
 
 
 def use_context(name: str | None) -> None:

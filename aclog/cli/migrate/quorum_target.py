@@ -19,6 +19,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.notices import warn
+from aclog.terminal.progress import progress
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference
 
 _CREATIONS_PER_REQUEST = 1000
@@ -94,13 +95,22 @@ class QuorumTargetWriter:
         change = difference(self.state, AccessState(acls=wanted.acls - self._refused))
         # Creations before deletions, in the order of listing_key and in its reverse: DENY is created first, deleted
         # last.
-        for acls in _pieces(change.added_acls, _CREATIONS_PER_REQUEST):
-            created = self._runner.run(acl_requests.create_acls(self._connection, acls))
-            self._note_refusals(acls, created, "not created")
-        for acls in _pieces(reversed(change.removed_acls), _DELETIONS_PER_REQUEST):
-            filters = [_exactly(acl) for acl in acls]
-            deleted = self._runner.run(acl_requests.delete_acls(self._connection, filters))
-            self._note_refusals(acls, deleted, "not deleted")
+        done, total = 0, len(change.added_acls) + len(change.removed_acls)
+        with progress("writing to the quorum", "ACLs") as advance:
+            try:
+                for acls in _pieces(change.added_acls, _CREATIONS_PER_REQUEST):
+                    created = self._runner.run(acl_requests.create_acls(self._connection, acls))
+                    self._note_refusals(acls, created, "not created")
+                    advance(done := done + len(acls), total)
+                for acls in _pieces(reversed(change.removed_acls), _DELETIONS_PER_REQUEST):
+                    filters = [_exactly(acl) for acl in acls]
+                    deleted = self._runner.run(acl_requests.delete_acls(self._connection, filters))
+                    self._note_refusals(acls, deleted, "not deleted")
+                    advance(done := done + len(acls), total)
+            except KeyboardInterrupt:
+                what = f"{done:,} of {total:,} changes are made, perhaps a request more"
+                warn(f"{what}: run the command again for the rest")
+                raise
         self.state = AccessState(acls=wanted.acls - self._refused)
         return change
 

@@ -1,6 +1,7 @@
 """ZooKeeper client of one session: kazoo behind our types and errors, with a timeout on every wait."""
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -302,9 +303,12 @@ def connected_client(settings: ZkSettings) -> ZkClient:
         multi_read = _supports_multi_read(kazoo, settings.session_timeout)
         if chroot:
             _enter(kazoo, f"{slash}{chroot}", settings)
+    except KeyboardInterrupt:
+        # Its threads end once their server answers or the time is up: who interrupts waits for neither.
+        threading.Thread(target=_stopped, args=(kazoo,), daemon=True).start()
+        raise
     except BaseException as e:
-        kazoo.stop()
-        kazoo.close()
+        _stopped(kazoo)
         if isinstance(e, KazooTimeoutError):
             seconds = f"{settings.connection_timeout:g} s"
             raise StoreError(f"{settings.where}: no connection within {seconds}: is it running?") from e
@@ -312,6 +316,11 @@ def connected_client(settings: ZkSettings) -> ZkClient:
             raise ConfigError(f"{settings.where}: {_reason(e)}") from e
         raise
     return ZkClient(settings=settings, kazoo=kazoo, multi_read=multi_read)
+
+
+def _stopped(kazoo: KazooClient) -> None:
+    kazoo.stop()
+    kazoo.close()
 
 
 def _supports_multi_read(kazoo: KazooClient, seconds: float) -> bool:

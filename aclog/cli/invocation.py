@@ -1,0 +1,100 @@
+"""One command line: every failure becomes one line on stderr and an exit code.
+
+Exit codes: 0 success (or ALLOWED), 1 a negative result (DENIED, or a log or checkpoint that fails verification), 2 bad
+input, 130 interrupted, 141 broken pipe.
+"""
+
+import contextvars
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+
+import typer
+
+from aclog.metalog.errors import MetadataError
+from aclog.terminal.notices import complain
+from aclog.terminal.pager import paging
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; bad input never raises."""
+    _use_utf8()
+    if shell := os.environ.get("_ACLOG_COMPLETE"):
+        from aclog.cli.app import app
+        from aclog.cli.completion.answer import complete
+
+        return complete(shell, arguments, app)
+    try:
+        # A context of its own: what the flags of one command line choose is not known to the next.
+        code = contextvars.copy_context().run(_paged, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    if code == INTERRUPTED:
+        complain("interrupted")
+    return code
+
+
+def _paged(arguments: Sequence[str]) -> int:
+    with paging():
+        return _invoke(arguments)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    from aclog.cli.app import app
+
+    try:
+        result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
+    except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):  # typer exits with 1 on a broken pipe
+            raise leave.__context__ from None
+        raise
+    except (typer.TyperException, MetadataError, OSError) as error:
+        if text := _text(error):
+            complain(text)
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, typer.TyperException):
+        return _usage(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        # Code that writes files names them in its errors: an error without a file name is about stdout.
+        return f"{error.filename or 'standard output'}: {error.strerror}"
+    return str(error)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """Return what is wrong with the command line, and which --help to read; empty if help was printed instead."""
+    if not error.format_message():
+        return ""
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    what = error.format_message().replace(": Value error, ", ": ")  # a prefix of pydantic's, which typer passes on
+    return " ".join(what.split()).rstrip(".") + hint
+
+
+def _use_utf8() -> None:
+    """Read and write UTF-8, whatever the locale: names in a log are Unicode."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def _drop_output() -> None:
+    """Discard what is left in stdout: the interpreter's final flush would report the broken pipe again."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is not a file
+        return
