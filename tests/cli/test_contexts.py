@@ -146,6 +146,19 @@ def test_what_decides_besides_the_rules_is_said_once_and_flags_win_over_it(path)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pexpect forks a process with threads
+def test_flags_win_over_what_a_context_allows(path, tmp_path):
+    (tmp_path / "none.jsonl").touch()
+    settings = ("allow-everyone-if-no-acl-found = true", "cidr = true", 'semantics = "documented"')
+    write(path, 'acls = "none.jsonl"', *settings)
+    request = ("-c", "it", "authorize", "--principal", "User:nobody", "--operation", "READ", "--topic", "none")
+    allowed = aclog(*request).ok()
+    assert allowed.err.endswith(": allow.everyone.if.no.acl.found=true, semantics=documented, cidr=true\n")
+    denied = aclog(*request, "--no-allow-everyone-if-no-acl-found", "--no-cidr", "--semantics", "kafka")
+    assert (denied.code, denied.err) == (1, "")
+    both = aclog(*request, "--no-allow-everyone-if-no-acl-found", "--allow-everyone-if-no-acl-found").complaint
+    assert both.endswith("expected one of them")
+
+
 def test_a_format_is_that_of_the_context_on_a_terminal_where_a_command_knows_it(path):
     write(path, f'log = "{LOG}"', 'format = "json"')
 

@@ -58,6 +58,7 @@ SECOND_STATE = (
     "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
     "--to-command-config", "--to-context", "--change", "--add", "--remove", "--to-ref", "--to-acls-format",
 )  # fmt: skip
+OPPOSITES = ("--no-allow-everyone-if-no-acl-found", "--no-cidr")
 COMPARED = ("--no-to-allow-everyone-if-no-acl-found", "--no-to-cidr")
 
 
@@ -72,6 +73,7 @@ def test_each_command_has_a_section_with_each_of_its_options(name):
             if (option in SHARED and "SOURCE" in text) or (option in SECOND_STATE and "TARGET" in text):
                 documented += PAGE[: PAGE.index("## ")]
             documented += section("diff") if option in COMPARED else ""
+            documented += section("authorize") if option in OPPOSITES else ""
             if option in OUTPUT and "(#output)" in text:
                 documented += PAGE[PAGE.index("## Output") :]
             if option.startswith("--") and option != "--help":

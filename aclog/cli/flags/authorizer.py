@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
+from aclog.metalog.errors import ConfigError
+
 _PANEL = "Authorizer"
 
 
@@ -39,6 +41,16 @@ class AuthorizerFlags:
             rich_help_panel="Authorizer (if no ACL matches)",
         ),
     ] = False
+    # Two flags, as a flag with its opposite would be wider than a terminal.
+    no_allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--no-allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Deny it, whatever the context says. [dim]The default[/]",
+            rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
+        ),
+    ] = False
     semantics: Annotated[
         Semantics,
         typer.Option(
@@ -52,13 +64,20 @@ class AuthorizerFlags:
     cidr: Annotated[
         bool,
         typer.Option(
-            "--cidr",
+            "--cidr/--no-cidr",
             metavar="",
+            show_default=False,
             help="Let the host of an ACL be a CIDR range, such as 10.0.0.0/8, as nodes do with "
             "[cyan]aclog.cidr.enabled[/]. Kafka 4.3.1 matches no such ACL.",
             rich_help_panel=_PANEL,
         ),
     ] = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.allow_everyone and self.no_allow_everyone:
+            raise ConfigError(
+                "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
+            )
 
     def warn_of_super_users(self, flag: str = "--super-users") -> None:
         """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
