@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from aclog.cli.app import app
 from aclog.cli.lazy_commands import LazyCommand
+from aclog.cli.schema.documents import schema_names
 from aclog.metalog.errors import MetadataError
 from aclog.nodes.config.key_check import CLIENT_KEYS, OWN_KEYS, USED_KEYS
 from aclog.nodes.config.metadata_log import CLIENT_PREFIX
@@ -139,3 +140,17 @@ def test_each_property_is_in_the_reference_and_described(pages):
     wanted = USED_KEYS | OWN_KEYS | CHECKED_KEYS | {CLIENT_PREFIX + key for key in CLIENT_KEYS}
     assert set(listed) == wanted
     assert [key for key, place in listed.items() if not place] == []
+
+
+def test_the_options_before_a_command_are_on_the_page_that_all_have_in_common(pages):
+    table = pages["commands/index.md"].partition("## Options before a command")[2]
+    for option in get_command(app).params:
+        assert all(f"{name}" in table for name in option.opts)
+
+
+def test_each_json_schema_and_each_variable_is_in_the_reference_and_described(pages):
+    for name in schema_names():
+        assert f"\n## {name}\n" in pages["reference/schemas.md"]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", pages["reference/variables.md"], re.MULTILINE))
+    assert {"ACLOG_CONTEXT", "ACLOG_CONFIG", "ACLOG_PAGER", "ACLOG_TIMEZONE", "ACLOG_NATIVE", "NO_COLOR"} <= set(rows)
+    assert [name for name, described in rows.items() if not described] == []

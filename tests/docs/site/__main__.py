@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from aclog.cli.app import app
 from aclog.cli.help.manual_page import manual_name, manual_page
-from aclog.cli.help.pages import command_pages
+from aclog.cli.help.pages import command_page, command_pages
 from tests.docs.notebook import page as notebook_page
 from tests.docs.site.command_page import command_page_text, command_sections, general_page
 from tests.docs.site.links import Links
@@ -20,6 +20,8 @@ from tests.docs.site.places import ROOT, command_place, images, page_place, page
 from tests.docs.site.reference.errors import errors_page
 from tests.docs.site.reference.metrics import metrics_page
 from tests.docs.site.reference.properties import properties_page
+from tests.docs.site.reference.schemas import schemas_page
+from tests.docs.site.reference.variables import variables_page
 
 BUILD = ROOT / "build"
 
@@ -41,12 +43,14 @@ def site_pages() -> dict[str, str]:
         "reference/properties.md": properties_page(),
         "reference/metrics.md": metrics_page(),
         "reference/errors.md": errors_page(),
+        "reference/schemas.md": schemas_page(),
+        "reference/variables.md": variables_page(),
     }
 
 
 def _text(source: str) -> str:
     if source == "docs/commands.md":
-        return general_page()
+        return general_page(command_page(get_command(app), ()))
     text = (ROOT / source).read_text("utf-8")
     return notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
 

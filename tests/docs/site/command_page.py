@@ -16,9 +16,10 @@ def command_sections() -> dict[str, str]:
     return {found["name"]: found["text"].strip() for found in _SECTION.finditer(page)}
 
 
-def general_page() -> str:
-    """Return docs/commands.md up to its first command: what is common to all of them."""
-    return (ROOT / "docs/commands.md").read_text("utf-8").partition("\n## aclog ")[0] + "\n"
+def general_page(root: CommandPage) -> str:
+    """Return docs/commands.md up to its first command, with the options that stand before a command."""
+    text = (ROOT / "docs/commands.md").read_text("utf-8").partition("\n## aclog ")[0]
+    return "\n".join([f"{text}\n\n## Options before a command\n", *(_flags(group) for group in root.groups)])
 
 
 def command_page_text(pages: Iterable[CommandPage], sections: Mapping[str, str]) -> str:
