@@ -5,9 +5,9 @@ import json
 from aclog.cli.schema.documents import schema_names, schema_of, schema_rows
 from tests.docs.site.reference.tables import plain, table
 
-_INTRODUCTION = """JSON schemas (draft 2020-12) of what commands print, as `aclog schema NAME` prints them. A
-schema is that of a row: a line of `--format jsonl`, and an element of the array of `--format json`; or of the one object that answers a
-question. [Output](../commands/index.md#output) has what is common to all.
+_INTRODUCTION = """JSON schemas (draft 2020-12) of what commands print, as `aclog schema NAME` prints them. A schema
+is that of a row: a line of `--format jsonl`, and an element of the array of `--format json`; or of the one object
+that answers a question. [Output](../commands/index.md#output) has what is common to all.
 """
 
 
