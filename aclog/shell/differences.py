@@ -36,6 +36,14 @@ class Difference:
     sign: Sign
     paths: tuple[tuple[str, ...], ...]
     text: str
+    rule: StandardAclWithId | None = None
+    """The ACL after it, or the removed one; None if it is of something else."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return this for JSON: what happened, where, the ACL if it is one, and the line of text."""
+        path = next((path for path in self.paths if path[:2] == ("acl", "id")), self.paths[0])
+        acl = {} if self.rule is None else {"acl": self.rule.to_dict()}
+        return {"change": self.sign.name, "path": path_text(path), **acl, "text": self.text}
 
     def __str__(self) -> str:
         return f"{self.sign} {printable(self.text)}"
@@ -97,8 +105,8 @@ def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator
 
 def _rule(sign: Sign, rule_id: UUID, acl: StandardAcl, note: str = "") -> Difference:
     name = uuid_text(rule_id)
-    paths = rule_paths(StandardAclWithId(id=rule_id, acl=acl))
-    return Difference(sign=sign, paths=paths, text=f"/acl/id/{name} {acl_text(acl)}{note}")
+    rule = StandardAclWithId(id=rule_id, acl=acl)
+    return Difference(sign=sign, paths=rule_paths(rule), text=f"/acl/id/{name} {acl_text(acl)}{note}", rule=rule)
 
 
 def rule_paths(rule: StandardAclWithId) -> tuple[tuple[str, ...], ...]:

@@ -4,11 +4,13 @@ import json
 from itertools import islice
 from uuid import UUID
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.cli.schema.documents import schema_of
 from aclog.metalog.batches import iter_batches, read_records
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
@@ -203,6 +205,31 @@ def test_every_kind_of_change():
         "1 added, 3 removed, 3 changed",
     ]
     assert "+ /scram/u/SCRAM-SHA-256" in run(state, "diff 15 6")
+
+
+def test_changes_as_json_lines():
+    reader = MemoryReader()
+    reader.append(rule(5, name="a\u202eb"), CREDENTIAL)
+    reader.append(gone(5), FeatureLevelRecord(name="f", feature_level=1))
+    state = ShellState(source=FollowedLog(reader))
+    validator = jsonschema.Draft202012Validator(schema_of("state-change"))
+    list(run_command("at 0", state))
+    watched = [line.text for line in islice(run_command("watch --format jsonl", state), 4)]
+    found = [json.loads(text) for text in (*watched, *run(state, "diff --format=jsonl 2 4").splitlines())]
+    for each in found:
+        validator.validate(each)
+    assert "\u202e" not in "".join(watched)
+    assert [(each["change"], each["path"], each.get("offset")) for each in found] == [
+        ("ADDED", f"/acl/id/{rule_id(5)}", 0),
+        ("ADDED", "/scram/u/SCRAM-SHA-256", 0),
+        ("REMOVED", f"/acl/id/{rule_id(5)}", 2),
+        ("ADDED", "/features/f", 2),
+        ("REMOVED", f"/acl/id/{rule_id(5)}", None),
+        ("ADDED", "/features/f", None),
+    ]
+    assert found[0]["acl"]["resourceName"] == "a\u202eb"
+    [failed] = [line for line in run_command("watch --format csv", state) if line.failed]
+    assert "--format csv: expected text or jsonl" in failed.text
 
 
 def test_a_hostile_rule_is_one_line_of_a_diff():

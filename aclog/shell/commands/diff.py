@@ -10,10 +10,12 @@ from aclog.metalog.printable import printable
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
 from aclog.shell.differences import Sign, differences
+from aclog.shell.line_format import FORMAT, is_json
 from aclog.shell.settings import SETTINGS, settings_of
 from aclog.shell.state import ShellState
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST
+from aclog.terminal.json_text import json_text
 from aclog.terminal.moment import take_moment
 
 _OF = Option(
@@ -27,12 +29,16 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     what = arguments.text(_OF.flag) or _RULES
     if what not in (_RULES, _ACCESS):
         raise ConfigError(f"--of {what}: expected {_RULES} or {_ACCESS}")
+    as_json = is_json(arguments)
     before = state.image_at(take_moment(start.text)) if start else state.image()
     after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
         settings = settings_of(arguments)
         found = Comparison.of(Policy(before.acls, settings), Policy(after.acls, settings))
-        yield from (Line(printable(line)) for line in found.text_lines())
+        lines = map(json_text, found.json_lines()) if as_json else map(printable, found.text_lines())
+        yield from map(Line, lines)
+    elif as_json:
+        yield from (Line(json_text(difference.to_dict())) for difference in differences(before, after))
     else:
         yield from _of_objects(before, after)
 
@@ -55,7 +61,7 @@ DIFF = Command(
             Argument(name="from", count=Count.ONE, help=f"{_MOMENT}."),
             Argument(name="to", count=Count.OPTIONAL, help=f"{_MOMENT}; by default the current position."),
         ),
-        options=(_OF, *SETTINGS),
+        options=(_OF, FORMAT, *SETTINGS),
     ),
     run=_diff,
     suggestions=lambda _, __: (LATEST,),
