@@ -15,6 +15,7 @@ from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.log import LogReader
 from aclog.metalog.printable import printable
+from aclog.snapshots.image import Image as State
 from aclog.snapshots.moments import moment_text
 from aclog.snapshots.rule_history import Change
 from aclog.snapshots.rule_watch import RuleWatch
@@ -67,8 +68,8 @@ class Log(Closeable):
             MetadataError: the source is damaged or closed, does not cover the moment, or can never be followed again.
 
         """
-        moment = moment_of(as_of, self._options.zone)
-        source, defaults = self._open_source(), self._options.defaults
+        moment, defaults = moment_of(as_of, self._options.zone), self._options.defaults
+        source = self._open_source()
         with told_as_log_errors(self.name), self._guard:
             if moment is not None:
                 state = source.image_at(moment)
@@ -154,10 +155,17 @@ class Log(Closeable):
     def _start(self, after: Image | AsOf | None) -> RuleWatch:
         source = self._open_source()
         log = self._log_of(source, "does not change")
-        state = after.state if isinstance(after, Image) else self.image(after).state
+        if isinstance(after, Image):
+            state = after.state
+        else:
+            state = self._newest() if after is None else self.image(after).state
         if state.end_offset > log.high_watermark():
             raise ConfigError(f"{self.name}: after {shown(after)}: expected an image of this log")
-        return RuleWatch.after(state, log, newest=lambda: self.image().state, notify=self.notes.append)
+        return RuleWatch.after(state, log, newest=self._newest, notify=self.notes.append)
+
+    def _newest(self) -> State:
+        with told_as_log_errors(self.name), self._guard:
+            return self._open_source().image()
 
     def _watched(self, watch: RuleWatch) -> Iterator[Change]:
         while not self._closed:
