@@ -23,12 +23,13 @@ from aclog.nodes.wire.error_codes import (
 )
 
 _WRONG_EPOCH = frozenset({INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
-_CONTROLLER = "expected an address of a controller, or this one of a broker with --bootstrap-server"
+CONTROLLER_EXPECTED = "expected an address of a controller, or a broker's with --bootstrap-server"
+"""What to do about the address of a broker."""
 _REFUSALS = {
-    3: f"not a controller's listener (UNKNOWN_TOPIC_OR_PARTITION): {_CONTROLLER}",
+    3: f"not a controller's listener (UNKNOWN_TOPIC_OR_PARTITION): {CONTROLLER_EXPECTED}",
     31: "CLUSTER_AUTHORIZATION_FAILED: expected a user with CLUSTER_ACTION on Cluster:kafka-cluster",
     35: "UNSUPPORTED_VERSION: expected a controller of Kafka 3.9 or later",
-    100: f"not a controller's listener (UNKNOWN_TOPIC_ID): {_CONTROLLER}",
+    100: f"not a controller's listener (UNKNOWN_TOPIC_ID): {CONTROLLER_EXPECTED}",
 }
 
 

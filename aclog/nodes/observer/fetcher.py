@@ -14,6 +14,7 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataErr
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, describe_features
 from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.peer import Role, role_of
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_buffer import Confirmation, FetchBuffer
@@ -27,7 +28,14 @@ from aclog.nodes.observer.fetch_messages import (
     parse_fetch_response,
 )
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.fetch_response_handler import FetchAgain, ObserverState, Progress, Redirect, SnapshotNeeded
+from aclog.nodes.observer.fetch_response_handler import (
+    CONTROLLER_EXPECTED,
+    FetchAgain,
+    ObserverState,
+    Progress,
+    Redirect,
+    SnapshotNeeded,
+)
 from aclog.nodes.observer.log_identity import FetchAt, LogIdentity, OlderLeaders
 from aclog.nodes.observer.server_selection import Refusals, ServerRotation
 
@@ -60,6 +68,12 @@ async def fetch(
     )
     seconds = options.response_seconds + options.max_wait_ms / 1000
     return parse_fetch_response(await connection.ask(request, seconds))
+
+
+def _require_controller(connection: Connection) -> None:
+    """Refuse a broker before it refuses a Fetch, with an error that would not say so."""
+    if role_of(connection.apis) is Role.BROKER:
+        raise QuorumRefusedError(f"not a controller's listener but a broker's: {CONTROLLER_EXPECTED}")
 
 
 @define(kw_only=True, eq=False)
@@ -96,6 +110,7 @@ class Fetcher:
             address, named = self.servers.next(), None
             try:
                 async with await self.connect(address) as connection:
+                    _require_controller(connection)
                     await self._learn_cluster(connection)
                     await self._warn_of_upgrades(connection)
                     redirect = await self._follow(connection)
