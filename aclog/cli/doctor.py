@@ -9,6 +9,7 @@ from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.context import named_context
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.from_context.marks import examines_contexts
 
 if TYPE_CHECKING:
     from aclog.sources.choice import ChosenSource
@@ -21,6 +22,7 @@ _HEALTHY, _FAILING = 0, 1
 
 @app.command()
 @with_flags
+@examines_contexts
 def doctor(source: SourceFlags, output: AnswerFlags) -> None:
     """Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about each.
 

@@ -316,6 +316,17 @@ def test_what_is_wrong_with_one_context_does_not_hide_the_others(path, monkeypat
     assert "ACLOG_CONTEXT=away is set, and wins" in aclog("context", "use", "fine").ok().err
 
 
+def test_doctor_says_what_is_wrong_with_a_context_and_goes_on(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # a JVM is for tests of another tier
+    write(path, f'log = "{LOG}"')
+    monkeypatch.setenv("ACLOG_CONTEXT", "ti")
+    found = aclog("doctor")
+    assert found.code == 1
+    assert any(line.startswith(f"fail  contexts: no context 'ti' in {path}: it has it") for line in found.lines)
+    monkeypatch.setenv("ACLOG_CONTEXT", "it")
+    assert any(line.startswith(f"ok    log: {LOG}") for line in aclog("doctor").ok().lines)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -5,7 +5,7 @@ from typing import Any
 
 from aclog.cli.flags.context import chosen_context, named_context, use_context
 from aclog.cli.from_context.filling import Filling
-from aclog.cli.from_context.marks import takes_no_context, written_unless
+from aclog.cli.from_context.marks import goes_on_without, takes_no_context, written_unless
 from aclog.cli.from_context.taken import Taken, Unused
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts.choosing import ChosenContext
@@ -50,7 +50,8 @@ def take_from_context(command: Any) -> None:
                     _fill(ctx, values)
             elif not values.get("help"):
                 _name_context(name)
-                _fill(ctx, values)
+                with suppress(*_passed_over(command)):
+                    _fill(ctx, values)
             return values, rest, [each for each in order if each is not _ANYWHERE]
 
         parser.parse_args = parse_args
@@ -64,6 +65,11 @@ def take_from_context(command: Any) -> None:
         return invoke(ctx)
 
     command.make_parser, command.invoke = make, invoked
+
+
+def _passed_over(command: Any) -> tuple[type[Exception], ...]:
+    """Return what may be wrong with a context without keeping the command from running."""
+    return (MetadataError, OSError) if goes_on_without(command) else ()
 
 
 def _name_context(name: str | None) -> None:

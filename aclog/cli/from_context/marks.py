@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 _WRITES = "writes_to_source"
 _ABOUT = "is_about_contexts"
+_EXAMINES = "examines_contexts"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -24,6 +25,17 @@ def is_about_contexts(command: _Command) -> _Command:
     """Mark a command that is about contexts itself: none of its flags comes from one."""
     setattr(command, _ABOUT, True)
     return command
+
+
+def examines_contexts(command: _Command) -> _Command:
+    """Mark a command that says itself what is wrong with a context that it does not name, and goes on without it."""
+    setattr(command, _EXAMINES, True)
+    return command
+
+
+def goes_on_without(command: Any) -> bool:
+    """Return whether a command of typer goes on without a context that cannot be used."""
+    return getattr(command.callback, _EXAMINES, False) is True
 
 
 def written_unless(command: Any) -> tuple[str, ...] | None:
