@@ -10,9 +10,9 @@ _BOLD, _PLAIN = "\x01", "\x02"
 """Marks in a text that is not escaped yet."""
 
 
-def manual_page(page: CommandPage, version: str) -> str:
-    """Return the page as the source of a manual page, `aclog-acls-list.1` of `aclog acls list`."""
-    return "\n".join(_lines(page, version)) + "\n"
+def manual_page(page: CommandPage, version: str, day: str) -> str:
+    """Return the page as the source of a manual page, `aclog-acls-list.1` of `aclog acls list`; `day` is its date."""
+    return "\n".join(_lines(page, version, day)) + "\n"
 
 
 def manual_name(page: CommandPage) -> str:
@@ -20,17 +20,21 @@ def manual_name(page: CommandPage) -> str:
     return "-".join(page.words)
 
 
-def _lines(page: CommandPage, version: str) -> Iterator[str]:
-    yield f'.TH "{_escaped(manual_name(page).upper())}" 1 "" "{_escaped(f"aclog {version}")}" "aclog"'
+def _lines(page: CommandPage, version: str, day: str) -> Iterator[str]:
+    yield f'.TH "{_escaped(manual_name(page).upper())}" 1 "{day}" "{_escaped(f"aclog {version}")}" "aclog"'
     yield from (".SH NAME", f"{_escaped(manual_name(page))} \\- {_text(page.summary)}")
     yield from (".SH SYNOPSIS", f".B {_escaped(page.name)}", _escaped(page.usage.removeprefix(page.name).strip()))
+    above = BlockKind.HEADING
     for block in help_blocks(page.text):
+        if BlockKind.HEADING not in (above, block.kind):
+            yield ".PP"
+        above = block.kind
         if block.kind is BlockKind.HEADING:
             yield f'.SH "{_text(block.text).upper()}"'
         elif block.kind is BlockKind.EXAMPLE:
-            yield from (".PP", ".nf", *(_text(line) for line in block.text.splitlines()), ".fi")
+            yield from (".nf", *(_text(line) for line in block.text.splitlines()), ".fi")
         else:
-            yield from (".PP", _text(block.text))
+            yield _text(block.text)
     for group in page.groups:
         yield from _group(group)
     if page.below:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -75,8 +76,9 @@ def write_manual(folder: Path) -> None:
     """Write a manual page for each command and group of commands to a folder, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    day = datetime.now(UTC).date().isoformat()
     for page in command_pages(get_command(app)):
-        (folder / f"{manual_name(page)}.1").write_text(manual_page(page, version("aclog")), "utf-8")
+        (folder / f"{manual_name(page)}.1").write_text(manual_page(page, version("aclog"), day), "utf-8")
 
 
 if __name__ == "__main__":
