@@ -1,10 +1,15 @@
 """`aclog help` and the manual pages: each flag, laid out for a terminal and in sound roff."""
 
+import os
 import re
+import sys
 
+import pexpect
+import pytest
 from typer.main import get_command
 
 from aclog.cli.app import app
+from aclog.cli.completion.candidates import candidates
 from aclog.cli.help.manual_page import manual_name, manual_page
 from aclog.cli.help.pages import command_page, command_pages
 from tests.support.cli.command import aclog
@@ -52,3 +57,29 @@ def test_a_manual_page_is_sound_roff():
 def test_a_group_refers_to_its_commands():
     page = manual_page(command_page(get_command(app), ("acls",)), "1.0", "2026-11-23")
     assert "\\fBaclog\\-acls\\-list\\fR(1)" in page
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_on_a_terminal_a_page_fits_it_and_goes_through_the_pager(tmp_path):
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\necho BEGIN; cat; echo END\n")
+    pager.chmod(0o755)
+    environment = {**os.environ, "TERM": "xterm", "ACLOG_PAGER": str(pager)}
+    environment.pop("COLUMNS", None)
+    child = pexpect.spawn(
+        sys.executable, ["-m", "aclog", "help", "acls", "list"], env=environment, dimensions=(24, 50), timeout=60
+    )
+    lines = child.read().decode().replace("\r\n", "\n").splitlines()
+    child.close()
+    assert child.exitstatus == 0
+    assert (lines[0], lines[1], lines[-1]) == ("BEGIN", "NAME", "END")
+    names = ("       -", "       aclog acls list")  # which are not cut
+    assert max(len(line) for line in lines if not line.startswith(names)) <= 50
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("", "who-can"), ("who", "who-can"), ("acls h", "history"), ("check n", "no-public")]
+)
+def test_the_words_after_help_are_completed(typed, meant):
+    *before, last = ["help", *typed.split(" ")]
+    assert meant in [each.value for each in candidates(get_command(app), before, last).found]

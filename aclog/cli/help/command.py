@@ -7,11 +7,24 @@ import typer
 app = typer.Typer()
 
 
+def _complete(context: typer.Context, incomplete: str) -> list[str]:
+    from aclog.cli.help.pages import command_page
+
+    try:
+        page = command_page(context.find_root().command, tuple(context.params.get("words") or ()))
+    except KeyError:
+        return []
+    return [name for name, _ in page.below if name.startswith(incomplete)]
+
+
 @app.command("help")
 def help_(
     context: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND...", help="The command, such as acls list; all if left out.")
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND...", help="The command, such as acls list; all if left out.", autocompletion=_complete
+        ),
     ] = None,
 ) -> None:
     """Show the page of a command: what it does, each of its flags, and examples.
