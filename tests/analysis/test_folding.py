@@ -11,11 +11,12 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.names import contains
 from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.region import Difference, Direction, Region
+from aclog.analysis.regions.region_text import names_text, who_text
 from aclog.analysis.rows.causes import candidates_of
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.naive_rows import naive_rows
 from aclog.analysis.rows.row import Row, Setting
-from aclog.analysis.rows.row_text import names_text, summary_text, what_text, who_text
+from aclog.analysis.rows.row_text import summary_text, what_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings

@@ -56,6 +56,10 @@ def test_a_difference(log):
     difference = log.image(as_of=200).diff(log.image())
     assert str(difference).startswith("GAINED  User:alice: READ on TOPIC after-checkpoint, from any host\n")
     assert repr(difference) == "Comparison(gained=1, lost=0)"
+    assert [str(each) for each in difference.differences] == [
+        "GAINED  User:alice: READ on TOPIC after-checkpoint, from any host"
+    ]
+    assert str(difference) == "\n".join(map(str, difference.rows()))
     assert difference.to_dict() == {"differences": list(difference.json_lines())}
     assert difference.to_pandas().to_dict("records") == difference.to_arrow().to_pylist()
     assert list(difference.to_pandas().change) == ["GAINED"]

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from aclog.analysis.answers.permissions import SUPER_USER, Permission
 from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object, region_object, witness_object
+from aclog.analysis.regions.region_text import hosts_text
 from aclog.analysis.regions.witness import has_legal_name, witness
 from aclog.analysis.rows.row import Clause
-from aclog.analysis.rows.row_text import hosts_text, what_text
+from aclog.analysis.rows.row_text import what_text
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import NO_ORIGINS, Origins

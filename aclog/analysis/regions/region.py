@@ -7,7 +7,9 @@ from attrs import frozen
 from aclog.analysis.regions.hosts import Hosts
 from aclog.analysis.regions.names import Names, contains
 from aclog.analysis.regions.principals import Principals
+from aclog.analysis.regions.region_text import hosts_text, requests_text, who_text
 from aclog.authorizer.acl import ResourceType
+from aclog.metalog.printable import printable
 
 
 class Direction(Enum):
@@ -39,6 +41,10 @@ class Region:
     hosts: Hosts
     names: Names
 
+    def __str__(self) -> str:
+        what = requests_text(self.operations, [self.resource_type.name], self.names)
+        return printable(f"{who_text(self.principals)}: {what}, from {hosts_text(self.hosts)}")
+
     def __contains__(self, request: Request) -> bool:
         return (
             request.resource_type == self.resource_type
@@ -55,3 +61,6 @@ class Difference:
 
     direction: Direction
     region: Region
+
+    def __str__(self) -> str:
+        return f"{self.direction.value}  {self.region}"

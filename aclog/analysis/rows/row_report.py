@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import field, frozen
 
 from aclog.analysis.regions.region import Request
+from aclog.analysis.regions.region_text import hosts_text, who_text
 from aclog.analysis.rows.row import Row
-from aclog.analysis.rows.row_text import directions_text, hosts_text, summary_text, what_text, who_text
+from aclog.analysis.rows.row_text import directions_text, summary_text, what_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
+from aclog.metalog.printable import printable
 
 _LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)", re.IGNORECASE)
 """What begins a mention or a link."""
@@ -31,6 +33,9 @@ class ReportRow:
     """Where the rules of both sides stand."""
     places: tuple[FileOrigin, ...] = ()
     """Where the changed rules behind it stand, those of the second side first."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, row_lines(self)))
 
     def counts(self) -> str:
         """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""

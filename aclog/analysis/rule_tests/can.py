@@ -14,8 +14,8 @@ from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.region_text import operations_text
 from aclog.analysis.regions.witness import has_legal_name
-from aclog.analysis.rows.row_text import operations_text
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.analysis.rule_tests.region_failure import region_failures

@@ -13,8 +13,8 @@ from aclog.analysis.regions.operations import operations_of
 from aclog.analysis.regions.principals import Principals, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.region_text import operations_text
 from aclog.analysis.rows.name_folding import fold
-from aclog.analysis.rows.row_text import operations_text
 from aclog.analysis.rule_tests.access_sets import AccessSet
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.listed_access import ListedAccess

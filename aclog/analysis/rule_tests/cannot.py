@@ -5,7 +5,7 @@ from attrs import frozen
 from aclog.analysis.difference import allowed
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
-from aclog.analysis.rows.row_text import operations_text
+from aclog.analysis.regions.region_text import operations_text
 from aclog.analysis.rule_tests.can import access_query
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.outcome import Outcome

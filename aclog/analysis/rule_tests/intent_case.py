@@ -7,7 +7,7 @@ from aclog.analysis.answers.intents import Intent, Need
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
 from aclog.analysis.regions.query import Query
-from aclog.analysis.rows.row_text import operations_text
+from aclog.analysis.regions.region_text import operations_text
 from aclog.analysis.rule_tests.can import lacking_access
 from aclog.analysis.rule_tests.case_subject import CaseSubject
 from aclog.analysis.rule_tests.outcome import Failure, Outcome

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.region_text import hosts_text, who_text
 from aclog.analysis.regions.witness import has_legal_name, witness
 from aclog.analysis.rows.row import Clause
-from aclog.analysis.rows.row_text import hosts_text, what_text, who_text
+from aclog.analysis.rows.row_text import what_text
 from aclog.analysis.rule_tests.outcome import Failure
 
 

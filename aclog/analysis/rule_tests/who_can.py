@@ -9,7 +9,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
-from aclog.analysis.rows.row_text import operations_text
+from aclog.analysis.regions.region_text import operations_text
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
 from aclog.analysis.rule_tests.region_failure import region_failures
 from aclog.analysis.rule_tests.tested_resource import resource_text
