@@ -61,7 +61,7 @@ $(DOCS_VENV)/.installed: docs/constraints.txt
 	@touch $@
 
 .PHONY: docs
-docs: venv $(DOCS_VENV)/.installed  ## the documentation as a site that needs no server, in build/site; manual pages in build/man
+docs: $(RUNNING) $(DOCS_VENV)/.installed  ## the documentation as a site that needs no server, in build/site; manual pages in build/man
 	$(BIN)/python -m tests.docs.site
 	rm -rf build/site build/.cache
 	$(DOCS_VENV)/bin/zensical build --strict --config-file build/zensical.toml
