@@ -23,8 +23,8 @@ ContextName: TypeAlias = Annotated[
         "-c",
         metavar="NAME",
         autocompletion=complete_contexts,
-        help="Take the source and its settings from this context (`aclog context list`), unless a flag of the command "
-        "names a source. [dim]Default: $ACLOG_CONTEXT, or the one of `aclog context use`[/]",
+        help="Take source and settings from this context (`aclog context`), unless a flag names a source. "
+        "[dim]Default: $ACLOG_CONTEXT, or that of `context use`[/]",
     ),
 ]
 
