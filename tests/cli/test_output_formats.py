@@ -66,7 +66,7 @@ ANSWERS = {
 TESTS = "test {tests} --log {log} --coverage --mutate"
 WITHOUT = {"export", "context add"}
 """Commands whose --format is not how they print a list."""
-ELSEWHERE = {"shell", "status", "sync", "context list", "context show", "spark when", "review"}
+ELSEWHERE = {"shell", "status", "sync", "context list", "context show", "spark ingest", "spark when", "review"}
 """Commands whose objects are checked below, or where a cluster is: in the tests of that command."""
 
 
@@ -232,7 +232,9 @@ def json_commands():
     for name, command in COMMANDS.items():
         for parameter in command.params:
             words = f"{parameter.metavar} {getattr(getattr(parameter, 'type_descriptor', None), 'annotation', '')}"
-            if "--json" in parameter.opts or ("--format" in parameter.opts and ("json" in words or "Format" in words)):
+            if {"--json", "--summary"} & {*parameter.opts} or (
+                "--format" in parameter.opts and ("json" in words or "Format" in words)
+            ):
                 yield name
                 break
 

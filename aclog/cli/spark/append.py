@@ -19,7 +19,6 @@ from aclog.pipeline.accesses import (
     Layout,
     Ledger,
     NoFilesError,
-    Pin,
     RejectRateError,
     append,
 )
@@ -65,7 +64,6 @@ class _Rounds:
     layout: Layout
     ledger: Ledger
     report: ReportFlags
-    _seen: dict[str, Pin] = field(factory=dict, init=False)
     _noted: str = field(default="", init=False)
 
     def once(self) -> None:
@@ -105,7 +103,7 @@ class _Rounds:
 
     def _append(self) -> Appended:
         limit = self.report.max_reject_rate
-        done = append(self.spark, self.paths, self.layout, self.ledger, max_reject_rate=limit, seen=self._seen)
+        done = append(self.spark, self.paths, self.layout, self.ledger, max_reject_rate=limit)
         write_summary(self.report.summary, self.ledger.out, done.counts, done, committed=True)
         return done
 

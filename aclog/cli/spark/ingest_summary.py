@@ -70,7 +70,10 @@ def _time(micros: int | None) -> str | None:
 def watermark_text(appended: Appended) -> str:
     """Return up to when the table is complete, for people."""
     time = _time(appended.watermark)
-    return "no access with a time yet" if time is None else f"complete up to {time}"
+    if time is not None:
+        return f"complete up to {time}"
+    unknown = [source for source, latest in sorted(appended.sources.items()) if latest is None]
+    return f"no access with a time yet{f' from {unknown[0]}' if unknown else ''}"
 
 
 def _rows(counts: Counts) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from aclog.pipeline.accesses.ingest import Counts, Ingested, Kind, Layout, Rejec
 from aclog.pipeline.accesses.input import MALFORMED, pinned_accesses, read_accesses
 from aclog.pipeline.accesses.ledger import Ledger
 from aclog.pipeline.accesses.line_files import NoFilesError
-from aclog.pipeline.accesses.pinned_files import ChangedFilesError, Pin
+from aclog.pipeline.accesses.pinned_files import ChangedFilesError
 
 __all__ = [
     "MALFORMED",
@@ -17,7 +17,6 @@ __all__ = [
     "Layout",
     "Ledger",
     "NoFilesError",
-    "Pin",
     "RejectRateError",
     "append",
     "ingest",

@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,13 +10,15 @@ from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.contents import Part, new_parts
 from aclog.pipeline.accesses.ingest import Counts, Layout, check_rejects, counted
 from aclog.pipeline.accesses.ledger import STAGING, Ledger, Taken, fsync_file
 from aclog.pipeline.accesses.line_files import readable_errors
 from aclog.pipeline.accesses.line_ranges import lines_of
-from aclog.pipeline.accesses.pinned_files import ChangedFilesError, Pin, PinnedFiles, listed
+from aclog.pipeline.accesses.pinned_files import ChangedFilesError, PinnedFiles, listed
 from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite
+from aclog.pipeline.accesses.source_times import source_of
 from aclog.pipeline.accesses.table_writers import DAY, NO_DAY
 
 
@@ -38,8 +40,8 @@ class Appended:
     """By day (UTC): the files that were added to it."""
     late: int = 0
     """The accesses that are older than what was known of their source before."""
-    sources: Mapping[str, int] = field(factory=dict)
-    """The latest time of each source in the table, in us since 1970."""
+    sources: Mapping[str, int | None] = field(factory=dict)
+    """The latest time of each source in the table, in us since 1970; None if none of its accesses had a time."""
 
     @property
     def known(self) -> int:
@@ -48,8 +50,9 @@ class Appended:
 
     @property
     def watermark(self) -> int | None:
-        """The earliest of the sources' latest times, in us since 1970; None if no access had a time."""
-        return min(self.sources.values(), default=None)
+        """The earliest of the sources' latest times, in us since 1970; None if there is none, or one is unknown."""
+        known = [latest for latest in self.sources.values() if latest is not None]
+        return min(known) if known and len(known) == len(self.sources) else None
 
 
 def append(
@@ -59,12 +62,8 @@ def append(
     ledger: Ledger,
     *,
     max_reject_rate: float | None = None,
-    seen: MutableMapping[str, Pin] | None = None,
 ) -> Appended:
     """Take what is new in these files, directories and globs into the table of an open ledger.
-
-    `seen` is for who appends again and again: the files as they were the last time, of which those that are still the
-    same are not read again; it is brought up to date.
 
     Raises:
         ConfigError: a file cannot be read, or was rotated, truncated or replaced meanwhile.
@@ -72,14 +71,14 @@ def append(
 
     """
     files = listed(spark, paths)
-    seen = {} if seen is None else seen
-    parts = _parts(files, ledger, seen, lines=layout.is_lines)
+    at = current_time_ms()
+    parts = _parts(files, ledger, lines=layout.is_lines)
     new = [part for part in parts if part.is_new]
     reported: list[Row] = []
     staging = ledger.out / STAGING / secrets.token_hex(4)
     before = ledger.latest()
     if new:
-        task = SplitAndWrite(split=layout.split, directory=str(staging.absolute()), latest=before)
+        task = SplitAndWrite(split=layout.split, directory=str(staging.absolute()), latest=before, until=at * 1000)
         pins = files.only([part.content.name for part in new])
         with pins.held(), readable_errors(paths):
             reported = _rows(spark, layout, new).mapInArrow(task, REPORTED).collect()
@@ -89,14 +88,19 @@ def append(
     check_rejects(appended.counts, max_reject_rate)
     _ensure_tables(ledger.out)
     if new:
-        _commit(ledger, staging, new, appended, [row["file"] for row in reported if row["file"]])
-    seen.update(files.pins)
+        _commit(ledger, staging, new, appended, [row["file"] for row in reported if row["file"]], at=at)
+    unfinished = {part.content.name for part in parts if part.content.waiting}
+    ledger.remember([pin.seen for name, pin in files.pins.items() if pin.seen and name not in unfinished])
     return appended
 
 
-def _parts(files: PinnedFiles, ledger: Ledger, seen: Mapping[str, Pin], *, lines: bool) -> list[Part]:
-    """Return what is new in the files that are not as they were."""
-    wanted = [(path, name, size) for name, (path, size) in files.paths().items() if seen.get(name) != files.pins[name]]
+def _parts(files: PinnedFiles, ledger: Ledger, *, lines: bool) -> list[Part]:
+    """Return what is new in the files that are not as they were when they were taken."""
+    seen, table = ledger.seen(), ledger.out.resolve()
+    wanted = [(path, name, size) for name, (path, size) in files.paths().items() if files.pins[name].seen not in seen]
+    for path, _, _ in wanted:
+        if Path(path).resolve().is_relative_to(table):
+            raise ConfigError(f"{path}: is a file of the table {ledger.out} itself: expected logs elsewhere")
     try:
         return new_parts(wanted, ledger.known(), lines=lines) if wanted else []
     except FileNotFoundError as error:
@@ -105,7 +109,9 @@ def _parts(files: PinnedFiles, ledger: Ledger, seen: Mapping[str, Pin], *, lines
         ) from error
 
 
-def _commit(ledger: Ledger, staging: Path, new: Sequence[Part], appended: Appended, staged: Sequence[str]) -> None:
+def _commit(
+    ledger: Ledger, staging: Path, new: Sequence[Part], appended: Appended, staged: Sequence[str], *, at: int
+) -> None:
     """Commit the files that the tasks have reported, once they are durable."""
     number = ledger.next_number()
     for name in staged:
@@ -118,7 +124,7 @@ def _commit(ledger: Ledger, staging: Path, new: Sequence[Part], appended: Append
             accesses=appended.counts.accesses,
             rejected=appended.counts.rejected,
             late=appended.late,
-            at=current_time_ms(),
+            at=at,
         )
     )
 
@@ -136,11 +142,13 @@ def _check_sizes(pins: PinnedFiles) -> None:
             raise ChangedFilesError(f"{path}: has grown while it was being read: append it once it is complete")
 
 
-def _appended(parts: Sequence[Part], reported: Sequence[Row], before: Mapping[str, int]) -> Appended:
-    sources, late, days = dict(before), 0, Counter[str]()
+def _appended(parts: Sequence[Part], reported: Sequence[Row], before: Mapping[str, int | None]) -> Appended:
+    new = [source_of(part.content.name) for part in parts if part.is_new]
+    # a source of which no access has a time is unknown: the table is complete up to no time then
+    sources, late, days = {**dict.fromkeys(new), **before}, 0, Counter[str]()
     for row in reported:
         if row["source"] is not None:
-            sources[row["source"]] = max(row["latest"], sources.get(row["source"], row["latest"]))
+            sources[row["source"]] = max(row["latest"], sources.get(row["source"]) or row["latest"])
             late += row["late"]
         elif row["file"] is not None and row["file"].startswith(f"accesses/{DAY}="):
             days[row["file"].split("/")[1].removeprefix(f"{DAY}=")] += 1

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 from attrs import evolve, frozen
 
 from aclog.metalog.errors import ConfigError
+from aclog.terminal.progress import BYTES, progress
 
 Known: TypeAlias = tuple[int, bytes]
 """The length and digest of bytes that were taken."""
@@ -73,7 +74,12 @@ def new_parts(files: Sequence[tuple[str, str, int]], known: AbstractSet[Known], 
 
     """
     lengths = {length for length, _ in known} if lines else set()
-    contents = [_content(path, name, size, lengths=lengths, lines=lines) for path, name, size in files]
+    contents, read, total = [], 0, sum(size for _, _, size in files)
+    with progress("looking for what is new", BYTES) as advance:
+        for path, name, size in files:
+            advance(read, total)
+            contents.append(_content(path, name, size, lengths=lengths, lines=lines))
+            read += size
     if lines:
         contents = [_beside(content, contents) for content in contents]
     taken, parts = set(known), []

@@ -8,10 +8,10 @@ killed before the transaction leaves nothing in the table; what is killed after 
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -19,6 +19,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.pipeline.accesses.contents import Known, Part
+
+Seen: TypeAlias = tuple[int, int, int, int, bytes]
+"""A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""
 
 LEDGER: Final = "_ledger.db"
 STAGING: Final = "_staging"
@@ -30,6 +33,8 @@ CREATE TABLE contents (length INTEGER, digest BLOB, append INTEGER, path TEXT, s
     PRIMARY KEY (length, digest)) WITHOUT ROWID;
 CREATE TABLE files (append INTEGER, staged TEXT, name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE sources (name TEXT PRIMARY KEY, latest INTEGER) WITHOUT ROWID;
+CREATE TABLE seen (device INTEGER, inode INTEGER, size INTEGER, modified INTEGER, ends BLOB,
+    PRIMARY KEY (device, inode)) WITHOUT ROWID;
 """
 
 
@@ -40,8 +45,8 @@ class Taken:
     parts: Sequence[Part]
     files: Mapping[str, str]
     """Where a file stands, and where it goes, both below the table's directory."""
-    latest: Mapping[str, int]
-    """By source: the latest time that was taken from it, in us since 1970."""
+    latest: Mapping[str, int | None]
+    """By source: the latest time that was taken from it, in us since 1970; None if no access had a time."""
     accesses: int
     rejected: int
     late: int
@@ -103,11 +108,23 @@ class Ledger:
 
     def known(self) -> set[Known]:
         """Return what was taken."""
-        return set(self._database.execute("SELECT length, digest FROM contents"))
+        with self._readable():
+            return set(self._database.execute("SELECT length, digest FROM contents"))
 
-    def latest(self) -> dict[str, int]:
-        """Return the latest time that was taken from each source, in us since 1970."""
-        return dict(self._database.execute("SELECT name, latest FROM sources"))
+    def latest(self) -> dict[str, int | None]:
+        """Return the latest time that was taken from each source, in us since 1970; None if no access had a time."""
+        with self._readable():
+            return dict(self._database.execute("SELECT name, latest FROM sources"))
+
+    def seen(self) -> set[Seen]:
+        """Return the files all of which was taken, as they were then: those that still are need not be read again."""
+        with self._readable():
+            return set(self._database.execute("SELECT device, inode, size, modified, ends FROM seen"))
+
+    def remember(self, seen: Iterable[Seen]) -> None:
+        """Keep files for `seen`."""
+        with self._readable(), self._database:
+            self._database.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", seen)
 
     def next_number(self) -> int:
         """Return the number of the next append."""
@@ -116,7 +133,7 @@ class Ledger:
     def commit(self, taken: Taken) -> int:
         """Commit an append, whose files have been fsynced, and move them into the table; return its number."""
         number = self.next_number()
-        with self._database:  # one transaction
+        with self._readable(), self._database:  # one transaction
             self._database.execute(
                 "INSERT INTO appends (number, at, accesses, rejected, late) VALUES (?, ?, ?, ?, ?)",
                 (number, taken.at, taken.accesses, taken.rejected, taken.late),
@@ -135,6 +152,13 @@ class Ledger:
         self.place()
         return number
 
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ConfigError(f"{self.out / LEDGER}: {error}: nothing more is taken") from error
+
     def place(self) -> None:
         """Move the files of committed appends into the table, and delete those that never were committed.
 
@@ -142,14 +166,15 @@ class Ledger:
             ConfigError: a file is nowhere.
 
         """
-        pending = [row[0] for row in self._database.execute("SELECT number FROM appends WHERE NOT placed")]
-        for number in pending:
-            rows = self._database.execute("SELECT staged, name FROM files WHERE append = ?", (number,)).fetchall()
-            for staged, name in rows:
-                _move(self.out / staged, self.out / name)
-            _fsync_parents(self.out, [name for _, name in rows])
-            with self._database:
-                self._database.execute("UPDATE appends SET placed = 1 WHERE number = ?", (number,))
+        with self._readable():
+            pending = [row[0] for row in self._database.execute("SELECT number FROM appends WHERE NOT placed")]
+            for number in pending:
+                rows = self._database.execute("SELECT staged, name FROM files WHERE append = ?", (number,)).fetchall()
+                for staged, name in rows:
+                    _move(self.out / staged, self.out / name)
+                _fsync_parents(self.out, [name for _, name in rows])
+                with self._database:
+                    self._database.execute("UPDATE appends SET placed = 1 WHERE number = ?", (number,))
         shutil.rmtree(self.out / STAGING, ignore_errors=True)
 
 

@@ -4,6 +4,7 @@ What a name held when it was listed is remembered, and held against what it hold
 compares nothing: it reads whatever file has the name by then, and a task that finds no line in it leaves no trace.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,13 @@ class Pin:
     """In ns since 1970."""
     ends: bytes = field(default=b"", repr=False)
     """The first and the last bytes up to `size`; empty if this process may not read the file."""
+
+    @property
+    def seen(self) -> tuple[int, int, int, int, bytes] | None:
+        """By what an unchanged file is known, None if nothing tells it from another."""
+        if not self.inode or not self.ends:
+            return None
+        return self.device, self.inode, self.size, self.modified, hashlib.sha256(self.ends).digest()
 
     def is_before(self, now: "Pin") -> bool:
         """Return whether `now` is the same file, unchanged or longer."""

@@ -43,9 +43,11 @@ class SplitAndWrite:
 
     split: Splitter
     directory: str
-    latest: Mapping[str, int] | None = None
+    latest: Mapping[str, int | None] | None = None
     """For a table that is appended to: the latest time that each source had, in us. Accesses are written by day, and
     the report says what each source has now."""
+    until: int = 0
+    """The time of the append, in us."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write one partition, and yield one batch with the columns REPORTED."""
@@ -54,7 +56,7 @@ class SplitAndWrite:
         accesses = kind(path=directory / "accesses" / name, schema=ACCESS_SCHEMA)
         rejects = FileWriter(path=directory / "rejects" / name, schema=REJECT_SCHEMA)
         counts: Counter[str | None] = Counter()
-        sources = SourceTimes(before=self.latest or {})
+        sources = SourceTimes(before=self.latest or {}, until=self.until)
         for batch in batches:
             found = self.split(batch)
             accesses.add(found.accesses)

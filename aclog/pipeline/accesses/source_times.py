@@ -19,8 +19,10 @@ def source_of(name: str) -> str:
 class SourceTimes:
     """The latest time of each source that a task has seen, in us since 1970, and how many accesses came late."""
 
-    before: Mapping[str, int]
+    before: Mapping[str, int | None]
     """The latest times that were known before: what is older came late."""
+    until: int
+    """The time of the append, in us since 1970: a later time is that of a wrong clock, and says nothing."""
     _latest: dict[str, int] = field(factory=dict, init=False)
     _late: dict[str, int] = field(factory=dict, init=False)
 
@@ -30,7 +32,7 @@ class SourceTimes:
         for name in names:
             source = source_of(name)
             micros: Any = times.filter(pc.equal(files, pa.scalar(name))).cast(pa.int64())
-            newest = pc.max(micros).as_py()
+            newest = pc.max(micros.filter(pc.less_equal(micros, pa.scalar(self.until)))).as_py()
             if newest is None:
                 continue
             self._latest[source] = max(newest, self._latest.get(source, newest))

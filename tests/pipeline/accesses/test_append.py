@@ -12,14 +12,14 @@ import pyarrow.dataset as ds
 import pytest
 
 from aclog.metalog.errors import ConfigError, LockedError
+from aclog.pipeline.accesses import contents, read_accesses
 from aclog.pipeline.accesses import ledger as ledgers
-from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.accesses.append import append
 from aclog.pipeline.accesses.ingest import Layout, RejectRateError
 from aclog.pipeline.accesses.ledger import Ledger, Taken
 from tests.support.spark.access_logs import audit_text
 
-DAYS = ("2026-11-20", "2026-11-21", "2026-11-22")
+DAYS = ("2024-11-20", "2024-11-21", "2024-11-22")
 
 
 def lines(first, count, day=DAYS[1]):
@@ -85,7 +85,7 @@ def test_each_line_once_through_growth_rotation_and_compression(logs, tmp_path, 
         "day=__HIVE_DEFAULT_PARTITION__",
     ]
     table = read_accesses(spark, out)
-    assert table.where("day = date'2026-11-22'").count() == 3
+    assert table.where("day = date'2024-11-22'").count() == 3
     assert table.where("day <> to_date(timestamp)").count() == 0
     assert table.count() == 68
     assert third.watermark == third.sources[str(logs)]
@@ -118,6 +118,38 @@ def test_watermarks_and_late_files(logs, tmp_path, taking):
     assert second.watermark == first.sources[str(logs)]
 
 
+def test_a_time_in_the_future_and_a_source_without_times_are_no_watermark(logs, tmp_path, taking):
+    other = tmp_path / "broker-2"
+    other.mkdir()
+    (logs / "app.log").write_text(lines(0, 2, DAYS[0]) + lines(2, 1, "9000-01-01"))
+    first = taking(logs)
+    assert first.watermark == first.sources[str(logs)] < 1_800_000_000_000_000
+    (other / "app.log").write_text("another layout\n")
+    second = taking(logs, other)
+    assert (second.watermark, second.sources[str(other)], second.late) == (None, None, 0)
+    with (other / "app.log").open("a") as file:
+        file.write(lines(3, 1, DAYS[0]))
+    assert taking(logs, other).watermark == first.watermark
+
+
+def test_files_that_are_as_they_were_are_not_read_again(logs, tmp_path, taking, monkeypatch):
+    log = logs / "app.log"
+    log.write_text(lines(0, 9))
+    (logs / "old.log.gz").write_bytes(gzip.compress(lines(10, 9).encode()))
+    taking()
+    log.rename(logs / "app.log.1")
+    log.write_text(lines(9, 1))
+    opened, names = contents.opened, []
+    monkeypatch.setattr(contents, "opened", lambda path: names.append(Path(path).name) or opened(path))
+    done = taking()
+    assert (done.counts.accesses, done.files, done.known) == (1, 3, 2)
+    assert set(names) == {"app.log"}
+    data = (logs / "app.log.1").read_bytes()
+    with (logs / "app.log.1").open("r+b") as file:  # in place, and as long as before
+        file.write(data.replace(b"t-0 ", b"t-x "))
+    assert taking().counts.accesses == 9
+
+
 def test_what_is_refused_leaves_the_table_as_it_was(logs, tmp_path, taking, spark):
     out = tmp_path / "out"
     (logs / "app.log").write_text(lines(0, 8))
@@ -140,6 +172,8 @@ def test_what_is_refused_leaves_the_table_as_it_was(logs, tmp_path, taking, spar
     assert held(out) == once(range(8))
     assert taking(max_reject_rate=0.34).counts.accesses == 2
     assert held(out) == once(range(10))
+    with pytest.raises(ConfigError, match=r"is a file of the table .*out itself: expected logs elsewhere"):
+        taking(tmp_path)
     with Ledger.open(tmp_path / "unused"):
         pass
     assert not (tmp_path / "unused").exists()
@@ -197,13 +231,13 @@ def test_tables_are_known_as_a_whole(spark, logs, tmp_path, taking):
 def staged(out):
     """An append that is about to be committed: two files of data, one of each table."""
     place = out / "_staging" / "abcd"
-    for name in ("accesses/day=2026-11-21/a.parquet", "rejects/a.parquet"):
+    for name in ("accesses/day=2024-11-21/a.parquet", "rejects/a.parquet"):
         (place / name).parent.mkdir(parents=True)
         (place / name).write_bytes(name.encode())
     return Taken(
         parts=[],
         files={
-            "_staging/abcd/accesses/day=2026-11-21/a.parquet": "accesses/day=2026-11-21/1-a.parquet",
+            "_staging/abcd/accesses/day=2024-11-21/a.parquet": "accesses/day=2024-11-21/1-a.parquet",
             "_staging/abcd/rejects/a.parquet": "rejects/1-a.parquet",
         },
         latest={"/logs": 7},
@@ -248,7 +282,7 @@ def test_a_kill_at_any_step_of_a_commit_loses_and_doubles_nothing(tmp_path):
             assert ledger.latest() == ({"/logs": 7} if committed else {})
         outcomes.add(committed)
         names = sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet"))
-        assert names == (["accesses/day=2026-11-21/1-a.parquet", "rejects/1-a.parquet"] if committed else [])
+        assert names == (["accesses/day=2024-11-21/1-a.parquet", "rejects/1-a.parquet"] if committed else [])
         ledgers.check_whole(out)
         if child.exitcode == 0:
             break

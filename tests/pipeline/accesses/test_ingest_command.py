@@ -5,8 +5,10 @@ import math
 import threading
 from contextlib import contextmanager
 
+import jsonschema
 import pytest
 
+from aclog.cli.schema.documents import schema_of
 from aclog.cli.spark import append as append_module
 from aclog.cli.spark.append import append_command
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
@@ -16,6 +18,8 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import read_accesses
 from tests.support.nodes.secured_clients import eventually
 from tests.support.spark.access_logs import audit_text
+
+TIME = "2024-11-21 10:00:00,123"
 
 
 def test_what_is_said(spark, tmp_path, capsys):
@@ -47,7 +51,9 @@ def test_a_summary_and_too_many_rejects(spark, tmp_path, capsys):
         "aclog: 1 of 4 lines are rejected, most as NO_HEAD: 25.00%, above --max-reject-rate 0.2: nothing is written\n"
     )
     assert not out.exists()
-    assert json.loads(place.read_text())["committed"] is False
+    told = json.loads(place.read_text())
+    jsonschema.validate(told, schema_of("ingest-summary"))
+    assert told["committed"] is False
     assert ingest_command(spark, [str(path)], out, IngestFlags(), ReportFlags(summary="-", max_reject_rate=0.25)) == 0
     assert json.loads(capsys.readouterr().out) == {
         "out": str(out),
@@ -64,7 +70,7 @@ def test_a_summary_and_too_many_rejects(spark, tmp_path, capsys):
 def test_what_an_append_says(spark, tmp_path, capsys):
     logs, out = tmp_path / "logs", tmp_path / "out"
     logs.mkdir()
-    (logs / "a.log").write_text(f"{audit_text()}\n{audit_text()[:40]}")
+    (logs / "a.log").write_text(f"{audit_text(time=TIME)}\n{audit_text()[:40]}")
     appending = AppendFlags(append=True)
     assert append_command(spark, [str(logs)], out, IngestFlags(), appending=appending, report=ReportFlags()) == 0
     said = capsys.readouterr()
@@ -72,19 +78,20 @@ def test_what_an_append_says(spark, tmp_path, capsys):
         "lines  what",
         "1      accesses",
         "1      read",
-        "1 files: 1 new, 0 grown, 0 known; complete up to 2026-11-21T10:00:00.123Z",
+        "1 files: 1 new, 0 grown, 0 known; complete up to 2024-11-21T10:00:00.123Z",
     ]
     assert said.err == f"aclog: note: {logs}/a.log: ends in a line that is not whole: it is taken once it is\n"
-    (logs / "b.log").write_text(f"{audit_text(time='2026-11-20 10:00:00,000')}\nbad\n")
+    (logs / "b.log").write_text(f"{audit_text(time='2024-11-20 10:00:00,000')}\nbad\n")
     limited = ReportFlags(summary="-", max_reject_rate=0.1)
     assert append_command(spark, [str(logs)], out, IngestFlags(), appending=appending, report=limited) == 1
     assert json.loads(capsys.readouterr().out)["committed"] is False
     report = ReportFlags(summary="-")
     assert append_command(spark, [str(logs)], out, IngestFlags(), appending=appending, report=report) == 0
     told = json.loads(capsys.readouterr().out)
+    jsonschema.validate(told, schema_of("ingest-summary"))
     assert told["files"] == {"seen": 2, "new": 1, "grown": 0, "known": 1, "unfinished": [f"{logs}/a.log"]}
-    assert (told["days"], told["late"], told["watermark"]) == (["2026-11-20"], 1, "2026-11-21T10:00:00.123Z")
-    assert told["sources"] == {str(logs): "2026-11-21T10:00:00.123Z"}
+    assert (told["days"], told["late"], told["watermark"]) == (["2024-11-20"], 1, "2024-11-21T10:00:00.123Z")
+    assert told["sources"] == {str(logs): "2024-11-21T10:00:00.123Z"}
 
 
 def test_following_until_a_signal(spark, tmp_path, capsys, monkeypatch):
