@@ -47,6 +47,7 @@ LISTS = {
     "acl-history": ["acls history --log {log}"],
     "token": ["tokens list --log {log}"],
     "schema": ["schema"],
+    "lint": ["lint --list", "lint --explain 08,02"],
 }
 """Command lines that print rows, by the schema of these."""
 PROOFS = [

@@ -34,7 +34,9 @@ def place(tmp_path_factory):
     (directory / "none.jsonl").write_text("")
     (directory / "marked").write_text("#!/bin/sh\necho BEGIN; cat; echo END\n")
     (directory / "one-line").write_text('#!/bin/sh\nread line; echo "$line" | cut -c1-4\n')
-    for name in ("marked", "one-line"):
+    (directory / "failing").write_text("#!/bin/sh\ncat >/dev/null; exit 3\n")
+    (directory / "waiting").write_text("#!/bin/sh\ntrap 'echo ENDED; exit' INT\ncat >/dev/null; echo READ; sleep 60\n")
+    for name in ("marked", "one-line", "failing", "waiting"):
         (directory / name).chmod(0o755)
     return directory
 
@@ -97,6 +99,20 @@ def test_no_pager_if_none_is_wanted(words, environment, place):
 def test_to_leave_the_pager_early_is_no_error(place):
     lines, code = screen(typed(place, *LIST, ACLOG_PAGER="./one-line"))
     assert (lines, code) == (["TYPE"], 0)
+
+
+@pytest.mark.parametrize("pager", ["./marked", "./one-line", "./failing"])
+def test_the_exit_code_is_the_commands(pager, place):
+    _, code = screen(typed(place, "diff", "--acls", "few.jsonl", "--to-acls", "many.jsonl", ACLOG_PAGER=pager))
+    assert code == 1
+
+
+def test_ctrl_c_is_the_pagers(place):
+    child = typed(place, *LIST, ACLOG_PAGER="./waiting")
+    child.expect_exact("READ")
+    child.sendintr()
+    child.expect_exact("ENDED")
+    assert screen(child) == ([""], 0)
 
 
 def test_nothing_is_started_for_an_error(place):

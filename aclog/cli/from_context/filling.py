@@ -65,7 +65,7 @@ class Filling:
 
         Flags that say it in other words win, too.
         """
-        if not sys.stdout.isatty() or self._given("--json") or self._given("--columns"):
+        if not sys.stdout.isatty() or any(map(self._given, ("--json", "--columns", "--follow"))):
             return
         descriptor = getattr(self._parameters.get(option), "type_descriptor", None)
         if descriptor is None or value is None or descriptor.annotation is not OutputFormat:

@@ -4,8 +4,38 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from aclog.analysis.lint.catalogue import BY_ID, LINTS, Lint, parse_lints
+from aclog.terminal.columns import Column, Row
 
 _WIDTH = 100
+
+
+CATALOGUE_COLUMNS = (
+    Column(key="lint"),
+    Column(key="severity"),
+    Column(key="name"),
+    Column(key="exact", spare=True),
+    Column(key="title", cut=True),
+    Column(key="harm", spare=True),
+    Column(key="mend", spare=True),
+    Column(key="needs", spare=True, flows=True),
+)
+"""Of a lint."""
+
+
+def catalogue_rows(texts: Iterable[str] | None) -> Iterator[Row]:
+    """Yield all that is to be known of some lints, of all without. Raises ConfigError: there is no such lint."""
+    known = LINTS if texts is None else [BY_ID[number] for number in sorted(parse_lints(texts))]
+    for lint in known:
+        yield {
+            "lint": lint.id,
+            "severity": lint.severity.value,
+            "name": lint.name,
+            "exact": lint.exact,
+            "title": lint.title,
+            "harm": lint.harm,
+            "mend": lint.mend,
+            "needs": lint.needs,
+        }
 
 
 def list_lines() -> Iterator[str]:

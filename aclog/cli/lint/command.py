@@ -6,6 +6,7 @@ from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.lint.flags import ClusterFlags, LintFlags
+from aclog.terminal.output_format import OutputFormat
 
 app = typer.Typer()
 
@@ -38,12 +39,18 @@ def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repositor
 
 
 def _tell(flags: LintFlags) -> None:
-    from aclog.cli.lint.catalogue_text import explain_lines, list_lines
+    from aclog.cli.lint.catalogue_text import CATALOGUE_COLUMNS, catalogue_rows, explain_lines, list_lines
     from aclog.cli.lint.lint_names import split_ids
+    from aclog.metalog.errors import ConfigError
     from aclog.metalog.printable import printable
     from aclog.terminal.output import say
 
-    for line in (
-        list_lines() if flags.list_all else explain_lines(part for each in flags.explain for part in split_ids(each))
-    ):
+    output = flags.output()
+    chosen = None if flags.list_all else [part for each in flags.explain for part in split_ids(each)]
+    if output.is_rows:
+        output.print_rows(CATALOGUE_COLUMNS, catalogue_rows(chosen))
+        return
+    if output.form is OutputFormat.SARIF:
+        raise ConfigError("--format sarif: expected no --list and no --explain")
+    for line in list_lines() if chosen is None else explain_lines(chosen):
         say(printable(line))
