@@ -75,6 +75,22 @@ def test_a_context_stands_for_the_address_and_the_login(place, tmp_path, monkeyp
     assert CLUSTER_ID in aclog("status").ok().out
 
 
+def test_the_acls_of_a_principal_are_copied_and_the_history_has_it(place):
+    topic = f"copied{place[0]}"
+    original, copy = f"User:old{place[0]}", f"User:new{place[0]}"
+    rule = ["--operation", "READ", "--topic", topic]
+    aclog("acls", "add", *place, "--allow-principal", original, *rule).ok()
+    aclog("acls", "add", *place, "--deny-principal", original, "--deny-host", "10.0.0.9", *rule).ok()
+    copied = aclog("acls", "copy", *place, "--from-principal", original, "--to-principal", copy).ok()
+    assert copied.out.count(f"(principal={copy}, ") == 2
+    columns = ("--format", "csv", "--columns", "resourceName,host,operation,permissionType")
+    rules = [aclog("acls", "list", *place, "--principal", each, *columns).ok().out for each in (original, copy)]
+    assert rules[0] == rules[1]
+    if place[0] == "--bootstrap-controller":
+        changes = aclog("acls", "history", *place, "--principal", copy, "--format", "jsonl").ok().lines
+        assert [json.loads(line)["change"] for line in changes] == ["ADDED", "ADDED"]
+
+
 def test_acls_are_added_listed_and_removed(place):
     topic = f"orders{place[0]}"
     rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", topic]

@@ -1,10 +1,11 @@
 """docs/how-to/week.md: each line does what the page says, and the command and the library name the same."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.docs.recorded import estate
+from tests.docs.recorded import estate, shell
 from tests.docs.week import PAGE, Task, run, tasks
 
 TASKS = list(tasks(PAGE.read_text("utf-8")))
@@ -26,6 +27,17 @@ def test_there_are_twenty_tasks_of_one_command_line_and_at_most_three_of_python(
 def test_a_task_prints_what_the_page_says(task: Task, tmp_path):
     with estate(tmp_path):
         assert run(task) == task, "run: .venv/bin/python -m tests.docs.week"
+
+
+def test_a_time_of_yesterday_is_the_same_on_friday_morning(tmp_path, monkeypatch):
+    friday = int(datetime(2026, 11, 20, 9, tzinfo=UTC).timestamp() * 1000)
+    monkeypatch.setattr("aclog.terminal.moment.current_time_ms", lambda: friday)
+    asked = [task for task in TASKS if "'2026-11-19 18:00'" in task.command]
+    assert len(asked) == 2
+    for task in asked:
+        with estate(tmp_path / task.title[:1]):
+            spoken = task.command.replace("'2026-11-19 18:00'", "'yesterday 18:00'")
+            assert shell(spoken) == task.command_output
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.title)

@@ -60,6 +60,10 @@ def test_each_reads_and_changes_what_the_other_wrote(ours_acls, kafka_acls):
     rows = [json.loads(line) for line in ours_acls("list", "--format", "jsonl").ok().lines]
     assert [row["principal"] for row in rows] == ["User:*", "User:bob", "User:bob", "User:bob"]
     assert all(row["id"] is None for row in rows)
+    ours_acls("copy", "--from-principal", "User:bob", "--to-principal", "User:rob").ok()
+    assert ours_acls("list", "--principal", "User:rob", "--format", "jsonl").ok().out.count("User:rob") == 3
+    copied = ours_acls("remove", "--force", "--allow-principal", "User:rob", "--producer", *ORDERS).ok()
+    assert "3 ACL(s) removed" in copied.err
     gone = ours_acls("remove", "--force", "--allow-principal", "User:bob", "--producer", *ORDERS).ok()
     assert "3 ACL(s) removed" in gone.err
     assert "1 ACL(s) removed" in ours_acls("remove", "--force", *matching).ok().err
