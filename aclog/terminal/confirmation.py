@@ -15,7 +15,7 @@ def confirms(question: str, no_answer: str) -> bool:
 
     """
     emit(question, flush=True)
-    answer = sys.stdin.readline()
+    answer = "" if sys.stdin is None else sys.stdin.readline()  # None: it was closed before the command began
     if not answer:
         raise ConfigError(no_answer)
     return answer.strip().lower() == "y"
@@ -28,10 +28,9 @@ def confirms_on_terminal(question: str, nobody: str) -> bool:
         ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `nobody`.
 
     """
-    seen = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
-    if seen is None or not sys.stdin.isatty():
+    seen = next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
+    if seen is None or sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError(nobody)
-    sys.stdout.flush()
     seen.write(f"{printable(question)} ")
     seen.flush()
     answer = sys.stdin.readline()

@@ -411,6 +411,16 @@ def test_a_write_at_a_terminal_asks_and_writes_to_what_it_named(path, log, tmp_p
     assert (terminal.exitstatus, has_rule(log), has_rule(tmp_path / "other")) == (0, True, False)
 
 
+def test_a_question_that_nobody_sees_or_answers_is_none(path, log):
+    write(path, f'log = "{log}"', current="it")
+    for streams in ("<&-", "2>/dev/null >/dev/null"):
+        words = f"{sys.executable} -m aclog acls add {' '.join(RULE)} {streams}; echo code $?"
+        terminal = pexpect.spawn("/bin/sh", ["-c", words], env=dict(os.environ), encoding="utf-8", timeout=60)
+        terminal.expect("code 2")
+        terminal.close()
+    assert not has_rule(log)
+
+
 def test_the_end_of_the_terminal_is_no_answer(path, log):
     write(path, f'log = "{log}"', current="it")
     with asked("acls", "add", *RULE) as terminal:
