@@ -8,7 +8,7 @@ from functools import lru_cache
 from attrs import define
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, code_name
-from aclog.authorizer.acls_image import PROBE
+from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
@@ -20,6 +20,7 @@ from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import blocks, display_name
@@ -120,9 +121,10 @@ def decide_requests(
     Raises:
         ConfigError: a super user without a colon, a damaged gzip file, or a line of more than 4 MiB.
         OSError: the file cannot be read.
+        LogError: the image file that the state is mapped from was overwritten meanwhile.
 
     """
-    decider = LineDecider(authorizer_of(image, flags))
+    decider = LineDecider(authorizer_of(image, flags), image.acls)
     counted = _Counted(path)
     if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
         output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))
@@ -165,18 +167,25 @@ class LineDecider:
     `failed` is the number of lines that were malformed.
     """
 
-    def __init__(self, authorizer: StandardAuthorizer) -> None:
-        """Take an authorizer that does not change: its decisions are cached."""
+    def __init__(self, authorizer: StandardAuthorizer, acls: AclsImage) -> None:
+        """Take an authorizer that does not change, as its decisions are cached, and the ACLs that it decides on."""
         self.failed = 0
+        self._acls = acls
         self._authorizer = authorizer
         self._cache: dict[bytes, bytes] = {}
         self._malformed: set[bytes] = set()
         """The outputs in the cache that are errors."""
 
     def decide_lines(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return the output for each line, without line ends."""
+        """Return the output for each line, without line ends.
+
+        Raises:
+            LogError: the image file that the ACLs are mapped from was overwritten.
+
+        """
         cache = self._cache
         outputs = [cache.get(line) or self._add(line) for line in lines]
+        check_mapping(self._acls)  # the lines may go on for days
         if self._malformed:
             self.failed += sum(output in self._malformed for output in outputs)
         return outputs

@@ -18,6 +18,7 @@ from aclog.library.answer import Answer
 from aclog.library.arguments import enum_code, resource_of, shown, text_of
 from aclog.library.grant import Grant
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.mapped_file import check_mapping
 
 LOCALHOST = "127.0.0.1"
 
@@ -77,6 +78,7 @@ class Authorizer:
         asked = AclOperation(enum_code(AclOperation, operation))
         action = Action(operation=asked, resource_pattern=resource_of(resource))
         decision = self.standard.decide(context, action)
+        check_mapping(self._acls)
         options = evolve(self._options, host_given=host is not None)
         return Answer(context, action, decision, acls=self._acls, options=options)
 
@@ -109,7 +111,9 @@ class Authorizer:
         return self._grants(Query(principals=only(asked), host=_address(host)))
 
     def _grants(self, query: Query) -> list[Grant]:
-        return [Grant(found, self._acls, self._options.origins) for found in permissions(self._policy, query)]
+        grants = [Grant(found, self._acls, self._options.origins) for found in permissions(self._policy, query)]
+        check_mapping(self._acls)
+        return grants
 
     def check_any(
         self,
@@ -126,4 +130,5 @@ class Authorizer:
         result = self.standard.authorize_by_resource_type(
             context, enum_code(AclOperation, operation), enum_code(ResourceType, resource_type)
         )
+        check_mapping(self._acls)
         return result is AuthorizationResult.ALLOWED

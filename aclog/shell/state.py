@@ -7,6 +7,7 @@ from aclog.shell.path_names import path_text
 from aclog.shell.tree import ImageOrigin, image_tree
 from aclog.shell.tree_nodes import Directory
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
 from aclog.terminal.age import warn_if_stale
@@ -40,6 +41,7 @@ class ShellState:
 
         """
         if self._image is not None and (self.moment is not None or self.source.log is None):
+            check_mapping(self._image.acls)
             return self._image
         # A source returns the same image until the log has grown, and raises if it can no longer be followed.
         return self._take(self.image_at(self.moment))

@@ -10,6 +10,7 @@ from aclog.metalog.log import LogReader
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.delta import AclChange
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.state_source import StateSource
 
@@ -46,12 +47,14 @@ def follow(
     `idle` is called whenever WAIT_S has passed without a record.
 
     Raises:
-        MetadataError: the log is damaged or deleted, or can never be followed again.
+        MetadataError: the log is damaged or deleted, or can never be followed again; or the image file that the state
+            is mapped from was overwritten.
 
     """
     applier = _applier(image)
     while True:
         chunk = next_batches(log, applier.next_offset, WAIT_S)
+        check_mapping(applier.image.acls)
         if chunk is None:
             before, applier = applier.image, _applier(source.image())
             yield Followed(before=before, after=applier.image, changes=None)
@@ -64,7 +67,9 @@ def follow(
             if after is not before:  # within a transaction the image does not change
                 yield Followed(before=before, after=after, changes=tuple(applier.journal))
             if after.acls.overlay_size > max(_MANY_CHANGES, len(after.acls) // _SHARE):
-                applier.put_acls(after.acls.merged())
+                merged = after.acls.merged()
+                check_mapping(after.acls)  # else what was written over a file would live on in the merged index
+                applier.put_acls(merged)
 
 
 def _applier(image: Image) -> Applier:

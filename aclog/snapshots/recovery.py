@@ -19,6 +19,7 @@ from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_state import read_state
 from aclog.snapshots.folding import fold_at
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
 from aclog.snapshots.newer_kafka import NewerKafka
 
@@ -166,7 +167,9 @@ class _Recovery:
         acls = applier.image.acls
         if acls.overlay_size >= fold_at(len(acls.index.base)):
             # Merged here, before anyone reads the image: later a background merge would compete with requests.
-            applier.put_acls(acls.merged())
+            merged = acls.merged()
+            check_mapping(acls)  # else what was written over the image file would live on in the merged index
+            applier.put_acls(merged)
         self._note_lowered(applier, limit)
         _release_freed_memory()
         notes = (*self.notes, *self.newer.warnings())

@@ -14,6 +14,7 @@ from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlE
 from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.following import next_batches
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.snapshots.visible_records import RecordReplay, VisibleRecord
 
@@ -53,12 +54,16 @@ class RuleWatch:
         After damage every later call raises the same error: no change is ever skipped.
 
         Raises:
-            MetadataError: the log is damaged, deleted or closed, or can never be followed again.
+            MetadataError: the log is damaged, deleted or closed, or can never be followed again; or the image file that
+                the state is mapped from was overwritten.
 
         """
         if self._failure is not None:
             raise self._failure
+        if self._acls.overlay_size > _MANY_CHANGES:
+            self._merge()
         chunk = next_batches(self.log, self.end_offset, timeout)
+        check_mapping(self._acls)
         return self._over_gap() if chunk is None else self._replayed(chunk)
 
     def _replayed(self, chunk: bytes) -> tuple[Change, ...]:
@@ -73,9 +78,12 @@ class RuleWatch:
             self._failure = error.at(path=self.log.name)
             if not found:
                 raise self._failure from None
-        if self._acls.overlay_size > _MANY_CHANGES:
-            self._acls = self._acls.merged()
         return tuple(found)
+
+    def _merge(self) -> None:
+        merged = self._acls.merged()
+        check_mapping(self._acls)  # else what was written over a file would live on in the merged index
+        self._acls = merged
 
     def _change(self, seen: VisibleRecord) -> Change | None:
         record = seen.record

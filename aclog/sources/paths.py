@@ -18,6 +18,7 @@ from aclog.metalog.filelog.mirror_properties import read_mirror_properties
 from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
+from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Recovered, recover, recover_log
@@ -103,9 +104,10 @@ class LogSource:
         applier = self._newest.applier
         # Never past the high-water mark: what lies above it may still be truncated by the writer.
         try:
+            check_mapping(applier.image.acls)
             while applier.next_offset < log.high_watermark():
                 applier.apply(log.read(applier.next_offset, _READ_BYTES))
-        except LogError:  # retention deleted the next offset: a checkpoint covers it
+        except LogError:  # retention deleted the next offset, or the image file in use was overwritten
             self._newest = self._recover(None)
         return self._newest.applier.image
 
@@ -231,9 +233,10 @@ class CheckpointSource:
         return str(self.path)
 
     def image(self) -> Image:
-        """Return the state in the checkpoint. Raises CheckpointError."""
+        """Return the state in the checkpoint. Raises CheckpointError; LogError: its image file was overwritten."""
         if self._image is None:
             self._image = self._recover(None)
+        check_mapping(self._image.acls)
         return self._image
 
     def freshness(self) -> None:

@@ -37,6 +37,7 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
+from tests.support.builders.image_files import overwrite, write_pair
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_logs import damage
 from tests.support.builders.state_records import acl
@@ -53,11 +54,7 @@ def same(one, other):
 @pytest.fixture
 def checkpoint(tmp_path):
     """A checkpoint of a few ACLs, with its image file."""
-    values = [encode_record(acl(number)) for number in range(3)]
-    image = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
-    path = write_checkpoint(image, tmp_path)
-    write_image_file(path)
-    return path
+    return write_pair(tmp_path)
 
 
 def fault(checkpoint):
@@ -69,18 +66,6 @@ def fault(checkpoint):
     assert notes == [f"{error.value}; it is ignored, and the checkpoint read instead"]
     assert notes[0].startswith(f"{image_path(checkpoint)}: ")
     return error.value.what
-
-
-def overwrite(checkpoint):
-    """Write a good image file of other rules over this one, in place, as `cp` of a backup does."""
-    values = [encode_record(acl(number, permission=2)) for number in range(3)]
-    other = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
-    (checkpoint.parent / "backup").mkdir()
-    backup = write_image_file(write_checkpoint(other, checkpoint.parent / "backup"))
-    path = image_path(checkpoint)
-    assert backup.stat().st_size == path.stat().st_size
-    with path.open("r+b") as file:
-        file.write(backup.read_bytes())
 
 
 @pytest.mark.parametrize("seed", range(12))
