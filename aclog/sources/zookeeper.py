@@ -13,11 +13,11 @@ from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.notify import Notify
+from aclog.sources.other_side import opened_zookeeper
 from aclog.terminal.notices import warn
 from aclog.zkstore.acl_store import AclStore, StoreContents
 from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
 from aclog.zkstore.authorizer.settings import PREFIX
-from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import KEYS, zk_settings
 
 _USED_KEYS = frozenset((*KEYS, *(f"{PREFIX}{key}" for key in KEYS), PROTOCOL_VERSION))
@@ -54,7 +54,7 @@ def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
         StoreError: no server responds.
 
     """
-    client = open_client(zk_settings(properties, prefix=PREFIX))
+    client = opened_zookeeper(zk_settings(properties, prefix=PREFIX))
     try:
         yield AclStore(client=client)
     finally:

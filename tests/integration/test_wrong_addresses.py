@@ -115,7 +115,19 @@ def test_each_says_what_is_there_and_what_to_do(tmp_path, zookeeper):
                 wrong.append((client, flag, listener, found.err))
             assert "5ecret" not in found.err
         check_doctor(kafka, clients)
+        check_other_libraries(kafka, clients, tmp_path)
     assert not wrong
+
+
+def check_other_libraries(kafka, clients, tmp_path):
+    """Clients of other libraries, which do not say who is there: kazoo and librdkafka."""
+    store = f"zookeeper.connect=localhost:{kafka.at['OPEN']},zookeeper.connection.timeout.ms=500"
+    words = [word for each in store.split(",") for word in ("--authorizer-properties", each)]
+    assert "a Kafka listener is there: expected ZooKeeper's address" in aclog("acls", "list", *words).complaint
+    topic = f"kafka://localhost:{kafka.at['LOGIN']}/topic"
+    found = aclog("log", "copy", topic, tmp_path / "copy", "--command-config", clients["wrong-user"])
+    assert "(as admin): expected a user and password" in found.complaint
+    assert is_of("SASL_PLAINTEXT", "PLAINTEXT") in aclog("log", "copy", topic, tmp_path / "copy").complaint
 
 
 def check_doctor(kafka, clients):

@@ -134,8 +134,9 @@ def copy(
     from aclog.sources.bootstrap import client_security
 
     where = "" if command_config is None else f"{command_config}: "
-    properties = librdkafka_properties(client_security(command_config), where)
-    client = TopicClient(properties=properties, replication_factor=replication_factor)
+    security = client_security(command_config)
+    properties = librdkafka_properties(security, where)
+    client = TopicClient(properties=properties, replication_factor=replication_factor, security=security)
     if not copy_log(source, target, client, checkpoint, until_damage=until_damage):
         raise typer.Exit(1)
 

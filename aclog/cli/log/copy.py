@@ -1,7 +1,7 @@
 """`aclog log copy`: copies a log from a directory to a Kafka topic, back, or to another directory."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
     from aclog.metalog.topiclog import TopicSettings
+    from aclog.nodes.config.node_config import ClientSecurity
 
 _READ_BYTES = 4 << 20
 _KNOWN_SECONDS = 30.0
@@ -38,6 +39,8 @@ class TopicClient:
 
     properties: dict[str, str] = field(repr=False)
     replication_factor: int
+    security: "ClientSecurity | None" = None
+    """The same as aclog's own client takes it, by which the brokers are tried first; None: they are not."""
 
 
 @frozen(kw_only=True)
@@ -68,6 +71,7 @@ def copy_log(
 
     """
     origin, destination = parse_place(source, client), parse_place(target, client)
+    _try_brokers((origin, destination), client)
     with (opened_until_damage if until_damage else _opened)(origin) as reader:
         checkpoints = _checkpoints(origin, checkpoint)
         if reader.high_watermark() <= reader.start_offset():
@@ -105,6 +109,16 @@ def parse_place(text: str, client: TopicClient) -> Place:
         properties={**client.properties, "bootstrap.servers": servers},
         replication_factor=client.replication_factor,
     )
+
+
+def _try_brokers(places: Iterable[Place], client: TopicClient) -> None:
+    from aclog.sources.bootstrap import parse_servers
+    from aclog.sources.other_side import check_brokers
+
+    for place in places:
+        if not isinstance(place, Path) and client.security is not None:
+            servers = parse_servers(f"kafka://.../{place.topic}", place.properties["bootstrap.servers"])
+            check_brokers(servers, client.security)
 
 
 @contextmanager

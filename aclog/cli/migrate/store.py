@@ -12,8 +12,8 @@ from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import read_properties
+from aclog.sources.other_side import opened_zookeeper
 from aclog.terminal.progress import progress
-from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import ZkSettings, zk_settings
 from aclog.zkstore.migration.comparison import Decide, Request
 from aclog.zkstore.migration.store_watch import StoreWatch
@@ -35,7 +35,7 @@ def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -
 @contextmanager
 def connected(settings: ZkSettings) -> Iterator["ZkClient"]:
     """Connect for the duration of a migration. Raises ConfigError, StoreError."""
-    with closing(open_client(settings)) as client:
+    with closing(opened_zookeeper(settings)) as client:
         yield client
 
 
