@@ -53,7 +53,8 @@ def test_a_server_of_spark_connect_is_refused(tmp_path, monkeypatch, remote):
 
 
 def test_a_frame_of_spark_connect_is_refused_where_acls_are_broadcast():
-    """Such frames need gRPC to be made; Spark's own module is what tells them apart."""
-    frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    """Such frames need gRPC to be made; the module of their session is what tells them apart."""
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    frame = type("DataFrame", (), {"sparkSession": session})()
     with pytest.raises(ConfigError, match="decisions do not run on Spark Connect"):
         decision_codes(frame, Rules.of_image(AclsImage.empty()), Settings())
