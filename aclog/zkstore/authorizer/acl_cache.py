@@ -79,5 +79,5 @@ def _id(pattern: ResourcePattern, entry: AclEntry) -> UUID:
     codes = pattern.resource_type, pattern.pattern_type, entry.operation, entry.permission_type
     texts = pattern.name, entry.principal, entry.host
     # Each text has its length in front, so that no two ACLs have the same hash input.
-    key = "/".join((*(f"{code:d}" for code in codes), *(f"{len(text)}:{text}" for text in texts)))
+    key = "/".join((*(str(int(code)) for code in codes), *(f"{len(text)}:{text}" for text in texts)))
     return UUID(bytes=blake2b(key.encode(), digest_size=16).digest())
