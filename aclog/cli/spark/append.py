@@ -25,6 +25,9 @@ from aclog.pipeline.accesses import (
 from aclog.terminal.notices import complain, note
 from aclog.terminal.output import say
 
+_ATTEMPTS = 3
+"""Of one append: a nightly run may meet the rotation."""
+
 
 def append_command(
     spark: SparkSession,
@@ -68,12 +71,21 @@ class _Rounds:
 
     def once(self) -> None:
         """Append once, and say what was found."""
-        done = self._append()
+        done = self._steadily()
         if self.report.summary != STDOUT:
             say_counts(done.counts, self.ledger.out / "rejects")
             say(_text(done))
         for path in done.waiting:
             note(f"{path}: ends in a line that is not whole: it is taken once it is")
+
+    def _steadily(self) -> Appended:
+        """Append; again if logs were rotated meanwhile, as they are but now and then."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._append()
+            except ChangedFilesError as error:
+                note(f"{error}: looking again")
+        return self._append()
 
     def follow(self, interval: float) -> None:
         """Append until SIGTERM or SIGINT, and print a line whenever something was new."""

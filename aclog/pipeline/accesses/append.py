@@ -115,6 +115,8 @@ def _commit(
     """Commit the files that the tasks have reported, once they are durable."""
     number = ledger.next_number()
     for name in staged:
+        if not (staging / name).exists():
+            raise ConfigError(f"{staging / name}: written by a task, but not visible here: expected a shared directory")
         fsync_file(staging / name)
     ledger.commit(
         Taken(

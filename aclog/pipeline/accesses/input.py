@@ -36,7 +36,7 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
 
     """
     place = str(path)
-    check_whole(Path(place))
+    check_whole(Path(place).parent if Path(place).name == "accesses" else Path(place))
     if Path(place, "accesses").is_dir():
         place = str(Path(place, "accesses"))
     with readable_errors([place]):

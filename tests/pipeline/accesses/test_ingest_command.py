@@ -15,7 +15,7 @@ from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
 from aclog.cli.spark.ingest import ingest_command
 from aclog.cli.spark.ingest_options import check_report, column_pairs
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import read_accesses
+from aclog.pipeline.accesses import Ledger, read_accesses
 from tests.support.nodes.secured_clients import eventually
 from tests.support.spark.access_logs import audit_text
 
@@ -118,6 +118,26 @@ def test_following_until_a_signal(spark, tmp_path, capsys, monkeypatch):
     assert append_command(spark, [str(log.parent)], out, IngestFlags(), appending=flags, report=ReportFlags()) == 0
     said = [line.split(";")[0] for line in capsys.readouterr().out.splitlines()]
     assert said == ["1 accesses, 0 rejected"] * 2
+    assert read_accesses(spark, out).count() == 2
+
+
+def test_an_append_that_meets_a_rotation_looks_again(spark, tmp_path, capsys, monkeypatch):
+    log, out, latest = tmp_path / "logs" / "a.log", tmp_path / "out", Ledger.latest
+    log.parent.mkdir()
+    log.write_text(f"{audit_text()}\n")
+
+    def rotated_once(ledger):
+        if not log.with_suffix(".1").exists():
+            log.rename(log.with_suffix(".1"))
+            log.write_text(f"{audit_text(name='later')}\n")
+        return latest(ledger)
+
+    monkeypatch.setattr(Ledger, "latest", rotated_once)
+    flags = AppendFlags(append=True)
+    assert append_command(spark, [str(log.parent)], out, IngestFlags(), appending=flags, report=ReportFlags()) == 0
+    said = capsys.readouterr()
+    assert "a.log: replaced by another file while it was being read" in said.err
+    assert said.out.splitlines()[-1].startswith("2 files: 2 new, 0 grown, 0 known;")
     assert read_accesses(spark, out).count() == 2
 
 
