@@ -37,8 +37,11 @@ def digest_of_file(fd: int, size: int) -> bytes:
     if len(starts) <= 1:
         return _combined(_part(fd, start, size) for start in starts)
     # hashlib and pread release the GIL, so threads help; a processor without SHA instructions needs them most.
-    with ThreadPoolExecutor(min(_THREADS, len(starts), os.cpu_count() or 1)) as pool:
-        return _combined(pool.map(lambda start: _part(fd, start, size), starts))
+    try:
+        with ThreadPoolExecutor(min(_THREADS, len(starts), os.cpu_count() or 1)) as pool:
+            return _combined(pool.map(lambda start: _part(fd, start, size), starts))
+    except RuntimeError:  # the system starts no more threads (pids.max, RLIMIT_NPROC)
+        return _combined(_part(fd, start, size) for start in starts)
 
 
 def _part(fd: int, start: int, size: int) -> bytes:

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
@@ -66,6 +67,26 @@ def fault(checkpoint):
     assert notes == [f"{error.value}; it is ignored, and the checkpoint read instead"]
     assert notes[0].startswith(f"{image_path(checkpoint)}: ")
     return error.value.what
+
+
+def test_a_digest_without_threads(tmp_path, monkeypatch):
+    """Where a container may start no more of them, a state is read all the same."""
+    data = os.urandom(PART_BYTES) + b"end"
+    (tmp_path / "data").write_bytes(data)
+    started = []
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    start = threading.Thread.start
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with (tmp_path / "data").open("rb") as file:
+        assert digest_of_file(file.fileno(), len(data)) == digest_of(data)
+    assert started
 
 
 @pytest.mark.parametrize("seed", range(12))
