@@ -67,7 +67,17 @@ ANSWERS = {
 TESTS = "test {tests} --log {log} --coverage --mutate"
 WITHOUT = {"export", "context add"}
 """Commands whose --format is not how they print a list."""
-ELSEWHERE = {"shell", "status", "sync", "context list", "context show", "spark ingest", "spark when", "review"}
+ELSEWHERE = {
+    "migrate",
+    "shell",
+    "status",
+    "sync",
+    "context list",
+    "context show",
+    "spark ingest",
+    "spark when",
+    "review",
+}
 """Commands whose objects are checked below, or where a cluster is: in the tests of that command."""
 
 

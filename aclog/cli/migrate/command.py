@@ -2,6 +2,7 @@
 
 import typer
 
+from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.removal import RemovalFlags
 from aclog.cli.from_context.marks import writes_to_source
@@ -13,7 +14,9 @@ app = typer.Typer()
 @app.command()
 @with_flags
 @writes_to_source(unless=("--dry-run", "--compare", "--to-zookeeper"))
-def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags) -> int:
+def migrate(
+    zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags, output: AnswerFlags
+) -> int:
     """Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.
 
     In a log, everything becomes visible at once at the switchover, or nothing.
@@ -30,4 +33,5 @@ def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags
     """
     from aclog.cli.migrate.dispatch import run_migrate
 
-    return run_migrate(zookeeper, target, mode, removal)
+    how = output.choose(is_live=not (mode.dry_run or mode.compare))
+    return run_migrate(zookeeper, target, mode, removal, output=how)

@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from aclog.cli.flags.output import Output
 from aclog.cli.flags.removal import RemovalFlags
 from aclog.cli.migrate.checkpoint_target import CheckpointTarget
 from aclog.cli.migrate.flags import MetadataLogFlags, ModeFlags, ZooKeeperFlags
@@ -17,7 +18,9 @@ from aclog.sources.bootstrap import client_security, parse_servers
 _MAX_QUIET_S = 86_400.0
 
 
-def run_migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags) -> int:
+def run_migrate(
+    zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags, *, output: Output
+) -> int:
     """Run the command; return its exit code. Raises as `run_migration` and `run_reverse_migration`."""
     if (zookeeper.zookeeper is None) is (zookeeper.to_zookeeper is None):
         raise ConfigError("exactly one ZooKeeper must be given: --zookeeper HOST:PORT or --to-zookeeper HOST:PORT")
@@ -27,8 +30,9 @@ def run_migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeF
         raise ConfigError("--command-config: expected only with --bootstrap-controller")
     if zookeeper.zookeeper is not None:
         options = _migration(zookeeper.zookeeper, zookeeper, target, mode)
-        return run_migration(evolve(options, limit=removal.limit()))
-    return run_reverse_migration(evolve(_reverse_migration(zookeeper, target, mode), limit=removal.limit()))
+        return run_migration(evolve(options, limit=removal.limit(), output=output))
+    back = _reverse_migration(zookeeper, target, mode)
+    return run_reverse_migration(evolve(back, limit=removal.limit(), output=output))
 
 
 def _migration(connect: str, zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags) -> MigrationOptions:

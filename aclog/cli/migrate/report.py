@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl, acl_text
+from aclog.cli.flags.output import Output
+from aclog.cli.migrate.report_rows import COMPARISON_COLUMNS, comparison_rows
 from aclog.cli.migrate.target import Target
 from aclog.metalog.printable import printable
 from aclog.terminal.notices import warn
@@ -63,8 +65,16 @@ def warn_of_downgrade(acls: Iterable[StandardAcl]) -> None:
         )
 
 
-def report_comparison(comparison: Comparison) -> int:
+def report_comparison(comparison: Comparison, output: Output) -> int:
     """Print how ZooKeeper and the target differ; return the exit code."""
+    if output.is_rows:
+        output.print_rows(COMPARISON_COLUMNS, comparison_rows(comparison))
+    else:
+        _print_comparison(comparison)
+    return 0 if comparison.is_equal else 1
+
+
+def _print_comparison(comparison: Comparison) -> None:
     change = comparison.difference
     for line in _difference_lines(change):
         say(printable(line))
@@ -78,7 +88,6 @@ def report_comparison(comparison: Comparison) -> int:
         f"compared: contents {same}; {comparison.requests} decisions, {unknown} differ"
         + (f", and {len(known)} by a known difference of Kafka 4.3.1" if known else "")
     )
-    return 0 if comparison.is_equal else 1
 
 
 def _difference_lines(change: StateChange) -> Iterator[str]:

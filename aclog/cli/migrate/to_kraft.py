@@ -5,14 +5,17 @@ from collections.abc import Iterator
 
 from attrs import define, evolve, field, frozen
 
+from aclog.cli.flags.output import Output
 from aclog.cli.migrate.removals import confirmed, suspicion
 from aclog.cli.migrate.report import report_comparison, report_left_out, report_plan, warn_of_limitation
+from aclog.cli.migrate.report_rows import PLAN_COLUMNS, plan_rows
 from aclog.cli.migrate.store import connected, decide_by, patience, read_store, store_decides
 from aclog.cli.migrate.switchover import SwitchRequest, switch_request
 from aclog.cli.migrate.target import Target, TargetWriter
 from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
+from aclog.terminal.output_format import OutputFormat
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
@@ -38,6 +41,7 @@ class MigrationOptions:
     replace: bool
     skip_unreadable: bool
     limit: RemovalLimit = field(factory=RemovalLimit)
+    output: Output = field(factory=lambda: Output(form=OutputFormat.TEXT))
 
 
 def run_migration(options: MigrationOptions) -> int:
@@ -64,10 +68,14 @@ def _show(options: MigrationOptions, watch: StoreWatch) -> int:
     found, current = watch.state(), options.target.contents().state
     wanted = options.target.supported(found.state)
     change = difference(current, wanted)
-    report_plan(options.store.where, options.target, found, change)
     obstacles = [*_unreadable(options, found), *_own_entries(options, current, wanted)]
     if options.replace and (suspicious := suspicion(options.target.name, current, wanted, options.limit)):
         obstacles.append(suspicious)
+    if options.output.is_rows:
+        options.output.print_rows(PLAN_COLUMNS, plan_rows(found.left_out, change, obstacles))
+        warn_of_limitation(options.target, found)
+    else:
+        report_plan(options.store.where, options.target, found, change)
     for obstacle in obstacles:
         warn(obstacle)
     return 1 if obstacles else 0
@@ -193,4 +201,4 @@ def _compare(options: MigrationOptions, watch: StoreWatch) -> int:
         target_decides=decide_by(contents.acls),
     )
     warn_of_limitation(options.target, found)
-    return report_comparison(comparison)
+    return report_comparison(comparison, options.output)

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from aclog.cli.flags.output import Output
 from aclog.cli.migrate.log_target import LogTarget
 from aclog.cli.migrate.removals import confirmed, suspicion
 from aclog.cli.migrate.report import report_comparison, report_left_out, report_removals, warn_of_downgrade
+from aclog.cli.migrate.report_rows import PLAN_COLUMNS, plan_rows
 from aclog.cli.migrate.store import connected, decide_by, read_store, store_decides
 from aclog.cli.migrate.target import TargetContents
 from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
+from aclog.terminal.output_format import OutputFormat
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
@@ -37,6 +40,7 @@ class ReverseOptions:
     replace: bool
     skip_unreadable: bool
     limit: RemovalLimit = field(factory=RemovalLimit)
+    output: Output = field(factory=lambda: Output(form=OutputFormat.TEXT))
 
 
 def run_reverse_migration(options: ReverseOptions) -> int:
@@ -61,7 +65,7 @@ def run_reverse_migration(options: ReverseOptions) -> int:
             _write(client, watch, wanted)
             # Read again, so that the comparison is with what was really written.
             watch = read_store(client, may_be_new=True)
-        return _compare(watch, contents, wanted)
+        return _compare(options, watch, contents, wanted)
 
 
 def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, left_out: tuple[LeftOut, ...]) -> bool:
@@ -70,7 +74,7 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
     change = difference(found.state, wanted)
     report_left_out((*left_out, *found.left_out))
     warn_of_downgrade(wanted.acls)
-    if options.dry_run:
+    if options.dry_run and not options.output.is_rows:
         say(f"{options.log}: {wanted.counts()}")
         say(f"{options.store.where}: {change.counts()}")
         report_removals(change)
@@ -87,6 +91,8 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
         )
     elif options.dry_run and (suspicious := suspicion(options.store.where, found.state, wanted, options.limit)):
         obstacles.append(suspicious)
+    if options.dry_run and options.output.is_rows:
+        options.output.print_rows(PLAN_COLUMNS, plan_rows((*left_out, *found.left_out), change, obstacles))
     for obstacle in obstacles:
         if not options.dry_run:
             raise ConfigError(obstacle)
@@ -100,7 +106,7 @@ def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
     note(f"written into {client.settings.where}: {change.counts()}")
 
 
-def _compare(watch: StoreWatch, contents: TargetContents, wanted: AccessState) -> int:
+def _compare(options: ReverseOptions, watch: StoreWatch, contents: TargetContents, wanted: AccessState) -> int:
     # Contents are compared with what ZooKeeper can hold, decisions with the whole log: an ACL that was left out shows
     # up if it makes a difference.
     comparison = compare(
@@ -109,4 +115,4 @@ def _compare(watch: StoreWatch, contents: TargetContents, wanted: AccessState) -
         store_decides=store_decides(watch),
         target_decides=decide_by(contents.acls),
     )
-    return report_comparison(comparison)
+    return report_comparison(comparison, options.output)

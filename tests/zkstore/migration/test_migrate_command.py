@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 
+import jsonschema
 import pexpect
 import pytest
 
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.log_writer import open_writer
+from aclog.cli.schema.documents import schema_of
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import list_segments
@@ -270,7 +272,7 @@ def test_an_interrupt_aborts_and_nothing_is_visible(store, connect, tmp_path):
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
 
 
-def test_differences_are_listed_and_known_ones_are_not_counted(store, migrate, tmp_path):
+def test_differences_are_listed_and_known_ones_are_not_counted(store, migrate, connect, tmp_path):
     log = tmp_path / "log"
     store.create("/kafka-acl/Topic/*", rules({**RULE, "principal": "User:*"}))
     known = migrate("--log", log).ok()
@@ -283,6 +285,17 @@ def test_differences_are_listed_and_known_ones_are_not_counted(store, migrate, t
     assert "only in ZooKeeper: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in result.lines
     assert "differs: delegation token token-1" in result.lines
     assert "differs: SCRAM credential of 'user 1', mechanism 1" in result.lines
+    found = json.loads(migrate("--log", log, "--compare", "--format", "json").out)
+    jsonschema.validate(found, {"items": schema_of("migration-comparison")})
+    assert [row["kind"] for row in found if row["kind"] != "decision"] == [
+        "compared", "onlyInZooKeeper", "credential", "token",
+    ]  # fmt: skip
+    planned = json.loads(migrate("--log", log, "--dry-run", "--format", "json").out)
+    jsonschema.validate(planned, {"items": schema_of("migration-plan")})
+    assert {row["kind"] for row in planned} == {"plan", "obstacle"}
+    assert migrate("--log", log, "--dry-run", "--format", "csv").out.startswith("kind,resourceType,")
+    back = aclog("migrate", "--log", log, "--to-zookeeper", connect, "--dry-run", "--format", "jsonl")
+    jsonschema.validate([json.loads(line) for line in back.lines], {"items": schema_of("migration-plan")})
 
 
 def test_a_checkpoint_keeps_its_features_and_users(store, migrate, tmp_path):
