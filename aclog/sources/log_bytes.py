@@ -16,12 +16,14 @@ def in_bytes(directory: Path, advance: Advance) -> Progress:
     began: list[int] = []
 
     def bytes_below(offset: int, end: int) -> int:
+        """Return how many bytes stand before an offset of a log that ends at `end`."""
         number = max(bisect_right(starts, offset) - 1, 0)
         last = starts[number + 1] if number + 1 < len(starts) else max(end, offset)
         share = (offset - starts[number]) / max(last - starts[number], 1)
         return sum(sizes[:number]) + round(sizes[number] * min(max(share, 0), 1))
 
     def report(reached: int, limit: int) -> None:
+        """Report what is done and what there is to do. See aclog.snapshots.recovery.Progress."""
         done, total = bytes_below(reached, limit), bytes_below(limit, limit)
         if not began:
             began.append(done)

@@ -108,6 +108,7 @@ def _parser(formats: Iterable[OutputFormat]) -> Callable[[str], OutputFormat]:
     known = {form.value: form for form in formats}
 
     def parse(text: str) -> OutputFormat:
+        """Return the format of this name."""
         if isinstance(text, OutputFormat):  # a default
             return text
         if text not in known:

@@ -133,9 +133,8 @@ def copy(
     from aclog.nodes.config.librdkafka import librdkafka_properties
     from aclog.sources.bootstrap import client_security
 
-    where = "" if command_config is None else f"{command_config}: "
     security = client_security(command_config)
-    properties = librdkafka_properties(security, where)
+    properties = librdkafka_properties(security, "" if command_config is None else f"{command_config}: ")
     client = TopicClient(properties=properties, replication_factor=replication_factor, security=security)
     if not copy_log(source, target, client, checkpoint, until_damage=until_damage):
         raise typer.Exit(1)
