@@ -1,11 +1,13 @@
 """The writer of a log directory for commands that change one, with the state that new records must fit."""
 
+import re
 import secrets
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from glob import escape
 from itertools import chain
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, list_checkpoints
 from aclog.metalog.filelog.filesystem import fsync_directory
+from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.nodes.controller.write_path.formatted_log import begun_log, bootstrap_checkpoint, formatted_log
@@ -33,6 +36,9 @@ from aclog.terminal.progress import BYTES, progress
 
 MAX_BYTES = MAX_BATCH_BYTES
 """Per batch, as in a checkpoint; what needs more is a metadata transaction (KIP-868)."""
+
+_PARTIAL_NAME = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(PARTIAL_SUFFIX)}")
+"""What follows the name of a log in that of the directory where it is made."""
 
 _INTERRUPTED = "its writer was interrupted"
 
@@ -187,9 +193,9 @@ def open_writer(
 def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
     """Yield a writer of the log in this directory, and whether the log is new.
 
-    A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing. It
-    begins at `timestamp`, by default now. The log of a formatted directory is begun in place, and is not new: it has
-    features and users. Raises as open_writer.
+    A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing; a note
+    names what a killed one has left. It begins at `timestamp`, by default now. The log of a formatted directory is
+    begun in place, and is not new: it has features and users. Raises as open_writer.
     """
     is_formatted = formatted_log(directory) is not None
     if is_formatted or (directory.exists() and (not directory.is_dir() or any(directory.iterdir()))):
@@ -197,7 +203,8 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
             yield writer, False
         return
     check_parent(directory)
-    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
+    _name_remains(directory)
+    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             writer.stays = False
@@ -207,6 +214,14 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def _name_remains(directory: Path) -> None:
+    """Tell of the directories in which a log of this name was being made when its writer was killed."""
+    for path in sorted(directory.absolute().parent.glob(f"{escape(directory.name)}.*{PARTIAL_SUFFIX}")):
+        is_ours = path.is_dir() and _PARTIAL_NAME.fullmatch(path.name.removeprefix(directory.name))
+        if is_ours and holder_of(path / LOCK_FILE) is None:  # nobody is writing to it
+            note(f"{path}: left by an interrupted import or sync: remove it")
 
 
 def check_parent(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from uuid import UUID
@@ -144,3 +146,28 @@ def test_the_name_of_a_new_log_survives_a_power_loss(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", record)
     aclog("import", "-", "--log", log, stdin=in_lines([acl_row("a")])).ok()
     assert (True, True) in synced
+
+
+def test_what_a_killed_import_left_is_named(tmp_path):
+    """And nothing else: neither what is being written, nor what somebody has called nearly the same."""
+    log = tmp_path / "log [1]"
+    left, busy, begun = (tmp_path / f"log [1].{name}.part" for name in ("0123abcd", "00000001", "00000002"))
+    for name in ("log [1].part", "log [1].0123abcd.party", "log [1].mine.part", "log 1.0123abcd.part"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "log [1].00000003.part").write_text("a file")
+    for path in (left, begun):
+        path.mkdir()
+    (left / "aclog.lock").touch()
+    holding = "import sys, pathlib; from aclog.metalog.filelog import open_log\n"
+    holding += "with open_log(pathlib.Path(sys.argv[1]), create=True): print(); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holding, busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        result = aclog("import", "-", "--log", log, stdin=in_lines([acl_row("a")]))
+        process.stdin.close()
+    named = [line for line in result.err.splitlines() if ".part" in line]
+    assert named == [f"aclog: note: {path}: left by an interrupted import or sync: remove it" for path in (begun, left)]
+    assert len(contents(log)) == 1
+    assert left.is_dir()
+    assert ".part" not in aclog("import", "-", "--log", log, stdin=in_lines([acl_row("b")])).err
