@@ -20,7 +20,7 @@ from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.authorize import DECIDED_TOGETHER, Rules, decide
 from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.acl_intervals import ALWAYS, AclIntervals
+from aclog.pipeline.decisions.acl_intervals import AclIntervals
 from aclog.pipeline.decisions.decision_codes import DecisionCode
 from aclog.pipeline.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
 
@@ -95,7 +95,7 @@ def register(
         texts=broadcast(spark, rules.texts),
         settings=settings,
         fails=malformed == "fail",
-        timed=rules.intervals.known_from != ALWAYS,
+        timed=rules.intervals.is_history,
     )
     for name, function, kind in (
         (AUTHORIZED, decisions.authorized, "boolean"),

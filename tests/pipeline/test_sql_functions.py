@@ -119,5 +119,8 @@ def test_with_a_history_each_call_names_its_time(spark):
     assert said.collect()[2] == (None, None)
     with pytest.raises(PySparkException, match=r"expected principal, host, .*, timestamp"):
         frame.selectExpr(f"kafka_authorized({ASKED})").collect()
+    register(spark, Rules.of_table(every))
+    with pytest.raises(PySparkException, match=r"expected principal, host, .*, timestamp"):
+        frame.selectExpr(f"kafka_authorized({ASKED})").collect()
     with pytest.raises(PySparkException, match="expected a TIMESTAMP, not string"):
         frame.selectExpr(f"kafka_authorized({ASKED}, '2026-11-20')").collect()

@@ -52,6 +52,12 @@ class AclIntervals:
     def __len__(self) -> int:
         return len(self.content_of)
 
+    @property
+    def is_history(self) -> bool:
+        """Whether the ACLs were not all in force at all times."""
+        always = bool((self.visible_from == ALWAYS).all() and (self.visible_to == FOREVER).all())
+        return self.known_from != ALWAYS or not always
+
     @classmethod
     def of_table(cls, table: pa.Table, *, known_from: int | None = None) -> Self:
         """Make intervals from the columns RULE_COLUMNS and, unless the ACLs are permanent, visible_from and visible_to.
