@@ -161,6 +161,12 @@ def test_a_narrow_terminal_gets_whole_names_in_blocks(place):
     assert lines[5:9] == ["operation: DESCRIBE_CONFIGS", "permissionType: ALLOW", "id: -", "place: few.jsonl:3"]
 
 
+def test_no_color_changes_nothing_and_a_pipe_has_none(place):
+    plain = screen(typed(place, *LIST, "--no-pager", NO_COLOR="1"))
+    assert plain == screen(typed(place, *LIST, "--no-pager"))
+    assert not any("\x1b" in line for line in plain[0])
+
+
 def test_chosen_columns_stay(place):
     lines, _ = screen(typed(place, *LIST, "--columns", "operation,resourceName", "--no-pager", columns=50))
     assert lines[0].split() == ["OPERATION", "NAME"]
