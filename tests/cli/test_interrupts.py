@@ -1,5 +1,6 @@
 """Ctrl-C: one line, exit code 130, nothing half-written, and what was committed is said; from imports to the end."""
 
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ import pytest
 from aclog.cli import log_writer
 from aclog.cli.acls import targets
 from aclog.cli.log_writer import LogWriter
+from aclog.cli.spark.jobs import _says_more
 from aclog.snapshots.image import Image
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,14 @@ def test_imports_are_interrupted_without_a_traceback():
         [sys.executable, "-c", f"{code} main()"], capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "aclog: interrupted\n")
+
+
+def test_py4j_adds_no_traceback():
+    def said(text):
+        return _says_more(logging.LogRecord("root", logging.ERROR, "", 1, text, None, None))
+
+    assert [said(f"{what} while sending command.") for what in ("KeyboardInterrupt", "Exception")] == [False, False]
+    assert said("a task was lost")
 
 
 class InterruptedRunner:

@@ -1,5 +1,6 @@
 """Spark for a command: its session, its failures in one line, and the check of a log before a job starts."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
         from aclog.pipeline.session import open_session
     except ImportError as error:
         raise ConfigError(f"{error}: `aclog spark` needs PySpark: pip install 'aclog[spark]', and Java 17") from error
+    root = logging.getLogger()
+    root.addFilter(_says_more)
     try:
         with progress("starting Spark"):
             spark = open_session(master, {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()})
@@ -39,6 +42,13 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
             spark.stop()
     except (PySparkException, Py4JError) as error:
         raise failure(error) from error
+    finally:
+        root.removeFilter(_says_more)
+
+
+def _says_more(record: logging.LogRecord) -> bool:
+    """Return whether a line of the log is more than py4j's traceback of what the command reports, such as Ctrl-C."""
+    return not str(record.msg).endswith("while sending command.")
 
 
 def failure(error: Exception) -> MetadataError:
