@@ -1,13 +1,13 @@
 """A packed virtual environment, as docs/spark.md has users make one for workers that have nothing installed."""
 
-import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution, distributions
+from importlib.metadata import distribution
 from pathlib import Path
+
+from tests.packaging.requirements import needed, requirements
 
 ROOT = Path(__file__).parents[3]
 _UNUSED = frozenset({"..", "include", "src", "tests"})
@@ -23,20 +23,10 @@ def pack_environment(scratch: Path) -> Path:
         tar.add(home, ".")
         for name in ("aclog", "pyspark_aclog"):
             tar.add(ROOT / name, packages / name)
-        for found in _needed("aclog", set()):
+        for name in needed(requirements("spark")) - {"pyspark", "py4j"}:
+            found = distribution(name)
             for file in found.files or ():
                 # with the compiled modules: each executor would compile them anew
                 if not _UNUSED & {*file.parts}:
                     tar.add(found.locate_file(file), packages / file)
     return archive
-
-
-def _needed(name: str, seen: set[str]) -> Iterator[Distribution]:
-    """The installed distributions that this one requires, extras apart, and those that they require."""
-    for requirement in distribution(name).requires or ():
-        needed = re.split(r"[^\w.-]", requirement)[0].lower()
-        # what is required on another platform only is not installed
-        if "extra ==" not in requirement and needed not in seen and any(distributions(name=needed)):
-            seen.add(needed)
-            yield distribution(needed)
-            yield from _needed(needed, seen)
