@@ -50,7 +50,7 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
             levels.append(each.level)
             yield each
 
-    chosen = output.choose()
+    chosen, findings = output.choose(), found()
     if chosen.is_rows:
         columns = (
             Column(key="level"),
@@ -58,10 +58,12 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
             Column(key="text", cut=True),
             Column(key="todo", flows=True),
         )
-        rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in found())
+        rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in findings)
         print_rows(columns, rows, chosen.form, chosen=chosen.columns)
+        for _ in findings:  # those that nobody reads any more, in a pager, count too
+            pass
     else:
-        _print(found())
+        _print(findings)
     raise typer.Exit(_FAILING if Level.FAIL in levels else _HEALTHY)
 
 
