@@ -199,6 +199,9 @@ def test_changes_keep_comments_and_what_else_is_there(path):
         add_context(path, "new", {"log": "/y"}, replace=False)
     add_context(path, "new", {"log": "/y"}, replace=True)
     assert read_context_file().context("new").value == "/y"
+    rename_context(path, "new", "last")
+    remove_context(path, "last")
+    assert (read_context_file().names, path.read_text()) == ((), "# of the team\n")
 
 
 @pytest.mark.parametrize(

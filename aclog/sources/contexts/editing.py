@@ -55,7 +55,10 @@ def remove_context(path: Path, name: str) -> None:
 
     def remove(contents: Contents) -> None:
         """See change_file."""
-        del _known(path, contents, name)[name]
+        contexts = _known(path, contents, name)
+        del contexts[name]
+        if not contexts:  # the library leaves no trace of a table that only had tables
+            del contents[CONTEXTS]
         if contents.get(CURRENT) == name:
             del contents[CURRENT]
 
