@@ -51,9 +51,9 @@ def when(
     history = history_of(chosen.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end = chosen.image().end_offset
-    until = takewhile(lambda change: change.end_offset <= end, history.changes)
-    changes = tracked(until, "reading the history", "changes", streams=True)
+    changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     found = intervals(history.begin, changes, question, settings)
+    found = tracked(found, "reading the history", "intervals", streams=True)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
     print_intervals(found, how, begin=history.begin.end_offset, last=last)
     chosen.warn_of_age()

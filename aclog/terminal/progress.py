@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from attrs import define, field
@@ -56,7 +57,17 @@ def progress(what: str, unit: str = "", *, streams: bool = False) -> Iterator[Ad
 def tracked(
     items: Iterable[_T], what: str, unit: str, total: int | None = None, *, streams: bool = False
 ) -> Iterator[_T]:
-    """Yield the items, and show how many meanwhile, as `progress` does."""
+    """Yield the items, and show how many meanwhile, as `progress` does.
+
+    With `streams`, each item becomes output: if that goes to a terminal, the first one is waited for only.
+    """
+    if streams and sys.stdout.isatty():
+        left = iter(items)
+        with progress(what, unit):
+            first = list(islice(left, 1))
+        yield from first
+        yield from left
+        return
     with progress(what, unit, streams=streams) as advance:
         if advance is _ignore:
             yield from items

@@ -105,6 +105,22 @@ def test_output_to_a_terminal_is_its_own_progress():
     assert "listing" in on_terminal(long_work("drawn()", what), redirect="> /dev/null")
 
 
+def test_the_first_item_of_output_is_waited_for():
+    body = """
+p.DELAY_SECONDS = 0.05
+def items():
+    drawn()
+    yield "first"
+    time.sleep(0.3)
+    yield "second"
+for each in p.tracked(items(), "listing", "ACLs", streams=True):
+    print(each, is_shown())
+"""
+    lines = frames(on_terminal(body.replace("'", '"')))
+    assert any("listing" in each for each in lines)
+    assert {"first False", "second False"} <= set(lines)
+
+
 def test_items_pass_as_they_are():
     assert list(progress_module.tracked(iter("abc"), "x", "y")) == ["a", "b", "c"]
     assert [_clock(each) for each in (0, 61, 3600 + 62)] == ["0:00", "1:01", "1:01:02"]
