@@ -17,7 +17,7 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.metalog.log import LogReader
-from aclog.metalog.topic_message import read_batch
+from aclog.metalog.topic_message import MessageBatch, read_batch
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.terminal.progress import Advance, progress
@@ -219,15 +219,16 @@ def _batches(reader: LogReader, start: int, end: int, advance: Advance | None = 
             advance(offset - start, end - start)
 
 
-def _as_stored_in_topic(batches: Iterator[bytes], digest: LogDigest) -> Iterator[bytes]:
-    """Yield the batches as a topic stores them, and compute the digest over these."""
+def _as_stored_in_topic(batches: Iterator[bytes], digest: LogDigest) -> Iterator[MessageBatch]:
+    """Yield what a topic stores of the batches, and compute the digest over these as they are rebuilt from it."""
     for batch in batches:
         # A topic stores records, not batch bytes: header fields such as producer ids are not kept. The copy is compared
         # with what a reader of the topic will rebuild.
-        carried = read_batch(batch, 0, read_header(batch)).encode()
+        stored = read_batch(batch, 0, read_header(batch))
+        carried = stored.encode()
         digest.changed += carried != batch
         digest.add(carried)
-        yield carried
+        yield stored
 
 
 def _verified(again: LogReader, start: int, end: int, written: LogDigest) -> Copied:

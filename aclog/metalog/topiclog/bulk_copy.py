@@ -7,6 +7,7 @@ from contextlib import closing
 from attrs import evolve
 
 from aclog.metalog.errors import LogError
+from aclog.metalog.topic_message import MessageBatch
 from aclog.metalog.topiclog.fencing import fence_previous_writer
 from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
@@ -18,7 +19,7 @@ FILL_SECONDS = 900.0
 """
 
 
-def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: float = 60.0) -> None:
+def fill_topic(settings: TopicSettings, batches: Iterable[MessageBatch], *, timeout: float = 60.0) -> None:
     """Write batches, control batches included, into an existing empty topic, in one transaction.
 
     So the topic holds all of them or none, and nobody can take half a copy for a log. The batches keep their offsets
@@ -27,7 +28,7 @@ def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: fl
     Raises:
         LogError: the topic is not empty; no broker responds within `timeout` seconds, or one refuses.
         FencedError: another writer has taken over.
-        DecodeError: as `batches` raises, or a batch that cannot be decoded.
+        DecodeError: as `batches` raises.
 
     """
     properties = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}

@@ -137,7 +137,7 @@ class TopicLog(Closeable):
     def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:
         """Commit as many of `batches` as fit into one transaction, in the commit thread."""
         count, deadline = _fitting(batches), time.monotonic() + COMMIT_SECONDS
-        self._transactions.commit(batches[:count])
+        self._transactions.commit(read_batch(batch, 0, read_header(batch)) for batch in batches[:count])
         self._read_back.check(batches[:count], deadline)
         # After the commit: readers of this process must not see what may still be aborted.
         self._tail.add(BatchRun.of(b"".join(batches[:count])))

@@ -7,9 +7,8 @@ from contextlib import suppress
 from attrs import define, field
 from confluent_kafka import KafkaError, Message, Producer
 
-from aclog.metalog.batches import read_header
 from aclog.metalog.errors import FencedError, LogError
-from aclog.metalog.topic_message import BatchMessage, encode_headers, read_batch
+from aclog.metalog.topic_message import BatchMessage, MessageBatch, encode_headers
 from aclog.metalog.topiclog.clients import ClientErrors
 from aclog.metalog.topiclog.kafka_errors import RAISED, kafka_error, retriable
 from aclog.metalog.topiclog.settings import TopicSettings
@@ -59,7 +58,7 @@ class Transactions:
     _reports: DeliveryReports = field(repr=False)
     _abandoned: bool = field(default=False, init=False)
 
-    def commit(self, batches: Iterable[bytes], seconds: float = COMMIT_SECONDS) -> None:
+    def commit(self, batches: Iterable[MessageBatch], seconds: float = COMMIT_SECONDS) -> None:
         """Write these batches in one transaction, and commit it, within `seconds`.
 
         Raises:
@@ -72,7 +71,7 @@ class Transactions:
         try:
             self._producer.begin_transaction()
             for batch in batches:
-                for message in read_batch(batch, 0, read_header(batch)).messages():
+                for message in batch.messages():
                     self._produce(message, deadline)
             self._flush(deadline)
             self._end(deadline)
