@@ -2,12 +2,13 @@
 
 import json
 import os
-import shutil
 import sys
 
 import pexpect
 import pytest
 from rich.cells import cell_len
+
+from tests.support.cli.shells import program
 
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -52,6 +53,11 @@ def typed(place, *words, columns=200, **environment):
     return pexpect.spawn(
         "/bin/sh", words, cwd=place, env=chosen, dimensions=(24, columns), encoding="utf-8", timeout=60
     )
+
+
+def with_less():
+    """Have less on the path, which is the pager if none is chosen."""
+    return {"PATH": f"{os.environ['PATH']}{os.pathsep}{os.path.dirname(program('less'))}"}  # noqa: PTH120
 
 
 def screen(child):
@@ -120,9 +126,9 @@ def test_nothing_is_started_for_an_error(place):
     assert (place / "errors").read_text().startswith("aclog: --columns: no column 'x': expected")
 
 
-@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+@pytest.mark.slow(1)  # which says that less may have to be fetched
 def test_less_shows_a_screen_and_ends_by_q(place):
-    child = typed(place, *LIST)
+    child = typed(place, *LIST, **with_less())
     child.expect("TYPE +NAME")
     child.expect(":")
     child.send("q")
@@ -132,9 +138,9 @@ def test_less_shows_a_screen_and_ends_by_q(place):
     assert not any("t299" in line for line in rest)
 
 
-@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+@pytest.mark.slow(1)
 def test_less_leaves_what_fits_on_the_screen(place):
-    lines, code = screen(typed(place, "acls", "list", "--acls", "few.jsonl"))
+    lines, code = screen(typed(place, "acls", "list", "--acls", "few.jsonl", **with_less()))
     assert code == 0
     assert sum("ALLOW" in line for line in lines) == 3
 

@@ -1,4 +1,4 @@
-"""bash, zsh and fish, to type into: those of the machine, or Debian's packages unpacked under build/.
+"""bash, zsh, fish and less, to type into: those of the machine, or Debian's packages unpacked under build/.
 
 `python -m tests.support.cli.shells` fetches what is missing, once; nothing is installed.
 """
@@ -16,16 +16,18 @@ from attrs import define, frozen
 
 ROOT = Path(__file__).parents[3]
 HOME = ROOT / "build" / "shells"
-_PACKAGES = ("zsh", "zsh-common", "fish", "fish-common", "libpcre2-32-0")
+_PACKAGES = ("zsh", "zsh-common", "fish", "fish-common", "libpcre2-32-0", "less")
+_PLACES = {"zsh": "bin/zsh", "fish": "usr/bin/fish", "less": "usr/bin/less"}
+"""Where the packages have the programs that a machine may lack."""
 _LONGEST = 60
 
 
 def make_ready() -> None:
-    """Fetch zsh and fish, unless they are here. Exits with a word on what to install if that cannot be done."""
-    if shutil.which("zsh") and shutil.which("fish"):
+    """Fetch zsh, fish and less, unless they are here. Exits with a word on what to install if that cannot be done."""
+    if all(map(shutil.which, _PLACES)):
         return
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        sys.exit("the tests of completion type into zsh and fish: install both")
+        sys.exit("tests type into zsh, fish and less: install all three")
     packages = HOME / "packages"
     packages.mkdir(parents=True, exist_ok=True)
     if not _download(packages, ()):
@@ -36,15 +38,24 @@ def make_ready() -> None:
         options = (f"-oDir::State::lists={state / 'lists'}", f"-oDir::Cache={state}")
         subprocess.run(["apt-get", *options, "-qq", "update"], check=False)
         if not _download(packages, options):
-            sys.exit("the tests of completion type into zsh and fish, and apt-get cannot fetch them: install both")
+            sys.exit("tests type into zsh, fish and less, and apt-get cannot fetch them: install all three")
     for package in packages.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", str(package), str(HOME)], check=True)
-    (HOME / "usr" / "etc").symlink_to("../etc")  # fish looks for its files around itself, if all of them are there
+    if not (HOME / "usr" / "etc").is_symlink():
+        (HOME / "usr" / "etc").symlink_to("../etc")  # fish looks for its files around itself, if all of them are there
 
 
 def _download(directory: Path, options: tuple[str, ...]) -> bool:
     command = ["apt-get", *options, "-qq", "download", *_PACKAGES]
     return subprocess.run(command, cwd=directory, capture_output=True, check=False).returncode == 0
+
+
+def program(name: str) -> str:
+    """Return the path of zsh, fish, less or bash. Raises FileNotFoundError: it is neither installed nor fetched."""
+    path = shutil.which(name) or str(HOME / _PLACES[name])
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no {name}: `make test` fetches one")
+    return path
 
 
 @frozen(kw_only=True)
@@ -55,9 +66,7 @@ class Shell:
 
     def command(self, home: Path) -> list[str]:
         """Return the command line of an interactive one, whose settings are in `home`."""
-        path = shutil.which(self.name) or str(HOME / {"zsh": "bin/zsh", "fish": "usr/bin/fish"}[self.name])
-        if not Path(path).exists():
-            raise FileNotFoundError(f"there is no {self.name}: `make test` fetches one")
+        path = program(self.name)
         if self.name == "bash":
             return [path, "--noprofile", "--rcfile", str(home / "settings"), "-i"]
         return [path, "-i"] if self.name == "zsh" else [path, "--private", "-i"]
