@@ -100,11 +100,17 @@ SINGLE_RECORD_PREFIXES = tuple(_single_record_prefixes())
 
 
 def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
-    """Return (value start, record end) of a plain record below 8 KiB with a delta below 8,192, else (0, 0)."""
+    """Return (value start, record end) of a plain record below 8 KiB with a delta below 2**20, else (0, 0)."""
     try:
         length, body = _short_length(buffer, at)
         head = body
-        if delta > 63:  # a varint of two bytes
+        if delta > 8191:  # a varint of three bytes
+            head = body + 2
+            if buffer[body + 2] != (delta << 1 & 0x7F | 0x80) or buffer[body + 3] != (delta >> 6 & 0x7F | 0x80):
+                return 0, 0
+            if not 0 < buffer[body + 4] == delta >> 13 < 0x80:
+                return 0, 0
+        elif delta > 63:  # of two
             head = body + 1
             if buffer[body + 2] != (delta << 1 & 0x7F | 0x80) or not 0 < buffer[body + 3] == delta >> 6 < 0x80:
                 return 0, 0

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog import batches as b
-from aclog.metalog.batch_records import Record
+from aclog.metalog.batch_records import Record, plain_value, read_record, record_bytes
 from aclog.metalog.errors import DecodeError, EncodeError, LogError
 from aclog.metalog.primitives import varint
 from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc
@@ -242,3 +242,21 @@ def outcome(read, data, header):
         return read(data, header)
     except DecodeError as error:
         return str(error)
+
+
+@pytest.mark.parametrize("delta", [63, 64, 8191, 8192, 16383, 16384, 123_456, (1 << 20) - 1, 1 << 20, 1 << 21])
+def test_a_plain_value_is_found_only_where_the_record_is_that_one(delta):
+    """Deltas take two bytes from 64 on, three from 8,192 on, four from 2**20 on; those are read as any record is."""
+    good = record_bytes(Record(value=b"value", offset_delta=delta))
+    start, end = plain_value(good, 0, delta)
+    assert (good[start : end - 1], end) == (b"value", len(good)) if delta < 1 << 20 else (start, end) == (0, 0)
+    for at in range(len(good)):
+        for byte in range(256):
+            data = good[:at] + bytes([byte]) + good[at + 1 :]
+            start, end = plain_value(data, 0, delta)
+            try:
+                record, after = read_record(memoryview(data), 0, delta, control=False)
+            except DecodeError:
+                assert (start, end) == (0, 0)
+            else:
+                assert (start, end) == (0, 0) or (data[start : end - 1], end) == (record.value, after)
