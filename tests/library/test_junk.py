@@ -156,7 +156,7 @@ def leads_nowhere(value):
     """Not stdin, and not a directory of this machine, all of which would be read."""
     try:
         return not (isinstance(value, str) and (value == "-" or Path(value).exists()))
-    except ValueError:
+    except (ValueError, OSError):  # a NUL in it; a name too long
         return True
 
 
