@@ -159,7 +159,7 @@ def test_what_a_killed_import_left_is_named(tmp_path):
         path.mkdir()
     (left / "aclog.lock").touch()
     holding = "import sys, pathlib; from aclog.metalog.filelog import open_log\n"
-    holding += "with open_log(pathlib.Path(sys.argv[1]), create=True): print(); sys.stdin.read()"
+    holding += "with open_log(pathlib.Path(sys.argv[1]), create=True): print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", holding, busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
