@@ -51,11 +51,13 @@ def _invoke(arguments: Sequence[str]) -> int:
 
     try:
         result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
+        sys.stdout.flush()
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):  # typer exits with 1 on a broken pipe
             raise leave.__context__ from None
         raise
     except (typer.TyperException, MetadataError, OSError) as error:
+        _flush_or_drop()
         if text := _text(error):
             complain(text)
         return BAD_INPUT
@@ -92,8 +94,18 @@ def _use_utf8() -> None:
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
+def _flush_or_drop() -> None:
+    """Flush stdout, or discard what is left in it if it takes no more. Raises BrokenPipeError: nobody reads it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _drop_output()
+
+
 def _drop_output() -> None:
-    """Discard what is left in stdout: the interpreter's final flush would report the broken pipe again."""
+    """Discard what is left in stdout: the interpreter's final flush would report the same again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is not a file

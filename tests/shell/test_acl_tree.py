@@ -224,6 +224,7 @@ class CountingAcls:
 
     acl: StandardAcl
     looked_up: list = field(factory=list)
+    index = AclsImage.empty().index  # of which only is asked where it lies
 
     def get(self, rule_id):
         self.looked_up.append(rule_id)
