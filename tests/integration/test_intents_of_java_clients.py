@@ -20,7 +20,7 @@ def test_the_least_rules_are_enough_and_none_of_them_can_go(topic_kafka: SharedK
     works = {each["trial"]: each["error"] for each in found if "with all" in each["trial"]}
     assert works == dict.fromkeys(works, "")
     left = [each for each in found if each["trial"] not in works and not each["error"].startswith("refused: ")]
-    # On a busy machine a client may give up before a refusal reaches it: it is asked once more, and then must be refused.
+    # On a busy machine a client may give up before it is refused: once more, and then it must be.
     if late := {each["trial"].partition(":")[0] for each in left if "imeout" in each["error"]}:
         again = outcomes(topic_kafka, [kind for kind in KINDS if kind in late], f"intents-{uuid4().hex[:8]}")
         refused = {each["trial"] for each in again if each["error"].startswith("refused: ")}
