@@ -14,6 +14,7 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    _open_closed_streams()
     try:
         # numpy's linear algebra is used nowhere, but the threads that it starts spin for a quarter of a second of CPU.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -34,6 +35,17 @@ def _end_at_interrupt() -> None:
     """Let another interrupt end the process at once: nothing is left to end in order, and no traceback is of use."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _open_closed_streams() -> None:
+    """Have /dev/null for a standard stream that the caller has closed.
+
+    Without it, errors would go to stdout, and a file that is opened would take the stream's number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == number:
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -72,3 +72,30 @@ def test_no_command_says_more_than_one_line(tmp_path):
         if (code, left) != expected[kind]:
             wrong.append((kind, words, code, left))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--version",), 0),
+        (("acls", "list", *SOURCE, "--format", "json"), 0),
+        (("authorize", *SOURCE, "--principal", "User:star", "--operation", "READ", "--topic", "**"), 0),
+        (("authorize", *SOURCE, "--principal", "User:bob", "--operation", "READ", "--topic", "secret"), 1),
+        (("acls", "list", "--log", "/nonesuch"), 2),
+    ],
+)
+def test_streams_that_the_caller_closed_are_as_dev_null(words, code, tmp_path):
+    command = f'cd {ROOT} && exec {sys.executable} -m aclog "$@" >&- 2>{tmp_path}/errors'
+    done = subprocess.run(["/bin/sh", "-c", command, "sh", *words], check=False)
+    said = (tmp_path / "errors").read_text()
+    assert (done.returncode, said.count("\n")) == (code, int(code == 2)), said
+
+
+def test_an_error_is_not_printed_on_stdout_if_stderr_is_closed():
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m aclog acls list --log /nonesuch 2>&-"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
