@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from attrs import define, field
 
+from aclog.terminal.notices import note
+
 if TYPE_CHECKING:
     from subprocess import Popen
 
@@ -45,7 +47,8 @@ class PagerProcess:
         try:
             with suppress(BrokenPipeError):
                 self._pipe().close()
-            self._process.wait()
+            if (code := self._process.wait()) > 0:  # what it was to show may not have been seen
+                note(f"the pager ended with exit code {code}: {self.command}: --no-pager shows all without it")
         finally:
             signal.signal(signal.SIGINT, before)
 

@@ -113,6 +113,15 @@ def test_the_exit_code_is_the_commands(pager, place):
     assert code == 1
 
 
+@pytest.mark.parametrize("pager", ["./failing", "'no-such'", "'x"])
+def test_a_pager_that_fails_is_told_of(pager, place):
+    _, code = screen(typed(place, *LIST, ACLOG_PAGER=pager))
+    assert code == 0
+    said = (place / "errors").read_text().splitlines()[-1]
+    assert said.startswith("aclog: note: the pager ended with exit code ")
+    assert said.endswith(f": {pager}: --no-pager shows all without it")
+
+
 def test_ctrl_c_is_the_pagers(place):
     child = typed(place, *LIST, ACLOG_PAGER="./waiting")
     child.expect_exact("READ")
