@@ -20,7 +20,8 @@ from aclog.terminal.pager import is_reader_gone
 
 _BLOCK = 512
 """Lines per print: one print per line would dominate the time for a million rows."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are wide forms of the first four, which spreadsheets take for the same."""
 
 _Lines: TypeAlias = Callable[[Sequence[Column], Iterable[Row]], Iterator[str]]
 
