@@ -26,7 +26,7 @@ from aclog.nodes.client.peer import Role, role_of
 from aclog.nodes.client.probe import probe
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.snapshots.features import METADATA_VERSION
-from aclog.sources.doctor.finding import Finding, fail, ok, warn
+from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
 
 _SECONDS = 5.0
 """For a connection, and for each response."""
@@ -59,7 +59,7 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        yield fail("name", f"{address.host}: {error}", "check the host name, and this machine's DNS")
+        yield fail("name", f"{address.host}: {text_of(error)}", "check the host name, and this machine's DNS")
         return
     yield ok("name", f"{address.host} is {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
     if security.security_protocol.tls:
@@ -69,7 +69,7 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
     try:
         connection = await connect(address, security, timeout=_SECONDS)
     except MetadataError as error:
-        yield fail("connection", str(error))
+        yield fail("connection", text_of(error))
         return
     async with connection:
         took = 1000 * (time.monotonic() - began)
@@ -130,7 +130,12 @@ async def _rights(connection: Connection, role: Role) -> list[Finding]:
         todo = "allow DESCRIBE on the cluster" if role is Role.BROKER else "allow ALTER on the cluster to be told more"
         make = fail if role is Role.BROKER else warn
         return [make("rights", f"DescribeCluster: {error}", todo)]
-    found = [ok("cluster", f"{cluster.cluster_id}, {len(cluster.nodes)} {role.name.lower()}s")]
+    found = [
+        ok(
+            "cluster",
+            f"{cluster.cluster_id}, {len(cluster.nodes)} {role.name.lower()}{'s' * (len(cluster.nodes) != 1)}",
+        )
+    ]
     if await has_authorizer(connection) is False:
         todo = "expected authorizer.class.name on its nodes, unless the cluster is meant to be open"
         return [*found, warn("rights", "no authorizer: everybody may do everything, and there are no ACLs", todo)]

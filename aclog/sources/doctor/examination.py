@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from aclog.metalog.errors import MetadataError
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
-from aclog.sources.doctor.finding import Finding, fail
+from aclog.sources.doctor.finding import Finding, fail, text_of
 from aclog.sources.doctor.installation import installation
 
 
@@ -22,7 +22,7 @@ def examination(
     try:
         chosen = choose(notes.append)
     except (MetadataError, OSError) as error:
-        yield fail("source", str(error))
+        yield fail("source", text_of(error))
         return
     if chosen is not None:
         yield from _source(chosen, notes)

@@ -38,3 +38,10 @@ def warn(check: str, text: str, todo: str) -> Finding:
 def fail(check: str, text: str, todo: str = "") -> Finding:
     """Return what is wrong; without `todo` the text says what to do, as that of every MetadataError does."""
     return Finding(check, Level.FAIL, text, todo)
+
+
+def text_of(error: Exception) -> str:
+    """Return an error as a line for people: one of the operating system says what failed, and without its number."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

@@ -15,7 +15,7 @@ from aclog.metalog.errors import MetadataError
 from aclog.metalog.native import native, native_text
 from aclog.sources.contexts.choosing import choose_context
 from aclog.sources.contexts.config_place import config_file
-from aclog.sources.doctor.finding import Finding, fail, ok, warn
+from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
 
 _LIBRARIES = ("numpy", "kio", "cryptography", "attrs", "typer", "rich")
 _EXTRAS = (
@@ -101,7 +101,7 @@ def _contexts(name: str | None) -> Finding:
     try:
         path, chosen = config_file(), choose_context(name)
     except (MetadataError, OSError) as error:
-        return fail("contexts", str(error))
+        return fail("contexts", text_of(error))
     if chosen is not None:
         return ok("contexts", f"{chosen.context.name} of {path}, {chosen.by}: {chosen.context.address}")
     if path is None or not path.exists():

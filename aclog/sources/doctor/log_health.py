@@ -12,7 +12,7 @@ from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, k
 from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
-from aclog.sources.doctor.finding import Finding, fail, ok, warn
+from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
 from aclog.terminal.timestamps import time_text
 
 _LEAST_FREE_BYTES = 1 << 30
@@ -40,7 +40,9 @@ def state_health(check: str, name: str, chosen: ChosenSource, notes: list[str]) 
     try:
         image = chosen.image()
     except (MetadataError, OSError) as error:
-        yield fail(check, str(error), "" if check != "log" else f"`aclog log verify {name}` shows all that is wrong")
+        yield fail(
+            check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` shows all that is wrong"
+        )
         return
     yield ok(check, f"{name}: {_contents(image)}, read in {time.monotonic() - began:.1f} s")
     for text in notes:
@@ -64,7 +66,7 @@ def _checkpoints(directory: Path) -> Iterator[Finding]:
         try:
             problem = next(iter(verify_checkpoint(checkpoint, None, 0)), None)
         except (MetadataError, OSError) as error:
-            yield fail("checkpoints", str(error))
+            yield fail("checkpoints", text_of(error))
             continue
         if problem is None:
             yield ok("checkpoints", f"{checkpoint.path.name} is whole")
