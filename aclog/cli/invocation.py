@@ -56,6 +56,8 @@ def _invoke(arguments: Sequence[str]) -> int:
         if isinstance(leave.__context__, BrokenPipeError):  # typer exits with 1 on a broken pipe
             raise leave.__context__ from None
         raise
+    except BrokenPipeError:  # of stdout: what was flushed once with an error may be gone from its buffer
+        raise
     except (typer.TyperException, MetadataError, OSError) as error:
         _flush_or_drop()
         if text := _text(error):
