@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.authorize import Rules, authorize, decision_codes
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.acl_intervals import rule_table
+from aclog.pipeline.authorize import authorize, decision_codes
 from aclog.pipeline.session import open_session
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.acl_intervals import rule_table
+from aclog.usage.decisions.rules import Rules
 from benchmarks import decide, shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival

@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.authorize import Rules, authorize
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.authorize import authorize
 from aclog.pipeline.session import open_session
 from aclog.pipeline.sql_functions import register
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.rules import Rules
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.spark import Costs, accesses

@@ -1,12 +1,11 @@
 """Batch authorization: decisions on every row of an access log."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 from pyspark import Broadcast
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
@@ -14,16 +13,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.broadcasts import broadcast
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
-from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.pipeline.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
+from aclog.usage.arrow.batches import regrouped
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
+from aclog.usage.decisions.decision_texts import TEXT_COLUMNS
+from aclog.usage.decisions.rules import Rules
 
 DECISION_CODE = "decision_code"
 _ADDED = frozenset({DECISION_CODE, *TEXT_COLUMNS})
@@ -34,32 +33,6 @@ _AUTHORIZERS = 2
 """The authorizers that a worker keeps: simulate decides by two."""
 DECIDED_TOGETHER = 1 << 18
 """The rows decided together: the cost of a batch, apart from its rows, is spread over so many."""
-
-
-@frozen(eq=False, kw_only=True)
-class Rules:
-    """The ACLs to decide by, as text and in the form that is broadcast to workers; row n of `table` is ordinal n."""
-
-    table: pa.Table
-    intervals: AclIntervals
-
-    @cached_property
-    def texts(self) -> DecisionTexts:
-        """The texts of decision codes."""
-        return DecisionTexts.of_rules(self.table)
-
-    @classmethod
-    def of_image(cls, image: AclsImage) -> "Rules":
-        """Take the ACLs of one state, as in force at all times."""
-        return cls.of_table(rule_table(image))
-
-    @classmethod
-    def of_table(cls, table: pa.Table, *, known_from: int | None = None) -> "Rules":
-        """Take the ACLs of a history, each with its interval (pipeline.history.intervals.intervals).
-
-        `known_from` is the time since which they are known, in ms since 1970; None for at all times.
-        """
-        return cls(table=table.select(RULE_COLUMNS), intervals=AclIntervals.of_table(table, known_from=known_from))
 
 
 def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
@@ -150,7 +123,7 @@ def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_ti
 
 
 def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
-    """Return the decision code of each row of `frame` as an INT column (aclog.pipeline.decisions.decision_codes)."""
+    """Return the decision code of each row of `frame` as an INT column (aclog.usage.decisions.decision_codes)."""
     sent = broadcast(frame.sparkSession, rules.intervals)
     asked = _asked(frame, own_time=own_time)
     names = list(map(str, range(len(asked))))

@@ -7,8 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.authorize import DECISION_CODE, decision_code, with_decision, with_texts
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.rules import Rules
 
 _SIDES = ("before", "after")
 

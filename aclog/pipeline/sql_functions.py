@@ -16,13 +16,14 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.arrow_batches import regrouped
-from aclog.pipeline.authorize import DECIDED_TOGETHER, Rules, decide
+from aclog.pipeline.authorize import DECIDED_TOGETHER, decide
 from aclog.pipeline.broadcasts import broadcast
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.decision_codes import DecisionCode
-from aclog.pipeline.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
+from aclog.usage.arrow.batches import regrouped
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
+from aclog.usage.decisions.rules import Rules
 
 AUTHORIZED: Final = "kafka_authorized"
 DECISION: Final = "kafka_decision"

@@ -13,8 +13,8 @@ from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.flags import DecidedFlags
 from aclog.cli.spark.policy import Policy
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.authorize import Rules
 from aclog.pipeline.event_form import EventForm
+from aclog.usage.decisions.rules import Rules
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.authorize import Rules, decision_codes
+from aclog.pipeline.authorize import decision_codes
 from aclog.pipeline.source import register
+from aclog.usage.decisions.rules import Rules
 from tests.support.cli.command import aclog
 
 LOG = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"

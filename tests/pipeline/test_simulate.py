@@ -15,10 +15,10 @@ from aclog.cli.spark.policy import Policy, changed_rules
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.simulate import simulate
-from tests.pipeline.decisions.test_bulk_authorizer import Interval
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
+from tests.usage.decisions.test_bulk_authorizer import Interval
 
 BEFORE = Settings(super_users=frozenset({"User:root"}))
 AFTER = Settings(allow_everyone=True)

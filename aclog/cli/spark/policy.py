@@ -15,10 +15,10 @@ from aclog.cli.spark.jobs import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
-from aclog.pipeline.authorize import Rules
-from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.pipeline.source.schema import ACL_FIELDS
+from aclog.usage.arrow.acl_structs import ACL_FIELDS
+from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
+from aclog.usage.decisions.rules import Rules
 
 
 @frozen(eq=False, kw_only=True)

@@ -13,12 +13,14 @@ from aclog.cli.spark.policy import Policy
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import MALFORMED, pinned_accesses
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
+from aclog.pipeline.usage.report import Usage, usage
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.terminal.timezone import shown_zone
+from aclog.usage.counts import Counts
+from aclog.usage.rule_usage import Answer
 
 _SHOWN_DENIED = 10
 _SHOWN_HOLES = 5

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from aclog.authorizer.access_reject import SHOWN, WANTED, Reason, known_names
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 TIMESTAMP: Final = "timestamp"
 KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")

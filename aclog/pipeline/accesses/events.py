@@ -11,8 +11,8 @@ from aclog.authorizer.access_reject import Reason
 from aclog.pipeline.accesses.access_times import of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.line_files import check_found, readable_errors
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.source.schema import ACL_FIELDS
+from aclog.usage.arrow.acl_structs import ACL_FIELDS
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 _AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
 """Spark includes the class, but only knows the short name `avro` if the Avro connector's jar is present."""

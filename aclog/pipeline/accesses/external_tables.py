@@ -14,7 +14,7 @@ from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAM
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text
 from aclog.pipeline.accesses.line_files import check_found, readable_errors
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 _TORN: Final = "_torn"
 """The column for a line whose number of values differs from the header's (Spark's corrupt record)."""

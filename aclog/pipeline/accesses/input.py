@@ -16,7 +16,7 @@ from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.ledger import check_whole
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
 from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 MALFORMED: Final = "_malformed"
 """The column with the text of an unreadable line or row, whose other columns are null; null in readable rows."""

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ReplayError
-from aclog.pipeline.source.schema import ACL_FIELDS
+from aclog.usage.arrow.acl_structs import ACL_FIELDS
 
 RULE = (*ACL_FIELDS, "id")
 """An ACL, with the keys of `aclog acls list --format jsonl`."""

@@ -12,11 +12,11 @@ from aclog.metalog.json_form import may_hold_secret
 from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.records import OpaqueRecord, RecordType
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.source.arrow_slices import slices
 from aclog.pipeline.source.row_selection import RowSelection, micros_of
 from aclog.pipeline.source.rows import CONTROL_KIND, Rows, kind_name, read_rows
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from aclog.pipeline.source.structs import Array, acl_column, decode_row, scram_column, spread, token_column
+from aclog.usage.arrow.slices import slices
 
 MOST_ROWS = 1 << 16
 """The maximum number of rows in an Arrow batch."""

@@ -4,13 +4,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from aclog.usage.arrow.acl_structs import ACL_TYPE
+
 TIME = pa.timestamp("us", tz="UTC")
-
-ACL_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-"""The fields of an ACL without its id, in the order of Kafka's StandardAcl."""
-
-ACL_TYPE = pa.struct([(name, pa.string()) for name in ("id", *ACL_FIELDS)])
-"""An ACL: enum names in upper case, the id as Kafka's 22 characters. A removal only has the id."""
 
 SCRAM_TYPE = pa.struct([("name", pa.string()), ("mechanism", pa.string()), ("iterations", pa.int32())])
 """A SCRAM credential without salt and keys. A removal has no iterations."""

@@ -1,16 +1,13 @@
 """Records as Arrow structs: ACLs from positions in the bytes; credentials and tokens, which are few, one by one."""
 
-from enum import IntEnum
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
 from aclog.credentials.scram import ScramMechanism
-from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.records import (
@@ -25,18 +22,13 @@ from aclog.metalog.records import (
 )
 from aclog.metalog.uuids import uuid_text
 from aclog.metalog.vectors import Bools, Int64s, bytes_at, slices_at
-from aclog.pipeline.source.arrow_slices import slices
 from aclog.pipeline.source.row_selection import micros_of
 from aclog.pipeline.source.rows import Rows
-from aclog.pipeline.source.schema import ACL_TYPE, SCRAM_TYPE, TOKEN_TYPE
+from aclog.pipeline.source.schema import SCRAM_TYPE, TOKEN_TYPE
+from aclog.usage.arrow.acl_structs import ACL_TYPE, acl_structs, id_texts
 
 Array: TypeAlias = "pa.Array[Any]"
 
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_BASE64_PAIRS = np.frombuffer(bytes(each for high in _BASE64 for low in _BASE64 for each in (high, low)), np.uint16)
-"""The two characters for each value of 12 bits, as a uint16 in memory order."""
-
-_ID_TEXT = 22
 _REMOVE_SIZE = 20
 _SCRAM_KINDS = (RecordType.USER_SCRAM_CREDENTIAL_RECORD, RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD)
 _TOKEN_KINDS = (RecordType.DELEGATION_TOKEN_RECORD, RecordType.REMOVE_DELEGATION_TOKEN_RECORD)
@@ -61,21 +53,6 @@ def acl_column(buffer: bytes, rows: Rows) -> Array:
     ]
     at = np.concatenate((np.delete(added, left), removed[plain], odd))
     return spread(pa.concat_arrays(parts), at, len(rows))
-
-
-def acl_structs(buffer: bytes, acls: AclColumns) -> "pa.StructArray":
-    """Return ACLs, given as columns over `buffer`, as structs of text (ACL_TYPE)."""
-    columns = [
-        id_texts(acls.ids),
-        _names(ResourceType, acls.resource_type),
-        _texts(buffer, acls.name_start, acls.resource_end - 1),
-        _names(PatternType, acls.pattern_type),
-        _texts(buffer, acls.principal_start, acls.principal_end),
-        _texts(buffer, acls.host_start, acls.pair_end),
-        _names(AclOperation, acls.operation),
-        _names(AclPermissionType, acls.permission_type),
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(ACL_TYPE))
 
 
 def _plain_removals(buffer: bytes, rows: Rows) -> Bools:
@@ -178,33 +155,3 @@ def spread(dense: Array, at: Int64s, count: int) -> Array:
     if len(at) == count and (at == np.arange(count)).all():
         return dense
     return dense.take(pa.array(index, pa.int64(), mask=index < 0))
-
-
-def id_texts(ids: NDArray[np.uint8]) -> Array:
-    """Return the 22-character texts of uuids, given as (n, 16) bytes (aclog.metalog.uuids.uuid_text for many)."""
-    # base64 of 18 padded bytes by look-ups of 12 bits: done one by one, ids would cost more than the rest of a row
-    count = len(ids)
-    padded = np.zeros((count, 18), np.uint16)
-    padded[:, :16] = ids
-    first, second, third = (padded[:, part::3] for part in range(3))
-    pairs = np.empty((count, 6, 2), np.uint16)
-    pairs[:, :, 0] = first << 4 | second >> 4
-    pairs[:, :, 1] = (second & 15) << 8 | third
-    text = np.ascontiguousarray(_BASE64_PAIRS[pairs].view(np.uint8).reshape(count, 24)[:, :_ID_TEXT])
-    offsets = np.arange(count + 1, dtype=np.int32) * _ID_TEXT
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets.data), pa.py_buffer(text.data)])
-
-
-def _texts(buffer: bytes, starts: Int64s, ends: Int64s) -> Array:
-    """Return slices that are known to be UTF-8 as strings."""
-    return slices(buffer, starts, ends).view(pa.string())
-
-
-def _names(kind: type[IntEnum], codes: NDArray[np.int8]) -> Array:
-    return _all_names(kind).take(codes.astype(np.int16) + 128)
-
-
-@cache
-def _all_names(kind: type[IntEnum]) -> Array:
-    """Return the names of all int8 codes, from -128 on."""
-    return pa.array([code_name(kind, code) for code in range(-128, 128)], pa.string())

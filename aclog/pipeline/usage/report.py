@@ -5,55 +5,26 @@ the driver is bounded by the number of ACLs, the days of the window and the rows
 """
 
 from datetime import datetime
-from enum import StrEnum
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
+from aclog.pipeline.authorize import DECISION_CODE, decision_code, with_decision, with_texts
 from aclog.pipeline.broadcasts import broadcast
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
-from aclog.pipeline.decisions.decision_codes import ERRORS, DecisionCode
-from aclog.pipeline.decisions.versions import change_times
 from aclog.pipeline.usage.accesses import count_accesses
-from aclog.pipeline.usage.rules import RuleUsage, rule_usage
-from aclog.pipeline.usage.window import Window, WindowRules, micros_of
-
-
-class Answer(StrEnum):
-    """Whether a log needs an ACL."""
-
-    NEVER_MATCHED = "NEVER_MATCHED"
-    """No access in the window matches the ACL."""
-    NEVER_NEEDED = "NEVER_NEEDED"
-    """Some accesses match, but each would be decided the same without the ACL."""
-    NEEDED = "NEEDED"
-    NOT_JUDGED = "NOT_JUDGED"
-    """The ACL is not known to have been in force in the whole window."""
-
-
-@frozen(kw_only=True)
-class Counts:
-    """The number of rows of the log, by what was done with them."""
-
-    total: int
-    without_time: int
-    outside: int
-    """Outside the window."""
-    before_log: int
-    """In the window, but not judged: before the ACLs are known."""
-    super_users: int
-    errors: dict[str, int]
-    """In the window, by the reason why there is no decision."""
-    decided: int
-    """The others: only these count for ACLs."""
+from aclog.pipeline.usage.rules import rule_usage
+from aclog.pipeline.usage.window import days_without_access, is_in, window_of
+from aclog.usage.counts import Counts
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.acl_intervals import ALWAYS
+from aclog.usage.decisions.decision_codes import ERRORS, DecisionCode
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.versions import change_times
+from aclog.usage.rule_usage import rule_table
+from aclog.usage.window import Window, WindowRules, micros_of
 
 
 @frozen(eq=False, kw_only=True)
@@ -97,8 +68,8 @@ def usage(
         ConfigError: no access has a timestamp, or `window_days` is out of bounds.
 
     """
-    window = Window.of(accesses, window_days, until)
-    inside = F.coalesce(window.has(F.col("timestamp")), F.lit(False))
+    window = window_of(accesses, window_days, until)
+    inside = F.coalesce(is_in(window, F.col("timestamp")), F.lit(False))
     known = F.lit(True)
     if own_time and rules.intervals.known_from > ALWAYS:
         known = F.unix_micros("timestamp") >= rules.intervals.known_from * 1000
@@ -111,7 +82,7 @@ def usage(
         found = rule_usage(
             decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW)), sent, settings, assessed
         )
-        tables = _rule_table(rules, found), most_denied(decided, rules, top), window.holes(accesses)
+        tables = rule_table(rules, found), most_denied(decided, rules, top), days_without_access(window, accesses)
     finally:
         decided.unpersist()
     rule_rows, denied, holes = map(accesses.sparkSession.createDataFrame, tables)
@@ -148,44 +119,6 @@ def _counts(rows: DataFrame, decided: DataFrame) -> Counts:
         errors={text: by_kind[int(code)] for code, text in ERRORS.items() if int(code) in by_kind},
         decided=by_kind.get(None, 0),
     )
-
-
-def _rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
-    intervals = rules.intervals
-    times = {
-        "in_force_from": _times(intervals.visible_from * 1000, intervals.visible_from == ALWAYS),
-        "in_force_to": _times(intervals.visible_to * 1000, intervals.visible_to == FOREVER),
-    }
-    return pa.table(
-        {
-            **{name: rules.table.column(name) for name in rules.table.schema.names},
-            **times,
-            "answer": _answers(found),
-            "matched": found.matched,
-            "needed": found.needed,
-            "last_matched_at": found.last_matched.cast(_TIMESTAMP),
-            "last_needed_at": found.last_needed.cast(_TIMESTAMP),
-            "last_needed_by": found.last_needed_by,
-            "removable": found.removable,
-        }
-    )
-
-
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
-
-
-def _times(micros: Int64s, none: Bools) -> Any:
-    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
-
-
-def _answers(found: RuleUsage) -> Any:
-    answers = list(Answer)
-    number = np.select(
-        [~found.throughout, found.needed > 0, found.matched > 0],
-        [answers.index(Answer.NOT_JUDGED), answers.index(Answer.NEEDED), answers.index(Answer.NEVER_NEEDED)],
-        answers.index(Answer.NEVER_MATCHED),
-    )
-    return pa.array([answer.value for answer in answers]).take(pa.array(number))
 
 
 def most_denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:

@@ -5,39 +5,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.arrow_batches import regrouped
+from aclog.metalog.vectors import Int64s
 from aclog.pipeline.broadcasts import broadcast
-from aclog.pipeline.decisions.acl_intervals import AclIntervals
 from aclog.pipeline.usage.accesses import necessary_acls
-from aclog.pipeline.usage.tally import TALLY, Tally, rules_to_keep
-from aclog.pipeline.usage.window import WindowRules
+from aclog.usage.arrow.batches import regrouped
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.rule_usage import RuleUsage
+from aclog.usage.tally import TALLY, Tally, rules_to_keep
+from aclog.usage.window import WindowRules
 
 _ROWS = 1 << 16
 """Distinct accesses processed together."""
 
 _KEPT = pa.schema([pa.field("ordinal", pa.int32())])
-
-
-@frozen(eq=False, kw_only=True)
-class RuleUsage:
-    """The usage of ACLs, by ordinal; times in us since 1970, null if there is none."""
-
-    throughout: Bools
-    """In force in the whole window; the others are not assessed."""
-    matched: Int64s
-    needed: Int64s
-    last_matched: Any
-    last_needed: Any
-    last_needed_by: Any
-    removable: Bools
 
 
 def rule_usage(

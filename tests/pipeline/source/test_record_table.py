@@ -29,7 +29,7 @@ from aclog.metalog.uuids import uuid_text
 from aclog.pipeline.source.record_table import arrow_batches
 from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import LOG_SCHEMA, columns_of
-from aclog.pipeline.source.structs import id_texts
+from aclog.usage.arrow.acl_structs import id_texts
 from tests.support.spark import source
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)

@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
-from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.usage import accesses as usage_accesses
 from aclog.pipeline.usage import rules as usage_rules
-from aclog.pipeline.usage import tally as usage_tally
 from aclog.pipeline.usage.rules import _tallying
-from aclog.pipeline.usage.tally import rules_to_keep
-from aclog.pipeline.usage.window import WindowRules
-from tests.pipeline.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
+from aclog.usage import access_counter
+from aclog.usage import tally as usage_tally
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.necessary_acls import NecessaryAcls
+from aclog.usage.tally import rules_to_keep
+from aclog.usage.window import WindowRules
 from tests.support.models import estates
+from tests.usage.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
 
 
 @frozen(eq=False)
@@ -53,7 +54,7 @@ def added_up(spans, rows, size):
 
 @pytest.mark.parametrize("most", [0, 3, 1 << 18])
 def test_counts_are_complete_whatever_the_memory_limit(monkeypatch, most):
-    monkeypatch.setattr(usage_accesses, "_MOST_HELD", most)
+    monkeypatch.setattr(access_counter, "_MOST_HELD", most)
     monkeypatch.setattr(usage_accesses, "_ROWS", 5)
 
     @settings(max_examples=40)

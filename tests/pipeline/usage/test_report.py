@@ -11,14 +11,15 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.authorize import Rules
-from aclog.pipeline.usage.report import Answer, usage
-from tests.pipeline.decisions.test_bulk_authorizer import Interval, table_of
-from tests.pipeline.decisions.test_necessary_acls import matches
+from aclog.pipeline.usage.report import usage
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.rule_usage import Answer
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
 from tests.support.models.estates import Request
+from tests.usage.decisions.test_bulk_authorizer import Interval, table_of
+from tests.usage.decisions.test_necessary_acls import matches
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)

@@ -18,8 +18,8 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.pipeline.decisions.acl_intervals import AclIntervals, rule_table
-from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.acl_intervals import AclIntervals, rule_table
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
 from tests.support.models.engine_answers import decided, told

@@ -9,8 +9,8 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.uuids import uuid_text
-from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
-from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS
+from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
+from aclog.usage.decisions.decision_codes import ALLOWED, BASES, ERRORS
 
 LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}
 NOBODY_SPECIAL = Settings()

@@ -12,9 +12,9 @@ from aclog.authorizer.index.matches import Matcher, NameResources, RequestCodes
 from aclog.authorizer.index.scan_rank import levels_of, ranks_of
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.decisions.accesses import ParsedAccess
-from aclog.pipeline.decisions.acl_intervals import AclIntervals, numbers_of_ids
-from aclog.pipeline.decisions.versions import Versions
+from aclog.usage.decisions.accesses import ParsedAccess
+from aclog.usage.decisions.acl_intervals import AclIntervals, numbers_of_ids
+from aclog.usage.decisions.versions import Versions
 
 _IMAGES = 4
 """The number of images of past versions that are kept."""

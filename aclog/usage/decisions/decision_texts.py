@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS, DecisionCode
-from aclog.pipeline.source.schema import ACL_FIELDS
+from aclog.usage.arrow.acl_structs import ACL_FIELDS
+from aclog.usage.decisions.decision_codes import ALLOWED, BASES, ERRORS, DecisionCode
 
 TEXT_COLUMNS = ("decision", "rule", "rule_id")
 

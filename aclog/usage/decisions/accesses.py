@@ -13,7 +13,7 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions.decision_codes import DecisionCode
 
 REQUEST_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """The columns of an authorization request, all of them text; the resource is LITERAL."""

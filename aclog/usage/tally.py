@@ -9,9 +9,9 @@ from attrs import define, field
 
 from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.decisions.accesses import Access, ParsedAccess, parse_access
-from aclog.pipeline.decisions.necessary_acls import NecessaryAcls, Pairs
-from aclog.pipeline.usage.window import WindowRules
+from aclog.usage.decisions.accesses import Access, ParsedAccess, parse_access
+from aclog.usage.decisions.necessary_acls import NecessaryAcls, Pairs
+from aclog.usage.window import WindowRules
 
 _MOST_GROUPS = 1 << 18
 """Groups of ACLs that a task holds before it emits them; about 300 bytes each at most."""

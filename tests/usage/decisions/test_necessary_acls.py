@@ -11,15 +11,15 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.decisions.accesses import ParsedAccess
-from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.pipeline.decisions.decision_codes import DecisionCode
-from aclog.pipeline.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
-from tests.pipeline.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of
+from aclog.usage.decisions.accesses import ParsedAccess
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import estates
+from tests.usage.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of
 
 ANY_REQUEST = estates.requests().filter(lambda r: r.resource_name is not None)
 FEW = st.builds(

@@ -15,10 +15,10 @@ from attrs import evolve, frozen
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.decisions.accesses import ParsedAccess
-from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
-from aclog.pipeline.decisions.content_intervals import ContentIntervals
-from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
+from aclog.usage.decisions.accesses import ParsedAccess
+from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
+from aclog.usage.decisions.content_intervals import ContentIntervals
+from aclog.usage.decisions.interval_index import IntervalIndex, IntervalMatches
 
 MOST_IN_A_GROUP = 64
 """Larger groups are cut to this many ACLs: keeping any one of them is enough, so any subset will do."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from attrs import define, field
 
 from aclog.authorizer.index.scan_rank import EMPTY, NAMED, ODD, STAR
-from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
+from aclog.usage.decisions.decision_codes import UNRESOLVED, DecisionCode
 
 LEVELS = (NAMED, STAR, EMPTY, ODD)
 

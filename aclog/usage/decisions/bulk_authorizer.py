@@ -11,12 +11,12 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.decisions.access_decisions import decide_accesses
-from aclog.pipeline.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error
-from aclog.pipeline.decisions.acl_intervals import AclIntervals, numbers_of_ids
-from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
-from aclog.pipeline.decisions.decision_steps import DecisionSteps
-from aclog.pipeline.decisions.interval_index import IntervalIndex
+from aclog.usage.decisions.access_decisions import decide_accesses
+from aclog.usage.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error
+from aclog.usage.decisions.acl_intervals import AclIntervals, numbers_of_ids
+from aclog.usage.decisions.decision_codes import UNRESOLVED, DecisionCode
+from aclog.usage.decisions.decision_steps import DecisionSteps
+from aclog.usage.decisions.interval_index import IntervalIndex
 
 NO_TIME = -(1 << 62)
 """The time of an access without a timestamp."""
@@ -57,7 +57,7 @@ class BulkAuthorizer:
         return cls(index=index, settings=settings, known_from=intervals.known_from)
 
     def decide(self, columns: Sequence[Any], times: Int64s | None = None) -> Int32s:
-        """Return the decision code of each row of a batch (aclog.pipeline.decisions.decision_codes).
+        """Return the decision code of each row of a batch (aclog.usage.decisions.decision_codes).
 
         `columns` are the five Arrow arrays of REQUEST_COLUMNS. With `times` (us since 1970, NO_TIME for a row without a
         timestamp) each row is decided by the ACLs of its own time, otherwise all rows by those of the last version.

@@ -7,8 +7,8 @@ from attrs import frozen
 
 from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.versions import Versions
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.versions import Versions
 
 
 @frozen(eq=False, kw_only=True)

@@ -15,8 +15,7 @@ from aclog.authorizer.index.keys import compact
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.source.schema import ACL_FIELDS
-from aclog.pipeline.source.structs import acl_structs
+from aclog.usage.arrow.acl_structs import ACL_FIELDS, acl_structs
 
 RULE_COLUMNS = (*ACL_FIELDS, "id")
 """The columns of a table of ACLs, all of them text; `id` may be null."""

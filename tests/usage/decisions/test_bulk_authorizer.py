@@ -19,10 +19,10 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.pipeline.decisions import bulk_authorizer
-from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
-from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.pipeline.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions import bulk_authorizer
+from aclog.usage.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
+from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
+from aclog.usage.decisions.decision_codes import DecisionCode
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine, told

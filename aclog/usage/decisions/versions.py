@@ -6,7 +6,7 @@ import numpy as np
 from attrs import frozen
 
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
+from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
 
 
 def change_times(intervals: AclIntervals) -> Int64s:

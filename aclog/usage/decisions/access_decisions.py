@@ -11,11 +11,11 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.keys import utf16
 from aclog.authorizer.index.scan_rank import NAMED, ODD, STAR
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.decisions.accesses import ParsedAccess
-from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
-from aclog.pipeline.decisions.decision_steps import Steps
-from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
-from aclog.pipeline.decisions.timelines import LEVELS, MatchingInterval, is_order_ambiguous, timeline
+from aclog.usage.decisions.accesses import ParsedAccess
+from aclog.usage.decisions.decision_codes import UNRESOLVED, DecisionCode
+from aclog.usage.decisions.decision_steps import Steps
+from aclog.usage.decisions.interval_index import IntervalIndex, IntervalMatches
+from aclog.usage.decisions.timelines import LEVELS, MatchingInterval, is_order_ambiguous, timeline
 
 _UNSURE = np.uint8(1 << STAR | 1 << ODD)
 """The levels that Kafka may visit earlier or later than their rank says, as bits."""

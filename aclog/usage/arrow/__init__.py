@@ -1,0 +1,1 @@
+"""Arrow columns of text and of ACLs, and batches of them."""

@@ -1,0 +1,77 @@
+"""The usage of each ACL by the accesses of a window, and as a table."""
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER
+from aclog.usage.decisions.rules import Rules
+
+
+class Answer(StrEnum):
+    """Whether a log needs an ACL."""
+
+    NEVER_MATCHED = "NEVER_MATCHED"
+    """No access in the window matches the ACL."""
+    NEVER_NEEDED = "NEVER_NEEDED"
+    """Some accesses match, but each would be decided the same without the ACL."""
+    NEEDED = "NEEDED"
+    NOT_JUDGED = "NOT_JUDGED"
+    """The ACL is not known to have been in force in the whole window."""
+
+
+@frozen(eq=False, kw_only=True)
+class RuleUsage:
+    """The usage of ACLs, by ordinal; times in us since 1970, null if there is none."""
+
+    throughout: Bools
+    """In force in the whole window; the others are not assessed."""
+    matched: Int64s
+    needed: Int64s
+    last_matched: Any
+    last_needed: Any
+    last_needed_by: Any
+    removable: Bools
+
+
+def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
+    """Return a row for each ACL, by ordinal."""
+    intervals = rules.intervals
+    times = {
+        "in_force_from": _times(intervals.visible_from * 1000, intervals.visible_from == ALWAYS),
+        "in_force_to": _times(intervals.visible_to * 1000, intervals.visible_to == FOREVER),
+    }
+    return pa.table(
+        {
+            **{name: rules.table.column(name) for name in rules.table.schema.names},
+            **times,
+            "answer": _answers(found),
+            "matched": found.matched,
+            "needed": found.needed,
+            "last_matched_at": found.last_matched.cast(_TIMESTAMP),
+            "last_needed_at": found.last_needed.cast(_TIMESTAMP),
+            "last_needed_by": found.last_needed_by,
+            "removable": found.removable,
+        }
+    )
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _times(micros: Int64s, none: Bools) -> Any:
+    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
+
+
+def _answers(found: RuleUsage) -> Any:
+    answers = list(Answer)
+    number = np.select(
+        [~found.throughout, found.needed > 0, found.matched > 0],
+        [answers.index(Answer.NOT_JUDGED), answers.index(Answer.NEEDED), answers.index(Answer.NEVER_NEEDED)],
+        answers.index(Answer.NEVER_MATCHED),
+    )
+    return pa.array([answer.value for answer in answers]).take(pa.array(number))
