@@ -49,7 +49,7 @@ def _adding_up(sent: "Broadcast[AclIntervals]", settings: Settings) -> Any:
         seen = _seen(sent, settings)
         counter = AccessCounter(seen)
         for table in regrouped(batches, _ROWS):
-            if seen.is_full:
+            if counter.is_full:
                 # emit before forgetting: the counter holds counts by the numbers of the accesses seen
                 yield from counter.table().to_batches(_ROWS)
                 seen.forget()

@@ -1,0 +1,71 @@
+"""What one task counts in a part of an access log: distinct accesses in the window, and what was done with the rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import define, evolve, field, frozen
+
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.access_counter import AccessCounter
+from aclog.usage.window import DAY, Window, micros_of
+
+_NO_TIME = np.iinfo(np.int64).min
+
+
+@frozen(kw_only=True)
+class RowCounts:
+    """The rows of a log, by what was done with them; the others were counted as accesses."""
+
+    total: int = 0
+    without_time: int = 0
+    outside: int = 0
+    """Outside the window."""
+    before_log: int = 0
+    """In the window, but before the ACLs are known."""
+
+
+@define(eq=False, kw_only=True)
+class LogCounter:
+    """Counts the rows of one task."""
+
+    accesses: AccessCounter
+    window: Window | None = None
+    """None: all rows with a time are counted."""
+    known_from: int | None = None
+    """The time from which the ACLs are known, in us since 1970; None for at all times."""
+    rows: RowCounts = field(factory=RowCounts, init=False)
+    days: set[int] = field(factory=set, init=False)
+    """The days (UTC, since 1970) with any access, in the window or not."""
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Count rows with the columns REQUEST_COLUMNS and then `timestamp`, a TIMESTAMP in us."""
+        *columns, timestamps = list[Any](batch.columns)
+        times = _micros(timestamps)
+        timed = times != _NO_TIME
+        self.days.update(pc.unique(pa.array(times[timed] // DAY)).to_pylist())
+        inside = timed if self.window is None else timed & _is_in(self.window, times)
+        known = inside if self.known_from is None else inside & (times >= self.known_from)
+        total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, known))
+        self.rows = evolve(
+            self.rows,
+            total=self.rows.total + total,
+            without_time=self.rows.without_time + total - with_time,
+            outside=self.rows.outside + with_time - in_window,
+            before_log=self.rows.before_log + in_window - counted,
+        )
+        if counted < total:
+            mask = pa.array(known)
+            columns, times = [column.filter(mask) for column in columns], times[known]
+        if counted:
+            self.accesses.add(columns, times)
+
+
+def _micros(timestamps: Any) -> Int64s:
+    return np.asarray(timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(_NO_TIME))
+
+
+def _is_in(window: Window, times: Int64s) -> Bools:
+    inside: Bools = (times >= micros_of(window.start)) & (times <= micros_of(window.until))
+    return inside
