@@ -1,6 +1,5 @@
 """The usage of each ACL by the accesses of a window, and as a table."""
 
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -8,20 +7,9 @@ import pyarrow as pa
 from attrs import frozen
 
 from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.answer import Answer
 from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER
 from aclog.usage.decisions.rules import Rules
-
-
-class Answer(StrEnum):
-    """Whether a log needs an ACL."""
-
-    NEVER_MATCHED = "NEVER_MATCHED"
-    """No access in the window matches the ACL."""
-    NEVER_NEEDED = "NEVER_NEEDED"
-    """Some accesses match, but each would be decided the same without the ACL."""
-    NEEDED = "NEEDED"
-    NOT_JUDGED = "NOT_JUDGED"
-    """The ACL is not known to have been in force in the whole window."""
 
 
 @frozen(eq=False, kw_only=True)

@@ -19,8 +19,8 @@ from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.terminal.timezone import shown_zone
+from aclog.usage.answer import Answer
 from aclog.usage.counts import Counts
-from aclog.usage.rule_usage import Answer
 
 _SHOWN_DENIED = 10
 _SHOWN_HOLES = 5

@@ -12,8 +12,8 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.usage.report import usage
+from aclog.usage.answer import Answer
 from aclog.usage.decisions.rules import Rules
-from aclog.usage.rule_usage import Answer
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
