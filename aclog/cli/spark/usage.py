@@ -1,19 +1,24 @@
 """`aclog spark usage`: which ACLs an access log needed, as tables and as a printed summary."""
 
+from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
+from datetime import date, datetime, timedelta
+from itertools import compress, groupby
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.cli.spark.flags import UsageFlags
 from aclog.cli.spark.policy import Policy
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import MALFORMED, pinned_accesses
+from aclog.pipeline.accesses import MALFORMED, pinned_accesses, plain_accesses
+from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.usage.report import Usage, usage
+from aclog.pipeline.usage.accesses import AccessRows
+from aclog.pipeline.usage.report import usage
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
@@ -21,7 +26,10 @@ from aclog.terminal.table import aligned
 from aclog.terminal.timezone import shown_zone
 from aclog.usage.answer import Answer
 from aclog.usage.counts import Counts
+from aclog.usage.report import UsageReport
 
+_PARTS_OF_A_CORE = 2
+"""So that a core that is done early takes over work; each part pays for its distinct accesses."""
 _SHOWN_DENIED = 10
 _SHOWN_HOLES = 5
 
@@ -44,11 +52,10 @@ def usage_command(
 
     """
     check_new(out)
-    asked, files = pinned_accesses(spark, requests)
-    good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
+    rows, files, unread = _rows(spark, requests)
     with files.held():
         found = usage(
-            good,
+            rows,
             policy.rules,
             policy.settings,
             own_time=policy.own_time,
@@ -56,14 +63,25 @@ def usage_command(
             until=until,
             top=flags.top,
         )
-        malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
+        malformed = unread.count() if unread is not None else 0
     with new_directory(out) as partial:
         for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
-            # each table is small by now: one file rather than one per partition
-            table.coalesce(1).write.parquet(str(partial / name))
+            (partial / name).mkdir(parents=True)
+            pq.write_table(table, partial / name / "part-00000.parquet")
     for line in _summary(found, out):
         say(line)
     _warn(found, malformed)
+
+
+def _rows(spark: SparkSession, requests: str) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
+    """Return the rows of an access log and its files, and those that cannot be read, if there may be any."""
+    plain = plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    if plain is not None:
+        parts, files = plain
+        return AccessRows.of_parts(spark, parts), files, None
+    asked, files = pinned_accesses(spark, requests)
+    rows = AccessRows.of_frame(asked.where(F.col(MALFORMED).isNull()))
+    return rows, files, asked.where(F.col(MALFORMED).isNotNull())
 
 
 def window_end(text: str | None) -> datetime | None:
@@ -76,7 +94,7 @@ def window_end(text: str | None) -> datetime | None:
     return moment
 
 
-def _summary(found: Usage, out: Path) -> Iterator[str]:
+def _summary(found: UsageReport, out: Path) -> Iterator[str]:
     days = (found.window.until - found.window.start).days
     yield f"{days} days: {_time(found.window.start)} to {_time(found.window.until)}"
     yield ""
@@ -85,7 +103,7 @@ def _summary(found: Usage, out: Path) -> Iterator[str]:
     yield from aligned(("ACLs", "removable", "answer"), _answers(found.rules))
     yield ""
     yield f"{out}/rules: all removable ACLs can be removed together"
-    denied = found.denied.limit(_SHOWN_DENIED).collect()
+    denied = found.denied.slice(0, _SHOWN_DENIED).to_pylist()
     if denied:
         yield ""
         header = ("denied", "last", "principal", "host", "operation", "resource", "rule")
@@ -119,21 +137,16 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
     return [first, *others, (f"{counts.total:,}", "read")]
 
 
-def _answers(rules: DataFrame) -> list[tuple[str, str, str]]:
-    counted = rules.groupBy("answer").agg(F.count("*").alias("rules"), F.count_if("removable").alias("removable"))
-    found = {row["answer"]: row for row in counted.collect()}
-    return [
-        (f"{found[answer]['rules']:,}", f"{found[answer]['removable']:,}", answer.value)
-        if answer in found
-        else ("0", "0", answer.value)
-        for answer in Answer
-    ]
+def _answers(rules: pa.Table) -> list[tuple[str, str, str]]:
+    answers = rules.column("answer").to_pylist()
+    rows, removable = Counter(answers), Counter(compress(answers, rules.column("removable").to_pylist()))
+    return [(f"{rows[answer]:,}", f"{removable[answer]:,}", answer.value) for answer in Answer]
 
 
-def _warn(found: Usage, malformed: int) -> None:
+def _warn(found: UsageReport, malformed: int) -> None:
     if not found.has_times:
         note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
-    holes = [row["day"] for row in found.holes.collect()]
+    holes = [day for day in found.holes.column("day").to_pylist() if day is not None]
     if holes:
         ranges = list(_ranges(holes))
         more = f" and {len(ranges) - _SHOWN_HOLES:,} more ranges" if len(ranges) > _SHOWN_HOLES else ""
@@ -151,6 +164,6 @@ def _ranges(days: list[date]) -> Iterator[str]:
 
 
 def _time(time: datetime) -> str:
-    """In the form that --as-of accepts. Spark returns naive datetimes, which are UTC in our sessions."""
-    shown = time.replace(tzinfo=UTC).astimezone(shown_zone())
+    """In the form that --as-of accepts."""
+    shown = time.astimezone(shown_zone())
     return shown.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -2,7 +2,7 @@
 
 from aclog.pipeline.accesses.append import Appended, append
 from aclog.pipeline.accesses.ingest import Counts, Ingested, Kind, Layout, RejectRateError, ingest, write
-from aclog.pipeline.accesses.input import MALFORMED, pinned_accesses, read_accesses
+from aclog.pipeline.accesses.input import MALFORMED, pinned_accesses, plain_accesses, read_accesses
 from aclog.pipeline.accesses.ledger import Ledger
 from aclog.pipeline.accesses.line_files import NoFilesError
 from aclog.pipeline.accesses.pinned_files import ChangedFilesError
@@ -21,6 +21,7 @@ __all__ = [
     "append",
     "ingest",
     "pinned_accesses",
+    "plain_accesses",
     "read_accesses",
     "write",
 ]

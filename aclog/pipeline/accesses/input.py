@@ -15,7 +15,8 @@ from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.ledger import check_whole
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
-from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
+from aclog.pipeline.accesses.pinned_files import PinnedFiles, listed, pinned
+from aclog.usage.accesses.parquet_parts import ParquetPart, plain_parts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 MALFORMED: Final = "_malformed"
@@ -35,10 +36,7 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
         ConfigError: no file is found, a column is missing, or an append to the directory has not been finished.
 
     """
-    place = str(path)
-    check_whole(Path(place).parent if Path(place).name == "accesses" else Path(place))
-    if Path(place, "accesses").is_dir():
-        place = str(Path(place, "accesses"))
+    place = _place(path)
     with readable_errors([place]):
         return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
 
@@ -48,13 +46,36 @@ def pinned_accesses(spark: SparkSession, path: str | Path) -> tuple[DataFrame, P
     return pinned(spark, [str(path)], lambda: read_accesses(spark, path))
 
 
+def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[list[ParquetPart], PinnedFiles] | None:
+    """Return a table of accesses as parts of local Parquet files that workers can read on their own, and its files.
+
+    None if the input is anything else, which `read_accesses` may still be able to read.
+    """
+    files = listed(spark, [_place(path)])
+    if not all(map(_is_parquet, files.pins)) or not files.are_local:
+        return None
+    parts = plain_parts([place for place, _ in files.paths().values()], most)
+    return None if parts is None else (parts, files)
+
+
+def _place(path: str | Path) -> str:
+    """Return where the table is. Raises ConfigError: an append to it has not been finished."""
+    place = Path(path)
+    check_whole(place.parent if place.name == "accesses" else place)
+    return str(place / "accesses") if (place / "accesses").is_dir() else str(path)
+
+
+def _is_parquet(name: str) -> bool:
+    return name.endswith((".parquet", ".parq", ".pq"))
+
+
 def _is_json(spark: SparkSession, place: str) -> bool:
     """Return whether no file has a name of a Parquet file."""
     # binaryFile lists the files as Spark would read them (globs, object stores), without opening any
     files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(place)
     check_found(files, [place])
     names = files.inputFiles()
-    return not any(name.endswith((".parquet", ".parq", ".pq")) for name in names)
+    return not any(map(_is_parquet, names))
 
 
 def _from_parquet(spark: SparkSession, place: str) -> DataFrame:

@@ -83,6 +83,11 @@ class PinnedFiles:
         """Return some of the files."""
         return evolve(self, pins={name: self.pins[name] for name in names})
 
+    @property
+    def are_local(self) -> bool:
+        """Whether all files are on a file system of this machine."""
+        return all(_local_path(name) is not None for name in self.pins)
+
     def paths(self) -> dict[str, tuple[str, int]]:
         """Return the path and the size of each file by its name.
 

@@ -16,6 +16,7 @@ from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.usage.accesses import necessary_acls
 from aclog.usage.arrow.batches import regrouped
 from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.report import usage_of, worth_of
 from aclog.usage.rule_usage import RuleUsage
 from aclog.usage.tally import TALLY, Tally, rules_to_keep
 from aclog.usage.window import WindowRules
@@ -39,32 +40,12 @@ def rule_usage(
     some = decided.mapInArrow(tallying, from_arrow_schema(TALLY)).persist()
     try:
         table = _by_rule(some).toArrow()
-        at, count = np.asarray(table.column("ordinal")).astype(np.int64), len(window.throughout)
-        matched, needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        matched[at], needed[at] = table.column("matched"), table.column("needed")
-        # a needed ACL stays anyway: if it also stands for its other groups, fewer ACLs are kept
-        worth = np.where(needed > 0, np.iinfo(np.int64).max, matched)
+        worth = broadcast(decided.sparkSession, worth_of(table, window))
         kept = some.where(F.col("group").isNotNull()).select("group").distinct()
-        kept = kept.mapInArrow(_keeping(broadcast(decided.sparkSession, worth)), from_arrow_schema(_KEPT)).distinct()
-        removable = window.throughout & (needed == 0)
-        removable[np.asarray(kept.toArrow().column("ordinal")).astype(np.int64)] = False
+        kept = kept.mapInArrow(_keeping(worth), from_arrow_schema(_KEPT)).distinct()
+        return usage_of(table, np.asarray(kept.toArrow().column("ordinal")), window)
     finally:
         some.unpersist()
-    row = np.full(count, -1, np.int64)
-    row[at] = np.arange(len(at))
-    rows: Any = pa.array(row, mask=row < 0)
-    last_matched, last_needed, by = (
-        table.column(name).combine_chunks().take(rows) for name in ("last_matched", "last_needed", "last_needed_by")
-    )
-    return RuleUsage(
-        throughout=window.throughout,
-        matched=matched,
-        needed=needed,
-        last_matched=last_matched,
-        last_needed=last_needed,
-        last_needed_by=by,
-        removable=removable,
-    )
 
 
 def _by_rule(some: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 """What one task adds up, without Spark, for batches of any size and any memory limit."""
 
 from collections import defaultdict
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,11 @@ from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.tally import rules_to_keep
-from aclog.usage.window import WindowRules
+from aclog.usage.window import Window, WindowRules
 from tests.support.models import estates
 from tests.usage.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
+
+WINDOW = Window.ending(datetime(1970, 1, 2, tzinfo=UTC), 3)
 
 
 @frozen(eq=False)
@@ -41,15 +44,18 @@ ROWS = st.lists(
 
 def batch_of(rows) -> pa.RecordBatch:
     columns = columns_of([request for request, _ in rows])
-    return pa.record_batch(
-        [*columns, pa.array([time * 1000 for _, time in rows], pa.int64())], [*REQUEST_COLUMNS, "time"]
-    )
+    times = pa.array([time * 1000 for _, time in rows], pa.timestamp("us", tz="UTC"))
+    return pa.record_batch([*columns, times], [*REQUEST_COLUMNS, "timestamp"])
 
 
 def added_up(spans, rows, size):
     batches = [batch_of(rows[at : at + size]) for at in range(0, len(rows), size)]
-    found = usage_accesses._adding_up(Sent(spans), Settings())(iter(batches))
-    return pa.Table.from_batches(list(found), usage_accesses.COUNTED).to_pylist()
+    how = usage_accesses._How(settings=Settings(), window=WINDOW, own_time=True, known_from=None)
+    found = usage_accesses._counting(None, Sent(spans), how)(iter(batches))
+    told = pa.Table.from_batches(list(found), usage_accesses.COUNTED).to_pylist()
+    about = [row for row in told if row["version"] < 0]
+    assert [row["count"] for row in about if row["principal"] == "total"] == [len(rows)]
+    return [row for row in told if row["version"] >= 0]
 
 
 @pytest.mark.parametrize("most", [0, 3, 1 << 18])
@@ -78,12 +84,14 @@ def test_counts_are_complete_whatever_the_memory_limit(monkeypatch, most):
 def check_one_decision_per_step(spans, rows, told):
     """All accesses between the first and the last time of a step get the same decision."""
     batch = batch_of(rows)
-    codes = BulkAuthorizer.of(spans, Settings()).decide(batch.columns[:5], np.asarray(batch.column("time"))).tolist()
+    times = np.asarray(batch.column("timestamp").cast(pa.int64()))
+    codes = BulkAuthorizer.of(spans, Settings()).decide(batch.columns[:5], times)
+    decided = list(zip(batch.to_pylist(), times.tolist(), codes.tolist(), strict=True))
     for step in told:
         seen = {
             code
-            for row, code in zip(batch.to_pylist(), codes, strict=True)
-            if all(row[name] == step[name] for name in REQUEST_COLUMNS) and step["first"] <= row["time"] <= step["last"]
+            for row, time, code in decided
+            if all(row[name] == step[name] for name in REQUEST_COLUMNS) and step["first"] <= time <= step["last"]
         }
         assert len(seen) == 1
 

@@ -11,7 +11,10 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.usage import report as usage_report
+from aclog.pipeline.usage.accesses import AccessRows
 from aclog.pipeline.usage.report import usage
+from aclog.usage.accesses.parquet_parts import plain_parts
 from aclog.usage.answer import Answer
 from aclog.usage.decisions.rules import Rules
 from tests.support.builders import acls
@@ -130,19 +133,20 @@ def random_rows(random, count):
 SETTINGS = Settings(super_users=frozenset({"User:root"}))
 
 
-@pytest.mark.parametrize(("seed", "own_time"), [(1, True), (2, True), (2, False)])
-def test_usage_agrees_with_the_engine_without_each_acl(spark, seed, own_time):
+@pytest.mark.parametrize(("seed", "own_time", "on_driver"), [(1, True, 0), (2, True, 1 << 20), (2, False, 0)])
+def test_usage_agrees_with_the_engine_without_each_acl(spark, monkeypatch, seed, own_time, on_driver):
+    monkeypatch.setattr(usage_report, "_MOST_ON_DRIVER", on_driver)
     random = Random(seed)
     intervals, rows = random_rules(random), random_rows(random, 300)
     settings = Settings(super_users=SETTINGS.super_users, allow_everyone=seed == 2)
     found = usage(frame_of(spark, rows), rules_of(intervals), settings, own_time=own_time, window_days=10)
     matched, needed, last = by_hand(intervals, rows, settings, found.window, own_time=own_time)
-    told = [row.asDict() for row in found.rules.collect()]
+    told = found.rules.to_pylist()
     assert [row["id"] for row in told] == rules_of(intervals).table.column("id").to_pylist()
     for n, (row, interval) in enumerate(zip(told, intervals, strict=True)):
         assert (row["matched"], row["needed"]) == (matched[n], needed[n]), row
         at, by = last.get(n, (None, None))
-        assert (row["last_needed_at"], row["last_needed_by"]) == (at and at.replace(tzinfo=None), by)
+        assert (row["last_needed_at"], row["last_needed_by"]) == (at, by)
         stood = interval.start is None or interval.start <= ms(found.window.start)
         stood &= interval.end is None or (own_time and interval.end > ms(found.window.until))
         expected = Answer.NEEDED if needed[n] else Answer.NEVER_NEEDED if matched[n] else Answer.NEVER_MATCHED
@@ -190,20 +194,24 @@ def check_denied(intervals, inside, settings, found, *, own_time):
             counts[key] += 1
             first[key] = min(first.get(key, time), time)
             last[key] = max(last[key], time)
-    rows = found.denied.collect()
-    assert [(row.principal, row.operation, row.resourceName, row["count"]) for row in rows] == [
+    rows = found.denied.to_pylist()
+    assert [(row["principal"], row["operation"], row["resourceName"], row["count"]) for row in rows] == [
         (*key, count) for key, count in sorted(counts.items(), key=lambda item: (-item[1], *item[0]))
     ]
     for row in rows:
-        key = row.principal, row.operation, row.resourceName
-        assert row.first_at == first[key].replace(tzinfo=None)
-        assert row.last_at == last[key].replace(tzinfo=None)
-        assert row.rule == "DefaultDeny" or "permissionType=DENY" in row.rule
+        key = row["principal"], row["operation"], row["resourceName"]
+        assert (row["first_at"], row["last_at"]) == (first[key], last[key])
+        assert row["rule"] == "DefaultDeny" or "permissionType=DENY" in row["rule"]
+
+
+def answers_of(found) -> dict:
+    rows = found.rules.to_pylist()
+    return {row["principal"] + row["resourceName"]: (row["answer"], row["removable"]) for row in rows}
 
 
 def of_rule(found, principal, name="orders") -> dict:
-    (row,) = (row for row in found.rules.collect() if (row.principal, row.resourceName) == (principal, name))
-    return row.asDict()
+    (row,) = (row for row in found.rules.to_pylist() if (row["principal"], row["resourceName"]) == (principal, name))
+    return row
 
 
 def standing(*acls):
@@ -214,7 +222,9 @@ def test_two_acls_that_cover_for_one_another_are_not_both_removable(spark):
     rules = rules_of(standing(acl("User:a", "orders"), acl("User:*", "orders"), acl("User:a", "nowhere")))
     rows = [("User:a", "READ", "orders", START)] * 3
     found = usage(frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=1)
-    told = {row.principal + row.resourceName: (row.answer, row.removable) for row in found.rules.collect()}
+    told = {
+        row["principal"] + row["resourceName"]: (row["answer"], row["removable"]) for row in found.rules.to_pylist()
+    }
     assert told == {
         "User:aorders": (Answer.NEVER_NEEDED, False),
         "User:*orders": (Answer.NEVER_NEEDED, True),
@@ -223,7 +233,9 @@ def test_two_acls_that_cover_for_one_another_are_not_both_removable(spark):
     assert not found.has_times
     rows += [("User:c", "READ", "orders", START - HOUR)]  # now the broader one is needed
     found = usage(frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=1)
-    told = {row.principal + row.resourceName: (row.answer, row.removable) for row in found.rules.collect()}
+    told = {
+        row["principal"] + row["resourceName"]: (row["answer"], row["removable"]) for row in found.rules.to_pylist()
+    }
     assert told["User:aorders"] == (Answer.NEVER_NEEDED, True)
     assert told["User:*orders"] == (Answer.NEEDED, False)
 
@@ -257,12 +269,12 @@ def test_edges_of_the_window(spark):
     times = [start - micro, start, START, START + micro]
     rows = [("User:a", "READ", "orders", time) for time in times] + [("User:c", "READ", "orders", start)]
     found = usage(frame_of(spark, rows), rules_of(intervals), SETTINGS, own_time=True, window_days=2, until=START)
-    told = [row.asDict() for row in found.rules.collect()]
+    told = found.rules.to_pylist()
     judged = [row["answer"] != Answer.NOT_JUDGED for row in told]
     assert judged == [True, True, False, False, True, False, False, False]
-    assert (told[0]["matched"], told[0]["last_needed_at"]) == (2, START.replace(tzinfo=None))
+    assert (told[0]["matched"], told[0]["last_needed_at"]) == (2, START)
     assert told[2]["matched"] == 0  # added one millisecond after the access
-    assert (told[2]["in_force_from"], told[2]["in_force_to"]) == ((start + tick).replace(tzinfo=None), None)
+    assert (told[2]["in_force_from"], told[2]["in_force_to"]) == (start + tick, None)
     assert (found.counts.outside, found.counts.decided) == (2, 3)
 
 
@@ -284,11 +296,11 @@ def test_holes_and_undecided_accesses(spark):
     found = usage(
         frame_of(spark, rows), rules_of(standing(acl("User:b", "orders"))), SETTINGS, own_time=False, window_days=6
     )
-    assert [row.day for row in found.holes.collect()] == [date(2026, 2, day) for day in (23, 24, 26, 27)]
+    assert found.holes.column("day").to_pylist() == [date(2026, 2, day) for day in (23, 24, 26, 27)]
     assert sorted(found.counts.errors.values()) == [1, 1, 1]
     assert found.counts.decided == 3
     assert of_rule(found, "User:b")["answer"] == Answer.NEVER_MATCHED
-    assert [row["count"] for row in found.denied.collect()] == [3]
+    assert found.denied.column("count").to_pylist() == [3]
 
 
 def test_refusals(spark):
@@ -302,5 +314,23 @@ def test_refusals(spark):
         with pytest.raises(ConfigError, match="window"):
             usage(frame, rules, SETTINGS, own_time=False, window_days=days, until=START)
     found = usage(frame, rules, SETTINGS, own_time=True, window_days=1, until=START)
-    assert (found.counts.decided, found.counts.without_time, found.holes.count()) == (0, 1, 2)
-    assert (found.rules.count(), found.denied.count()) == (0, 0)
+    assert (found.counts.decided, found.counts.without_time, len(found.holes)) == (0, 1, 2)
+    assert (len(found.rules), len(found.denied)) == (0, 0)
+
+
+def test_files_that_workers_read_say_the_same_as_a_table(spark, tmp_path):
+    random = Random(3)
+    frame = frame_of(spark, random_rows(random, 400))
+    frame.write.parquet(str(tmp_path / "log"))
+    files = sorted(map(str, (tmp_path / "log").glob("*.parquet")))
+    rules = rules_of(random_rules(random))
+    for own_time in (False, True):
+        of_table = usage(frame, rules, SETTINGS, own_time=own_time, window_days=10)
+        for most in (1, 2, 9):
+            parts = plain_parts(files, most)
+            assert len(parts) <= most
+            rows = AccessRows.of_parts(spark, parts)
+            found = usage(rows, rules, SETTINGS, own_time=own_time, window_days=10)
+            assert (found.counts, found.window) == (of_table.counts, of_table.window)
+            for name in ("rules", "denied", "holes"):
+                assert getattr(found, name) == getattr(of_table, name)

@@ -1,0 +1,167 @@
+"""Tables of accesses in Parquet files, read row group by row group: a few row groups are one piece of work."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import evolve, frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.window import micros_of
+
+TIMESTAMP = "timestamp"
+MALFORMED = "_malformed"
+"""A column of tables that tell of unreadable lines: they are not plain."""
+_COLUMNS = [*REQUEST_COLUMNS, TIMESTAMP]
+_BATCH = 1 << 20
+"""Rows that are read together; columns of codes, so about 30 MB."""
+
+
+@frozen(kw_only=True)
+class RowGroups:
+    """Some row groups of one Parquet file."""
+
+    path: str
+    size: int
+    """The file's size in bytes when its row groups were listed."""
+    first: int
+    end: int
+    rows: int
+    latest: int | None
+    """The latest time in us since 1970, by the file's statistics; None if these do not say."""
+
+
+@frozen(kw_only=True)
+class ParquetPart:
+    """A piece of work, small to pickle: row groups of one or several files."""
+
+    groups: tuple[RowGroups, ...]
+
+    @property
+    def latest(self) -> int | None:
+        """The latest time in us since 1970, by the files' statistics; None if these do not say."""
+        known = [groups.latest for groups in self.groups if groups.latest is not None]
+        return max(known) if len(known) == len(self.groups) else None
+
+
+def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
+    """Return the row groups of these files, in at most `most` pieces of about the same number of rows.
+
+    None if a file is not plain, that is, if its columns need more than reading: the five columns of a request must be
+    text, and `timestamp` a TIMESTAMP of us or ms in UTC, each under exactly that name.
+
+    Raises:
+        ConfigError: a file cannot be read as Parquet.
+        OSError: a file is gone, or may not be read.
+
+    """
+    found: list[RowGroups] = []
+    for path in paths:
+        with _opened(path) as (file, size):
+            if not _is_plain(file):
+                return None
+            groups = (_row_group(file.metadata, at, path, size) for at in range(file.num_row_groups))
+            found += [group for group in groups if group.rows]
+    return [ParquetPart(groups=_joined(part)) for part in _spread(found, most)]
+
+
+def _row_group(metadata: pq.FileMetaData, at: int, path: str, size: int) -> RowGroups:
+    group = metadata.row_group(at)
+    chunks = (group.column(column) for column in range(group.num_columns))
+    (times,) = (chunk for chunk in chunks if chunk.path_in_schema == TIMESTAMP)
+    latest = _latest(times.statistics)
+    return RowGroups(path=path, size=size, first=at, end=at + 1, rows=group.num_rows, latest=latest)
+
+
+def _latest(times: Any) -> int | None:
+    if times is None or not times.has_min_max:
+        return None
+    try:
+        return micros_of(times.max)
+    except (OverflowError, ValueError):  # beyond the years 1 to 9999
+        return None
+
+
+def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.RecordBatch]:
+    """Yield the columns REQUEST_COLUMNS, dictionary-encoded, and `timestamp`, or only the latter.
+
+    Raises:
+        ConfigError: a file has another size than when its row groups were listed, or is damaged.
+        OSError: a file is gone.
+
+    """
+    for groups in part.groups:
+        with _opened(groups.path, dictionaries=() if only_times else REQUEST_COLUMNS) as (file, size):
+            if size != groups.size:
+                raise ConfigError(f"{groups.path}: replaced by another file while it was being read: run again")
+            columns = [TIMESTAMP] if only_times else _COLUMNS
+            for batch in file.iter_batches(_BATCH, list(range(groups.first, groups.end)), columns, use_threads=False):
+                yield batch.select(columns)  # files may have them in another order
+
+
+def latest_time(part: ParquetPart) -> int | None:
+    """Return the latest time in a part, in us since 1970, None if none of its rows has one. Raises as `read_plain`."""
+    latest = None
+    for batch in read_plain(part, only_times=True):
+        times: Any = batch.column(0).drop_null()
+        if len(times):
+            newest = int(np.max(np.asarray(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))))
+            latest = newest if latest is None else max(latest, newest)
+    return latest
+
+
+@contextmanager
+def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[tuple[pq.ParquetFile, int]]:
+    """Open a file, to read the texts of these columns as dictionaries; also return its size."""
+    with pa.OSFile(path, "rb") as source:
+        try:
+            yield pq.ParquetFile(source, read_dictionary=list(dictionaries)), source.size()
+        except pa.ArrowInvalid as error:
+            raise ConfigError(f"{path}: not a Parquet file, or damaged: {error}") from error
+
+
+def _is_plain(file: pq.ParquetFile) -> bool:
+    schema = file.schema_arrow
+    names = [name.lower() for name in schema.names]
+    if any(names.count(name.lower()) != 1 or name not in schema.names for name in _COLUMNS) or MALFORMED in names:
+        return False
+    time = schema.field(TIMESTAMP).type
+    texts = all(_is_text(schema.field(name).type) for name in REQUEST_COLUMNS)
+    return texts and pa.types.is_timestamp(time) and time.tz is not None and time.unit in {"us", "ms"}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+    return pa.types.is_string(value) or pa.types.is_large_string(value)
+
+
+def _spread(found: Sequence[RowGroups], most: int) -> Iterator[list[RowGroups]]:
+    """Yield runs of row groups with about the same number of rows each."""
+    share = max(sum(groups.rows for groups in found) / max(most, 1), 1)
+    run: list[RowGroups] = []
+    taken, runs = 0, 0
+    for groups in found:
+        run.append(groups)
+        taken += groups.rows
+        if taken >= share * (runs + 1):
+            yield run
+            run, runs = [], runs + 1
+    if run:
+        yield run
+
+
+def _joined(run: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
+    """Return a run with neighbours in the same file as one."""
+    joined: list[RowGroups] = []
+    for groups in run:
+        before = joined[-1] if joined else None
+        if before is not None and (before.path, before.end) == (groups.path, groups.first):
+            both = None if before.latest is None or groups.latest is None else max(before.latest, groups.latest)
+            joined[-1] = evolve(before, end=groups.end, rows=before.rows + groups.rows, latest=both)
+        else:
+            joined.append(groups)
+    return tuple(joined)

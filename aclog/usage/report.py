@@ -1,0 +1,216 @@
+"""The usage report: which ACLs an access log needed, which it did not, and its most frequent denials.
+
+It is made from distinct accesses, each once per version of the ACLs that made a difference to it, whoever counted them.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import date, timedelta
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Int64s
+from aclog.usage.counts import Counts
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.acl_intervals import ALWAYS
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decision_codes import ERRORS, DecisionCode
+from aclog.usage.decisions.necessary_acls import NecessaryAcls
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.versions import change_times
+from aclog.usage.log_counter import RowCounts
+from aclog.usage.rule_usage import RuleUsage, rule_table
+from aclog.usage.tally import Tally, rules_to_keep
+from aclog.usage.window import EPOCH, Window, WindowRules, micros_of
+
+DECISION_CODE: Final = "decision_code"
+AT_END: Final = "decision_code_at_end"
+
+_ROWS = 1 << 16
+"""Distinct accesses that are tallied together."""
+
+_TIME: Any = pa.timestamp("us", tz="UTC")
+
+
+@frozen(eq=False, kw_only=True)
+class UsageReport:
+    """The usage of ACLs by a log.
+
+    `rules`: a row per ACL, by ordinal: RULE_COLUMNS; in_force_from and in_force_to (null if unbounded); `answer`; the
+    counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: all
+    removable ACLs can be removed together without changing a decision on any access in the window, neither by the ACLs
+    of its own time nor by those at the end of the window.
+    `denied`: the most denied accesses: REQUEST_COLUMNS, `count`, `first_at`, `last_at`, and the `rule` and `rule_id` of
+    the last denial.
+    `holes`: the days of the window without any access, in the column `day`.
+    """
+
+    rules: pa.Table
+    denied: pa.Table
+    holes: pa.Table
+    counts: Counts
+    window: Window
+    has_times: bool
+    """Whether intervals are known; if not, all ACLs count as in force in the whole window."""
+
+
+@frozen(eq=False, kw_only=True)
+class Judged:
+    """What judges the accesses of a window, and how."""
+
+    rules: Rules
+    settings: Settings
+    window: Window
+    own_time: bool
+    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+
+    @property
+    def known_from(self) -> int | None:
+        """The time from which accesses can be judged, in us since 1970; None for at all times."""
+        known = self.rules.intervals.known_from
+        return known * 1000 if self.own_time and known > ALWAYS else None
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the intervals of ACLs are known."""
+        intervals = self.rules.intervals
+        return len(change_times(intervals)) > 0 or intervals.known_from > ALWAYS
+
+    def assessed(self) -> WindowRules:
+        """Return which ACLs are assessed."""
+        return WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
+
+
+def report(counted: pa.Table, judged: Judged, rows: RowCounts, days: Collection[int], *, top: int) -> UsageReport:
+    """Return the report on the distinct accesses of the window (COUNTED, one row per access and version).
+
+    `rows` and `days` are those of the whole log (LogCounter); `top` is the number of denied accesses to name.
+    """
+    decided = with_codes(counted, judged)
+    return UsageReport(
+        rules=rule_table(judged.rules, _usage(decided, judged)),
+        denied=most_denied(decided, judged.rules, top),
+        holes=days_without_access(judged.window, days),
+        counts=counts_of(rows, _rows_by_code(decided)),
+        window=judged.window,
+        has_times=judged.has_times,
+    )
+
+
+def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
+    """Add the columns `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
+    authorizer = BulkAuthorizer.of(judged.rules.intervals, judged.settings)
+    columns = [counted.column(name) for name in REQUEST_COLUMNS]
+    # its first time stands for all: COUNTED has a row per version that makes a difference
+    codes = authorizer.decide(columns, np.asarray(counted.column("first")) if judged.own_time else None)
+    at_end = codes
+    if judged.own_time:
+        at_end = authorizer.decide(columns, np.full(len(counted), micros_of(judged.window.until)))
+    return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
+
+
+def _usage(decided: pa.Table, judged: Judged) -> RuleUsage:
+    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), judged.assessed())
+    by_acls = decided.filter(pa.array(np.asarray(decided.column(DECISION_CODE)) >= DecisionCode.DEFAULT_ALLOW))
+    for start in range(0, len(by_acls), _ROWS):
+        tally.add(by_acls.slice(start, _ROWS))
+    rows, groups = tally.rules(), tally.take_groups().column("group").combine_chunks()
+    return usage_of(rows, rules_to_keep(groups, worth_of(rows, tally.window)), tally.window)
+
+
+def usage_of(rows: pa.Table, kept: Any, window: WindowRules) -> RuleUsage:
+    """Return the usage of each ACL from tallies (TALLY), which are added up by ACL already.
+
+    `kept` has the ordinals of ACLs that stand for a group of which one must stay (tally.rules_to_keep).
+    """
+    matched, needed = (_by_ordinal(rows, name, window) for name in ("matched", "needed"))
+    removable = window.throughout & (needed == 0)
+    removable[kept] = False
+    row = np.full(len(window.throughout), -1, np.int64)
+    row[np.asarray(rows.column("ordinal"))] = np.arange(len(rows))
+    rows_of: Any = pa.array(row, mask=row < 0)
+    last_matched, last_needed, by = (
+        rows.column(name).combine_chunks().take(rows_of) for name in ("last_matched", "last_needed", "last_needed_by")
+    )
+    return RuleUsage(
+        throughout=window.throughout,
+        matched=matched,
+        needed=needed,
+        last_matched=last_matched,
+        last_needed=last_needed,
+        last_needed_by=by,
+        removable=removable,
+    )
+
+
+def worth_of(rows: pa.Table, window: WindowRules) -> Int64s:
+    """Return by ordinal how much an ACL is worth keeping for a group: of the same tallies as `usage_of`.
+
+    Each group keeps the ACL that matched most, but a needed one before all others: it stays anyway, and if it also
+    stands for its other groups, fewer ACLs are kept.
+    """
+    needed = _by_ordinal(rows, "needed", window)
+    return np.where(needed > 0, np.iinfo(np.int64).max, _by_ordinal(rows, "matched", window))
+
+
+def _by_ordinal(rows: pa.Table, name: str, window: WindowRules) -> Int64s:
+    numbers = np.zeros(len(window.throughout), np.int64)
+    numbers[np.asarray(rows.column("ordinal"))] = rows.column(name)
+    return numbers
+
+
+def counts_of(rows: RowCounts, by_code: Mapping[int, int]) -> Counts:
+    """Return what was done with all rows of a log; `by_code` are those in the window, by decision code."""
+    return Counts(
+        total=rows.total,
+        without_time=rows.without_time,
+        outside=rows.outside,
+        before_log=rows.before_log,
+        super_users=by_code.get(int(DecisionCode.SUPER_USER), 0),
+        errors={text: by_code[int(code)] for code, text in ERRORS.items() if int(code) in by_code},
+        decided=sum(count for code, count in by_code.items() if code >= DecisionCode.DEFAULT_ALLOW),
+    )
+
+
+def _rows_by_code(decided: pa.Table) -> dict[int, int]:
+    codes = np.asarray(decided.column(DECISION_CODE))
+    kinds, of = np.unique(np.maximum(codes, np.iinfo(np.int32).min), return_inverse=True)
+    sums = np.zeros(len(kinds), np.int64)
+    np.add.at(sums, of, np.asarray(decided.column("count")))
+    return dict(zip(kinds.tolist(), sums.tolist(), strict=True))
+
+
+def most_denied(decided: pa.Table, rules: Rules, top: int) -> pa.Table:
+    """Return the most denied of distinct accesses (COUNTED with `decision_code`), at most `top`; ties by columns."""
+    texts = rules.texts
+    first = int(min(DecisionCode))
+    denied = np.asarray(texts.table.column("decision")) == "DENIED"
+    rows = decided.filter(pa.array(denied[np.asarray(decided.column(DECISION_CODE)) - first]))
+    # the denial with the latest time names the rule
+    rows = rows.sort_by([("last", "ascending")])
+    by = rows.group_by(list(REQUEST_COLUMNS), use_threads=False).aggregate(
+        [("count", "sum"), ("first", "min"), ("last", "max"), (DECISION_CODE, "last")]
+    )
+    order: Any = [("count_sum", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)]
+    most = by.sort_by(order).slice(0, top)
+    named = texts.of_codes(most.column(f"{DECISION_CODE}_last").combine_chunks())
+    return pa.table(
+        {
+            **{name: most.column(name) for name in REQUEST_COLUMNS},
+            "count": most.column("count_sum"),
+            "first_at": most.column("first_min").cast(_TIME),
+            "last_at": most.column("last_max").cast(_TIME),
+            "rule": named[1],
+            "rule_id": named[2],
+        }
+    )
+
+
+def days_without_access(window: Window, days: Collection[int]) -> pa.Table:
+    """Return the days (UTC) of the window that are not among these (since 1970), in the column `day`."""
+    found = frozenset(days)
+    holes: list[date] = [day for day in window.days if (day - EPOCH.date()) // timedelta(days=1) not in found]
+    return pa.table({"day": pa.array(holes, pa.date32())})
