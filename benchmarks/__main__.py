@@ -32,6 +32,7 @@ from benchmarks import (
     spark,
     spark_functions,
     spark_log,
+    spark_usage,
     tokens,
     topic,
     update,
@@ -169,6 +170,11 @@ def _spark_functions(*, quick: bool) -> Iterator[Row]:
         yield from spark_functions.run(Path(scratch), 200_000 if quick else 2_000_000, 1 if quick else 3)
 
 
+def _spark_usage(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from spark_usage.run(Path(scratch), 2_000_000 if quick else 100_000_000, 1 if quick else 3)
+
+
 def _spark_log(*, quick: bool) -> Iterator[Row]:
     with _temporary_build_directory() as scratch:
         session = open_session("local[2]", {"spark.local.dir": scratch})
@@ -205,6 +211,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
     "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
     "spark-functions": ("kafka_authorized on Spark vs. a plain Python UDF, and spark authorize", _spark_functions),
+    "spark-usage": ("Usage of ACLs on Spark vs. reading the columns", _spark_usage),
     "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
     "commit": ("Group commit: 64 writers vs. one", _commit),
 }

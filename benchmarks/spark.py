@@ -5,7 +5,7 @@ reported too.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,11 @@ class Costs:
         self._rounds = rounds
         self._processes: dict[int, float] = {}
 
-    def of(self, jobs: dict[str, Callable[[], DataFrame]]) -> dict[str, Cost]:
-        """Return the cost of each job. Jobs are built anew in each round, and pay for their broadcasts each time."""
+    def of(self, jobs: Mapping[str, Callable[[], DataFrame | None]]) -> dict[str, Cost]:
+        """Return the cost of each job: of all rows of the frame that it returns, if any.
+
+        Jobs are built anew in each round, and pay for their broadcasts each time.
+        """
         found: dict[str, list[Cost]] = {name: [] for name in jobs}
         for _ in range(self._rounds):
             for name, job in jobs.items():
@@ -66,9 +69,11 @@ class Costs:
             for name, costs in found.items()
         }
 
-    def _run(self, job: Callable[[], DataFrame]) -> Cost:
+    def _run(self, job: Callable[[], DataFrame | None]) -> Cost:
         cpu, start = self._cpu(), time.monotonic()
-        job().write.format("noop").mode("overwrite").save()
+        frame = job()
+        if frame is not None:
+            frame.write.format("noop").mode("overwrite").save()
         return Cost(self._cpu() - cpu, time.monotonic() - start)
 
     def _cpu(self) -> float:
@@ -83,7 +88,7 @@ class Costs:
         return sum(self._processes.values())
 
 
-def accesses(path: Path, rows: int, rules: int) -> Path:
+def accesses(path: Path, rows: int, rules: int, *, files: int = FILES, row_group: int = 250_000) -> Path:
     """Write accesses to resources of shapes.million, drawn with a skew from 100,000 combinations."""
     path.mkdir(parents=True)
     draw = np.random.default_rng(1)
@@ -97,15 +102,15 @@ def accesses(path: Path, rows: int, rules: int) -> Path:
         np.array(names),
     ]
     combinations = [draw.integers(0, len(text), DISTINCT) for text in texts]
-    for file in range(FILES):
-        chosen = (draw.random(rows // FILES) ** 3 * DISTINCT).astype(np.int64)
+    for file in range(files):
+        chosen = (draw.random(rows // files) ** 3 * DISTINCT).astype(np.int64)
         columns = [
             pa.DictionaryArray.from_arrays(pa.array(codes[chosen].astype(np.int32)), pa.array(text)).cast(pa.string())
             for codes, text in zip(combinations, texts, strict=True)
         ]
-        when = np.sort(draw.integers(BEGIN_MS, BEGIN_MS + MONTH_MS, rows // FILES)) * 1000
+        when = np.sort(draw.integers(BEGIN_MS, BEGIN_MS + MONTH_MS, rows // files)) * 1000
         table = pa.table([*columns, pa.array(when, pa.timestamp("us", "UTC"))], names=[*REQUEST_COLUMNS, "timestamp"])
-        pq.write_table(table, path / f"{file}.parquet", row_group_size=250_000)
+        pq.write_table(table, path / f"{file}.parquet", row_group_size=row_group)
     return path
 
 
