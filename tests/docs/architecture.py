@@ -51,6 +51,7 @@ BEGIN_AT = {
     "usage": ("log_counter.py", "report.py"),
     "usage/accesses": ("parquet_parts.py",),
     "usage/arrow": ("acl_structs.py",),
+    "usage/judging": ("counting.py",),
     "usage/decisions": ("bulk_authorizer.py", "interval_index.py"),
     "zkstore": ("acl_store.py", "store_follower.py"),
     "zkstore/authorizer": ("acl_authorizer.py",),

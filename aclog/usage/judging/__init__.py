@@ -1,0 +1,1 @@
+"""Access logs judged without Spark, in processes: the same counts and the same judge as on Spark."""

@@ -1,0 +1,44 @@
+"""What was counted in an access log: distinct accesses, rows, and days."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import pyarrow as pa
+from attrs import fields, frozen
+
+from aclog.usage.log_counter import RowCounts
+
+
+@frozen(eq=False, kw_only=True)
+class CountedLog:
+    """What one worker has counted, or all of them."""
+
+    accesses: pa.Table
+    """COUNTED or COUNTED_BY_DAY. In the sum of several, one row per access and version, and day."""
+    rows: RowCounts
+    days: frozenset[int]
+    """The days (UTC, since 1970) with any access, in the window or not."""
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[Self]) -> Self:
+        """Return the sum of at least one."""
+        found = list(parts)
+        return cls(
+            accesses=_added_up(pa.concat_tables([part.accesses for part in found])),
+            rows=_sum([part.rows for part in found]),
+            days=frozenset[int]().union(*(part.days for part in found)),
+        )
+
+
+def _added_up(accesses: pa.Table) -> pa.Table:
+    sums = {"count": "sum", "first": "min", "last": "max"}
+    keys = [name for name in accesses.schema.names if name not in sums]
+    how: Any = list(sums.items())
+    added = accesses.group_by(keys).aggregate(how)
+    named = added.rename_columns({f"{name}_{how}": name for name, how in sums.items()})
+    return named.select(accesses.schema.names).cast(accesses.schema)
+
+
+def _sum(counts: list[RowCounts]) -> RowCounts:
+    names = [field.name for field in fields(RowCounts)]
+    return RowCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})

@@ -1,0 +1,130 @@
+"""Counting the rows of an access log in processes, each of which reads and counts some of its parts."""
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+
+import pyarrow as pa
+from attrs import Factory, define, field, frozen
+
+from aclog.authorizer.settings import Settings
+from aclog.usage.access_counter import AccessCounter, SeenAccesses
+from aclog.usage.accesses.parquet_parts import ParquetPart, read_plain
+from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.necessary_acls import NecessaryAcls
+from aclog.usage.decisions.versions import change_times
+from aclog.usage.judging.counted_log import CountedLog
+from aclog.usage.log_counter import LogCounter
+from aclog.usage.window import Window
+
+
+@frozen(eq=False, kw_only=True)
+class HowToCount:
+    """By what the rows of a log are counted: small to pickle, apart from the ACLs."""
+
+    intervals: AclIntervals
+    settings: Settings
+    own_time: bool
+    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+    window: Window | None = None
+    """None: all rows with a time are counted."""
+    known_from: int | None = None
+    """The time from which accesses can be judged, in us since 1970; None for at all times."""
+    by_day: bool = False
+
+    def seen(self) -> SeenAccesses:
+        """Return a memory of accesses that were seen, of one process."""
+        if self.own_time:
+            return SeenAccesses(NecessaryAcls.of(self.intervals, self.settings))
+        return SeenAccesses(None, version=len(change_times(self.intervals)))
+
+
+def count_log(
+    parts: Sequence[ParquetPart], how: HowToCount, *, workers: int, counted: Callable[[int], None]
+) -> CountedLog:
+    """Count the rows of all parts in so many processes, in this one if `workers` is 1.
+
+    `counted` is called with the number of rows of each part once they are counted.
+
+    Raises:
+        ConfigError: a file is damaged, or was replaced meanwhile.
+        OSError: a file is gone.
+
+    """
+    if workers == 1 or len(parts) < 2:
+        counter = _PartCounter(how)
+        return CountedLog.sum_of(_noted(map(counter.count, parts), counted) or [counter.nothing()])
+    # a process of its own rather than a fork: threads of this one may hold locks
+    spawning = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(parts)), spawning, initializer=_begin, initargs=(how,)) as pool:
+        try:
+            done = as_completed([pool.submit(_count, part) for part in parts])
+            return CountedLog.sum_of(_noted((future.result() for future in done), counted))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _noted(parts: Iterable[CountedLog], counted: Callable[[int], None]) -> list[CountedLog]:
+    found = []
+    for part in parts:
+        found.append(part)
+        counted(part.rows.total)
+    return found
+
+
+@define(eq=False)
+class _PartCounter:
+    """Counts parts, one after another."""
+
+    how: HowToCount
+    seen: SeenAccesses = field(init=False, default=Factory(lambda self: self.how.seen(), takes_self=True))
+
+    def count(self, part: ParquetPart) -> CountedLog:
+        """Return what is in a part."""
+        found = []
+        counter = self._counter()
+        for batch in read_plain(part):
+            if counter.accesses.is_full:
+                # take before forgetting: the counter holds counts by the numbers of the accesses seen
+                found.append(counter.accesses.table())
+                self.seen.forget()
+                counter.accesses = AccessCounter(self.seen, by_day=self.how.by_day)
+            counter.add(batch)
+        found.append(counter.accesses.table())
+        return CountedLog(accesses=pa.concat_tables(found), rows=counter.rows, days=frozenset(counter.days))
+
+    def nothing(self) -> CountedLog:
+        """Return what is in no part."""
+        counter = self._counter()
+        return CountedLog(accesses=counter.accesses.table(), rows=counter.rows, days=frozenset())
+
+    def _counter(self) -> LogCounter:
+        accesses = AccessCounter(self.seen, by_day=self.how.by_day)
+        return LogCounter(accesses=accesses, window=self.how.window, known_from=self.how.known_from)
+
+
+@define
+class _Worker:
+    """A process of the pool."""
+
+    counter: _PartCounter | None = None
+
+
+@cache
+def _worker() -> _Worker:
+    return _Worker()
+
+
+def _begin(how: HowToCount) -> None:
+    # the processes share the cores: one that reads with all of them slows the others
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    _worker().counter = _PartCounter(how)
+
+
+def _count(part: ParquetPart) -> CountedLog:
+    counter = _worker().counter
+    assert counter is not None  # noqa: S101 - the pool has begun with it
+    return counter.count(part)
