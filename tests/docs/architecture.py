@@ -52,6 +52,7 @@ BEGIN_AT = {
     "usage/accesses": ("parquet_parts.py",),
     "usage/arrow": ("acl_structs.py",),
     "usage/judging": ("counting.py",),
+    "usage/index": ("usage_index.py", "run_adder.py"),
     "usage/decisions": ("bulk_authorizer.py", "interval_index.py"),
     "zkstore": ("acl_store.py", "store_follower.py"),
     "zkstore/authorizer": ("acl_authorizer.py",),

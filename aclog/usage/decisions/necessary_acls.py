@@ -146,7 +146,7 @@ class NecessaryAcls:
         """Return the groups of accesses whose decision depends on ACLs that do not match."""
         matched = found.pairs
         low, high = (np.searchsorted(matched.access, accesses, side) for side in ("left", "right"))
-        is_denying = self._denying()
+        is_denying = self.denying()
         on_place: dict[tuple[int, int], Int64s] = {}  # many accesses are on few names, and all ACLs may be on one
         owners, ordinals = [], []
         for access, first, last in zip(accesses.tolist(), low.tolist(), high.tolist(), strict=True):
@@ -173,7 +173,7 @@ class NecessaryAcls:
         ordinals = self.intervals.in_force(contents, np.full(len(contents), version))
         return ordinals[ordinals >= 0]
 
-    def _denying(self) -> Bools:
+    def denying(self) -> Bools:
         """Return by ordinal whether the ACL denies."""
         of_content = np.zeros(max(len(self.index.columns), 1), np.bool_)
         of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))

@@ -1,0 +1,183 @@
+"""The file of the index: opened only if it is one, and known to be the same file each time it is written to."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+from attrs import define, field
+
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.filelog.filesystem import fsync_directory
+
+FILE: Final = "usage.sqlite"
+_APPLICATION: Final = 0x61637578
+"""SQLite's application_id of an index."""
+_VERSION: Final = 1
+"""SQLite's user_version: the schema."""
+_PATIENCE = 60.0
+"""Seconds that a writer waits for another one."""
+
+
+@define(eq=False)
+class IndexDatabase:
+    """An open index, in one process and thread."""
+
+    path: Path
+    connection: sqlite3.Connection = field(repr=False)
+    _identity: tuple[int, int]
+    """Device and inode."""
+
+    @classmethod
+    def create(cls, directory: Path, tables: str) -> Self:
+        """Make an index with these tables in a new or empty directory.
+
+        Raises:
+            ConfigError: the directory holds something, or it cannot be made.
+
+        """
+        path = directory / FILE
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise ConfigError(f"{directory}: holds something else: expected an index, or a new or empty directory")
+            # a name of its own until it is whole: nobody opens half an index
+            new = directory / f"{FILE}.{os.getpid()}.new"
+            with _errors(path):
+                database = sqlite3.connect(new, isolation_level=None)
+                try:
+                    database.executescript(
+                        f"PRAGMA journal_mode = DELETE; BEGIN; {tables} PRAGMA application_id = {_APPLICATION}; "
+                        f"PRAGMA user_version = {_VERSION}; COMMIT;"
+                    )
+                finally:
+                    database.close()
+            try:
+                os.link(new, path)  # fails if somebody else was faster
+            except FileExistsError:
+                pass
+            finally:
+                new.unlink()
+            fsync_directory(directory)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be made: {error.strerror or error}") from error
+        return cls.open(directory, writable=True)
+
+    @classmethod
+    def open(cls, directory: Path, *, writable: bool) -> Self:
+        """Open an index.
+
+        Raises:
+            ConfigError: there is none, it is of another version, or it cannot be opened.
+
+        """
+        path = directory / FILE
+        try:
+            identity = _identity(path)
+        except OSError as error:
+            raise ConfigError(f"{directory}: has no index: {error.strerror or error}: expected {FILE} in it") from error
+        if not path.is_file():
+            raise ConfigError(f"{path}: not a file: expected an index of last use")
+        with _errors(path):
+            connection = _connected(path, writable=writable)
+            try:
+                _check(path, connection)
+                if writable:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.execute("PRAGMA synchronous = FULL")
+            except BaseException:
+                connection.close()
+                raise
+        opened = cls(path, connection, identity)
+        opened.check_same()
+        return opened
+
+    def check_same(self) -> None:
+        """Check that the file is still the one that was opened. Raises ConfigError: it was removed or replaced."""
+        try:
+            same = _identity(self.path) == self._identity
+        except OSError:
+            same = False
+        if not same:
+            raise ConfigError(f"{self.path}: was removed or replaced while it was open: nothing more is written to it")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Write in one transaction: all of it, or nothing if an error comes out.
+
+        Raises:
+            ConfigError: it cannot be written, was replaced, or is damaged.
+
+        """
+        self.check_same()
+        with _errors(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.connection
+                self.check_same()
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read: a reader sees one state for as long as it is open, however much is written meanwhile.
+
+        Raises:
+            ConfigError: it cannot be read, or is damaged.
+
+        """
+        with _errors(self.path):
+            if not self.connection.in_transaction:
+                self.connection.execute("BEGIN")
+            yield self.connection
+
+    def release(self) -> None:
+        """End what `reading` began: the next read sees the newest state."""
+        if self.connection.in_transaction:
+            with _errors(self.path):
+                self.connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close it."""
+        with _errors(self.path):
+            self.connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
+    uri = path.absolute().as_uri()
+    mode = "rw" if writable else "ro"
+    if not writable and not os.access(path.parent, os.W_OK) and not path.with_name(f"{FILE}-wal").exists():
+        mode += "&immutable=1"  # SQLite cannot make its -shm file there, and nobody can be writing
+    return sqlite3.connect(f"{uri}?mode={mode}", uri=True, isolation_level=None, timeout=_PATIENCE)
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> None:
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
+    if application != _APPLICATION:
+        raise ConfigError(f"{path}: not an index of last use: another program made it")
+    if version > _VERSION:
+        raise ConfigError(f"{path}: of schema {version}: a newer aclog made it: expected at most {_VERSION}")
+    if version < _VERSION:
+        raise ConfigError(f"{path}: of schema {version}: an older aclog made it: make a new index in another directory")
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: {error}: nothing of this was written") from error
+    except DecodeError as error:
+        raise error.at(path=str(path)) from error

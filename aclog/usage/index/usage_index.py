@@ -1,0 +1,193 @@
+"""The index of last use: runs go in, each whole and once; what a window used comes out."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from attrs import define
+from pyroaring import BitMap
+
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.vectors import Int64s
+from aclog.usage.coverage import Coverage
+from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store, used_store
+from aclog.usage.index.database import FILE, IndexDatabase
+from aclog.usage.index.last_use import LastUse
+from aclog.usage.index.lives import Lives
+from aclog.usage.index.run import Run, RunRecord
+from aclog.usage.index.run_adder import RunAdder
+from aclog.usage.index.seen_rules import RuleText
+from aclog.usage.index.tallies import DayTally
+from aclog.usage.index.used import Used
+from aclog.usage.index.used_store import Kind
+from aclog.usage.unused.access_sets import AccessSets
+
+_TABLES: Final = (
+    ledger.TABLES
+    + life_store.TABLES
+    + used_store.TABLES
+    + set_store.TABLES
+    + last_use_store.TABLES
+    + coverage_store.TABLES
+)
+
+
+class WindowUse(NamedTuple):
+    """What some days used, as numbers."""
+
+    matched: BitMap
+    """Lives that matched an access."""
+    needed: BitMap
+    """Lives without which an access would have been decided otherwise."""
+    sets: BitMap
+    """Sets of lives that matched an access together."""
+
+
+@define(eq=False)
+class UsageIndex:
+    """An open index. One that was opened to read sees one state until it is closed; a writer sees the newest."""
+
+    database: IndexDatabase
+    _is_writable: bool
+
+    @classmethod
+    def create(cls, directory: Path) -> Self:
+        """Make an index in a new or empty directory, and open it to write.
+
+        Raises:
+            ConfigError: the directory holds something else, or it cannot be made.
+
+        """
+        return cls(IndexDatabase.create(directory, _TABLES), True)
+
+    @classmethod
+    def open(cls, directory: Path, *, writable: bool = False) -> Self:
+        """Open an index.
+
+        Raises:
+            ConfigError: there is none, it is of another version, or it cannot be opened.
+
+        """
+        return cls(IndexDatabase.open(directory, writable=writable), writable)
+
+    @classmethod
+    def open_or_create(cls, directory: Path) -> Self:
+        """Open an index to write; make it if the directory is new or empty. Raises as `create` and `open`."""
+        return cls.open(directory, writable=True) if (directory / FILE).exists() else cls.create(directory)
+
+    def close(self) -> None:
+        """Close it."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # writing
+
+    def take(self, run: Run, tallies: Iterable[DayTally]) -> bool:
+        """Add a run in one transaction: all of it, or nothing; return False if its batch was taken before.
+
+        Raises:
+            ConfigError: it is of another cluster, another run has taken contents meanwhile, or it cannot be written.
+
+        """
+        self.database.release()
+        with self.database.writing() as database:
+            if run.batch is not None and ledger.is_taken(database, run.batch):
+                return False
+            self._check(database, run)
+            adding = RunAdder.of(database, run)
+            for tally in tallies:
+                adding.add(tally)
+            adding.finish()
+        return True
+
+    @property
+    def contents_version(self) -> int:
+        """A number that changes when contents are taken (Run.contents_version)."""
+        with self._reading() as database:
+            return ledger.contents_version(database)
+
+    def known_contents(self) -> set[tuple[int, bytes]]:
+        """Return the lengths and digests of what was taken."""
+        with self._reading() as database:
+            return ledger.known_contents(database)
+
+    # reading
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the index is of; None if no run told."""
+        with self._reading() as database:
+            return ledger.cluster_id(database)
+
+    def runs(self) -> list[RunRecord]:
+        """Return the runs, in order."""
+        with self._reading() as database:
+            return ledger.read_runs(database)
+
+    def lives(self) -> Lives:
+        """Return the lives of all rules."""
+        with self._reading() as database:
+            return life_store.read_lives(database)
+
+    def texts(self, numbers: Sequence[int]) -> list[RuleText]:
+        """Return the rules of some lives."""
+        with self._reading() as database:
+            return life_store.read_texts(database, numbers)
+
+    def window(self, first_day: int, last_day: int) -> WindowUse:
+        """Return what these days used (since 1970, UTC, both included)."""
+        with self._reading() as database:
+            matched, needed = used_store.bitmaps(database, Kind.LIVES, first_day, last_day)
+            return WindowUse(matched, needed, used_store.bitmaps(database, Kind.SETS, first_day, last_day)[0])
+
+    def used(self, first_day: int, last_day: int) -> Used:
+        """Return how often these days used lives: `window` says which with a fraction of the work."""
+        with self._reading() as database:
+            return used_store.used(database, first_day, last_day)
+
+    def sets(self, numbers: BitMap) -> AccessSets:
+        """Return sets by their numbers (WindowUse.sets), as sets of lives."""
+        with self._reading() as database:
+            return set_store.read_sets(database, np.frombuffer(numbers.to_array(), np.uint32).astype(np.int64))
+
+    def last_use(self, numbers: Int64s) -> LastUse:
+        """Return when lives were first and last used, and by whom."""
+        with self._reading() as database:
+            return last_use_store.read_last_use(database, numbers)
+
+    def days_of(self, number: int) -> tuple[BitMap, BitMap]:
+        """Return the days (since 1970) on which a life was matched, and those on which it was needed."""
+        with self._reading() as database:
+            return used_store.days_of(database, number)
+
+    def coverage(self) -> Coverage:
+        """Return which brokers and hours the index holds."""
+        with self._reading() as database:
+            return coverage_store.read_coverage(database)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self.database.reading() as database:
+            yield database
+        if self._is_writable:
+            self.database.release()
+
+    def _check(self, database: sqlite3.Connection, run: Run) -> None:
+        known = ledger.cluster_id(database)
+        if run.cluster_id is not None and known not in {None, run.cluster_id}:
+            raise ConfigError(
+                f"{self.database.path}: an index of cluster {known}, but these rules are of cluster {run.cluster_id}: "
+                "keep one index for each cluster"
+            )
+        if run.contents_version is not None and run.contents_version != ledger.contents_version(database):
+            raise ConfigError(
+                f"{self.database.path}: another run has taken files meanwhile: run again, only what is new will be read"
+            )
