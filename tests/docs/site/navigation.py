@@ -8,7 +8,7 @@ _SECTIONS = {
     "Home": ["index.md"],
     "Start": ["install.md", "start/admin.md", "start/*.md"],
     "How to": ["how-to/week.md", "how-to/*.md", "notebooks/*.md"],
-    "Use": ["contexts.md", "shell.md", "library.md", "spark.md", "scale.md", "troubleshooting.md"],
+    "Use": ["contexts.md", "shell.md", "library.md", "usage.md", "spark.md", "scale.md", "troubleshooting.md"],
     "Rules in repositories": ["gitops.md", "pull-requests.md", "testing-rules.md", "lint.md", "repository.md"],
     "Nodes": ["operations.md", "configuration.md", "upgrading.md"],
     "Commands": ["commands/index.md", "commands/*.md"],
