@@ -9,6 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.access_counter import AccessCounter
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.window import DAY, Window, micros_of
 
 _NO_TIME = np.iinfo(np.int64).min
@@ -40,9 +41,9 @@ class LogCounter:
     """The days (UTC, since 1970) with any access, in the window or not."""
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Count rows with the columns REQUEST_COLUMNS and then `timestamp`, a TIMESTAMP in us."""
-        *columns, timestamps = list[Any](batch.columns)
-        times = _micros(timestamps)
+        """Count rows with the columns REQUEST_COLUMNS and `timestamp`, a TIMESTAMP in us."""
+        columns: list[Any] = [batch.column(name) for name in REQUEST_COLUMNS]
+        times = _micros(batch.column("timestamp"))
         timed = times != _NO_TIME
         self.days.update(pc.unique(pa.array(times[timed] // DAY)).to_pylist())
         inside = timed if self.window is None else timed & _is_in(self.window, times)

@@ -49,7 +49,7 @@ BEGIN_AT = {
     "sources": ("choice.py", "paths.py"),
     "terminal": ("notices.py",),
     "usage": ("log_counter.py", "report.py"),
-    "usage/accesses": ("parquet_parts.py",),
+    "usage/accesses": ("access_input.py", "json_block.py"),
     "usage/arrow": ("acl_structs.py",),
     "usage/judging": ("counting.py",),
     "usage/index": ("usage_index.py", "run_adder.py"),

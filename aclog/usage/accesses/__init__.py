@@ -1,1 +1,1 @@
-"""Access logs as input, without Spark."""
+"""Access logs as input, without Spark: kafka-authorizer.log, JSON lines, Parquet."""

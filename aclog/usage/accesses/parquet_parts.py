@@ -49,10 +49,20 @@ class ParquetPart:
 
 
 def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
-    """Return the row groups of these files, in at most `most` pieces of about the same number of rows.
+    """Return the row groups of these files as `parquet_parts`, None if a file is not plain.
 
-    None if a file is not plain, that is, if its columns need more than reading: the five columns of a request must be
-    text, and `timestamp` a TIMESTAMP of us or ms in UTC, each under exactly that name.
+    In a plain one, what is needed takes no more than reading: the five columns of a request are text, and `timestamp`
+    is a TIMESTAMP of us or ms in UTC, each under exactly that name. Raises as `parquet_parts`.
+    """
+    for path in paths:
+        with _opened(path) as (file, _):
+            if not _is_plain(file.schema_arrow):
+                return None
+    return parquet_parts(paths, most)
+
+
+def parquet_parts(paths: Sequence[str], most: int) -> list[ParquetPart]:
+    """Return the row groups of these files, in at most `most` pieces of about the same number of rows.
 
     Raises:
         ConfigError: a file cannot be read as Parquet.
@@ -62,18 +72,16 @@ def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
     found: list[RowGroups] = []
     for path in paths:
         with _opened(path) as (file, size):
-            if not _is_plain(file):
-                return None
-            groups = (_row_group(file.metadata, at, path, size) for at in range(file.num_row_groups))
+            plain = _is_plain(file.schema_arrow)
+            groups = (_row_group(file.metadata, at, path, size, plain) for at in range(file.num_row_groups))
             found += [group for group in groups if group.rows]
     return [ParquetPart(groups=_joined(part)) for part in _spread(found, most)]
 
 
-def _row_group(metadata: pq.FileMetaData, at: int, path: str, size: int) -> RowGroups:
+def _row_group(metadata: pq.FileMetaData, at: int, path: str, size: int, plain: bool) -> RowGroups:
     group = metadata.row_group(at)
     chunks = (group.column(column) for column in range(group.num_columns))
-    (times,) = (chunk for chunk in chunks if chunk.path_in_schema == TIMESTAMP)
-    latest = _latest(times.statistics)
+    latest = next((_latest(chunk.statistics) for chunk in chunks if plain and chunk.path_in_schema == TIMESTAMP), None)
     return RowGroups(path=path, size=size, first=at, end=at + 1, rows=group.num_rows, latest=latest)
 
 
@@ -94,13 +102,21 @@ def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.Re
         OSError: a file is gone.
 
     """
+    columns = [TIMESTAMP] if only_times else _COLUMNS
+    for _, batch in read_columns(part, columns):
+        yield batch.select(columns)  # files may have them in another order
+
+
+def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the path and rows with those of the columns that its file has. Raises as `read_plain`."""
     for groups in part.groups:
-        with _opened(groups.path, dictionaries=() if only_times else REQUEST_COLUMNS) as (file, size):
+        texts = [name for name in columns if name in REQUEST_COLUMNS]
+        with _opened(groups.path, dictionaries=texts) as (file, size):
             if size != groups.size:
                 raise ConfigError(f"{groups.path}: replaced by another file while it was being read: run again")
-            columns = [TIMESTAMP] if only_times else _COLUMNS
-            for batch in file.iter_batches(_BATCH, list(range(groups.first, groups.end)), columns, use_threads=False):
-                yield batch.select(columns)  # files may have them in another order
+            there = [name for name in columns if name in file.schema_arrow.names]
+            for batch in file.iter_batches(_BATCH, list(range(groups.first, groups.end)), there, use_threads=False):
+                yield groups.path, batch
 
 
 def latest_time(part: ParquetPart) -> int | None:
@@ -119,13 +135,17 @@ def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[tuple[pq
     """Open a file, to read the texts of these columns as dictionaries; also return its size."""
     with pa.OSFile(path, "rb") as source:
         try:
-            yield pq.ParquetFile(source, read_dictionary=list(dictionaries)), source.size()
+            there = pq.read_schema(source).names if dictionaries else []
+            source.seek(0)
+            yield (
+                pq.ParquetFile(source, read_dictionary=[name for name in dictionaries if name in there]),
+                source.size(),
+            )
         except pa.ArrowInvalid as error:
             raise ConfigError(f"{path}: not a Parquet file, or damaged: {error}") from error
 
 
-def _is_plain(file: pq.ParquetFile) -> bool:
-    schema = file.schema_arrow
+def _is_plain(schema: pa.Schema) -> bool:
     names = [name.lower() for name in schema.names]
     if any(names.count(name.lower()) != 1 or name not in schema.names for name in _COLUMNS) or MALFORMED in names:
         return False

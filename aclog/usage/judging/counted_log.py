@@ -1,11 +1,13 @@
 """What was counted in an access log: distinct accesses, rows, and days."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
 import pyarrow as pa
-from attrs import fields, frozen
+from attrs import field, fields, frozen
 
+from aclog.authorizer.access_reject import Reason
 from aclog.usage.log_counter import RowCounts
 
 
@@ -18,6 +20,8 @@ class CountedLog:
     rows: RowCounts
     days: frozenset[int]
     """The days (UTC, since 1970) with any access, in the window or not."""
+    rejects: Counter[Reason] = field(factory=Counter)
+    """How many lines were no accesses, by the reason."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -27,6 +31,7 @@ class CountedLog:
             accesses=_added_up(pa.concat_tables([part.accesses for part in found])),
             rows=_sum([part.rows for part in found]),
             days=frozenset[int]().union(*(part.days for part in found)),
+            rejects=sum((part.rejects for part in found), Counter[Reason]()),
         )
 
 
@@ -40,5 +45,5 @@ def _added_up(accesses: pa.Table) -> pa.Table:
 
 
 def _sum(counts: list[RowCounts]) -> RowCounts:
-    names = [field.name for field in fields(RowCounts)]
+    names = [each.name for each in fields(RowCounts)]
     return RowCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})

@@ -1,6 +1,7 @@
 """Counting the rows of an access log in processes, each of which reads and counts some of its parts."""
 
 import multiprocessing
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
@@ -8,9 +9,10 @@ from functools import cache
 import pyarrow as pa
 from attrs import Factory, define, field, frozen
 
+from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.settings import Settings
 from aclog.usage.access_counter import AccessCounter, SeenAccesses
-from aclog.usage.accesses.parquet_parts import ParquetPart, read_plain
+from aclog.usage.accesses.access_input import AccessPart, read_part
 from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.decisions.versions import change_times
@@ -41,7 +43,7 @@ class HowToCount:
 
 
 def count_log(
-    parts: Sequence[ParquetPart], how: HowToCount, *, workers: int, counted: Callable[[int], None]
+    parts: Sequence[AccessPart], how: HowToCount, *, workers: int, counted: Callable[[int], None]
 ) -> CountedLog:
     """Count the rows of all parts in so many processes, in this one if `workers` is 1.
 
@@ -81,19 +83,21 @@ class _PartCounter:
     how: HowToCount
     seen: SeenAccesses = field(init=False, default=Factory(lambda self: self.how.seen(), takes_self=True))
 
-    def count(self, part: ParquetPart) -> CountedLog:
+    def count(self, part: AccessPart) -> CountedLog:
         """Return what is in a part."""
-        found = []
+        found, rejects = [], Counter[Reason]()
         counter = self._counter()
-        for batch in read_plain(part):
+        for read in read_part(part):
+            rejects += read.rejects
             if counter.accesses.is_full:
                 # take before forgetting: the counter holds counts by the numbers of the accesses seen
                 found.append(counter.accesses.table())
                 self.seen.forget()
                 counter.accesses = AccessCounter(self.seen, by_day=self.how.by_day)
-            counter.add(batch)
+            counter.add(read.rows)
         found.append(counter.accesses.table())
-        return CountedLog(accesses=pa.concat_tables(found), rows=counter.rows, days=frozenset(counter.days))
+        days = frozenset(counter.days)
+        return CountedLog(accesses=pa.concat_tables(found), rows=counter.rows, days=days, rejects=rejects)
 
     def nothing(self) -> CountedLog:
         """Return what is in no part."""
@@ -124,7 +128,7 @@ def _begin(how: HowToCount) -> None:
     _worker().counter = _PartCounter(how)
 
 
-def _count(part: ParquetPart) -> CountedLog:
+def _count(part: AccessPart) -> CountedLog:
     counter = _worker().counter
     assert counter is not None  # noqa: S101 - the pool has begun with it
     return counter.count(part)

@@ -1,5 +1,6 @@
 """Counting in processes says the same as counting in one, and what goes wrong in one is told."""
 
+from datetime import UTC
 from functools import partial
 from random import Random
 
@@ -10,7 +11,8 @@ import pytest
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.usage import access_counter
-from aclog.usage.accesses.parquet_parts import plain_parts
+from aclog.usage.accesses.access_input import TablePart
+from aclog.usage.accesses.parquet_parts import parquet_parts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.judging.counting import HowToCount, count_log
@@ -38,6 +40,10 @@ def files(directory, count=4, rows=300) -> list[str]:
     return paths
 
 
+def parts_of(paths, most) -> list[TablePart]:
+    return [TablePart(table=part, zone=UTC) for part in parquet_parts(paths, most)]
+
+
 def intervals() -> AclIntervals:
     rules = with_ids([acls.acl("t1", "User:a"), acls.acl("t2", "User:a")])
     times = [(None, None), (15 * 86_400_000, 18 * 86_400_000)]
@@ -51,7 +57,7 @@ def rows_of(counted) -> list:
 @pytest.mark.parametrize("own_time", [False, True])
 def test_processes_say_the_same_as_one(monkeypatch, tmp_path, own_time):
     how = partial(HowToCount, intervals=intervals(), settings=Settings(), own_time=own_time, window=WINDOW)
-    parts = plain_parts(files(tmp_path), 5)
+    parts = parts_of(files(tmp_path), 5)
     done = []
     one = count_log(parts, how(), workers=1, counted=done.append)
     assert sum(done) == one.rows.total == 1200
@@ -60,7 +66,7 @@ def test_processes_say_the_same_as_one(monkeypatch, tmp_path, own_time):
     two = count_log(parts, how(), workers=2, counted=lambda _: None)
     assert (two.rows, two.days, rows_of(two)) == (one.rows, one.days, rows_of(one))
     monkeypatch.setattr(access_counter, "_MOST_HELD", 0)  # every batch is told by itself
-    small = count_log(plain_parts(sorted(map(str, tmp_path.iterdir())), 1), how(), workers=1, counted=lambda _: None)
+    small = count_log(parts_of(sorted(map(str, tmp_path.iterdir())), 1), how(), workers=1, counted=lambda _: None)
     assert (small.rows, small.days, rows_of(small)) == (one.rows, one.days, rows_of(one))
     by_day = count_log(parts, how(by_day=True), workers=1, counted=lambda _: None)
     assert sum(by_day.accesses.column("count").to_pylist()) == one.rows.total - one.rows.outside
@@ -76,7 +82,7 @@ def test_no_parts(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_file_is_told(tmp_path, workers):
     paths = files(tmp_path, count=2)
-    parts = plain_parts(paths, 6)
+    parts = parts_of(paths, 6)
     files(tmp_path, count=1, rows=7)  # the first of them is another file now
     how = HowToCount(intervals=intervals(), settings=Settings(), own_time=False)
     with pytest.raises(ConfigError, match=r"0\.parquet: replaced by another file"):

@@ -1,0 +1,145 @@
+"""Accesses in JSON lines, strictly: one object a line, no column twice, nothing after the object.
+
+Arrow parses whole blocks. What it does not take, or might take for something else, is read line by line.
+"""
+
+import io
+import json
+import re
+from collections import Counter
+from datetime import tzinfo
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from aclog.authorizer.access_reject import Reason
+from aclog.usage.accesses.access_batch import (
+    BROKER,
+    LOGGED_DECISION,
+    READ_COLUMNS,
+    READ_SCHEMA,
+    TIMESTAMP,
+    AccessBatch,
+)
+from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text, times_of_millis, times_of_texts
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+
+_NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
+"""A line that is not from a brace to a brace."""
+_BLANK: Final = re.compile(rb"\s*")
+_DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
+
+
+def read_json(block: bytes, zone: tzinfo) -> AccessBatch:
+    """Read a block of lines; `zone` is that of times without an offset."""
+    batch = _as_a_whole(block, zone)
+    return _line_by_line(block, zone) if batch is None else batch
+
+
+def _as_a_whole(block: bytes, zone: tzinfo) -> AccessBatch | None:
+    """Read a block whose lines are all plain accesses; None if one of them may not be."""
+    whole = block if block.endswith(b"\n") else block + b"\n"
+    # with a brace at both ends of each line and as many objects as lines, each line is one object
+    if _NOT_AN_OBJECT.search(whole, 0, len(whole) - 1) or not _is_utf8(block):
+        return None
+    # a number in one line is one in all, or the block is read line by line
+    numbers = {name for name in (TIMESTAMP, BROKER) if _is_number(name, whole[: whole.index(b"\n")])}
+    schema = pa.schema([(name, pa.int64() if name in numbers else pa.string()) for name in READ_COLUMNS])
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    reading = pj.ReadOptions(use_threads=False, block_size=len(whole) + 1)
+    try:
+        table = pj.read_json(io.BytesIO(whole), reading, options)
+    except pa.ArrowInvalid:
+        return None
+    return _of_table(table, whole.count(b"\n"), zone)
+
+
+def _is_number(name: str, line: bytes) -> bool:
+    return re.search(rb'"%s"\s*:\s*-?[0-9]' % name.encode(), line) is not None
+
+
+def _of_table(table: pa.Table, lines: int, zone: tzinfo) -> AccessBatch | None:
+    columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in READ_COLUMNS}
+    if len(table) != lines or any(columns[name].null_count for name in REQUEST_COLUMNS):
+        return None
+    given, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
+    columns[TIMESTAMP] = times_of_millis(given) if given.type == pa.int64() else times_of_texts(given, zone)
+    if columns[TIMESTAMP].null_count > given.null_count or not _DECISIONS.issuperset(decisions):
+        return None
+    columns[BROKER] = columns[BROKER].cast(pa.string())
+    return AccessBatch(rows=pa.record_batch([columns[name] for name in READ_COLUMNS], schema=READ_SCHEMA))
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
+    rows, rejects = [], Counter[Reason]()
+    for line in block.removesuffix(b"\n").split(b"\n"):
+        read = _read_line(line, zone)
+        if isinstance(read, Reason):
+            rejects[read] += 1
+        else:
+            rows.append(read)
+    del rejects[Reason.BLANK]
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
+    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects)
+
+
+def _read_line(line: bytes, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
+    if _BLANK.fullmatch(line):
+        return Reason.BLANK
+    try:
+        value = json.loads(line.decode(), object_pairs_hook=_once)
+    except UnicodeDecodeError:
+        return Reason.NOT_UTF8
+    except (ValueError, RecursionError):
+        return Reason.MALFORMED
+    return _of_object(value, zone) if isinstance(value, dict) else Reason.MALFORMED
+
+
+def _of_object(value: dict[str, object], zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
+    asked = [value.get(name) for name in REQUEST_COLUMNS]
+    if not all(isinstance(text, str) and _is_unicode(text) for text in asked):
+        return Reason.MISSING_VALUE
+    time = _time(value.get(TIMESTAMP), zone)
+    if time is None and value.get(TIMESTAMP) is not None:
+        return Reason.BAD_TIMESTAMP
+    broker, decision = value.get(BROKER), value.get(LOGGED_DECISION)
+    if decision not in _DECISIONS:
+        return Reason.BAD_DECISION
+    named = {**dict(zip(REQUEST_COLUMNS, asked, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
+    named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
+    return tuple(named[name] for name in READ_COLUMNS)  # type: ignore[misc]  # checked above
+
+
+def _time(value: object, zone: tzinfo) -> int | None:
+    if isinstance(value, str):
+        return micros_of_text(value, zone)
+    return micros_of_millis(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogate, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        if any(keys.count(name) > 1 for name in READ_COLUMNS):
+            raise ValueError("a key twice")
+    return value
