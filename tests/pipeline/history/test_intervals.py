@@ -18,6 +18,8 @@ from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover
 from aclog.snapshots.rule_history import ChangeKind
 from aclog.snapshots.rule_history import history as replayed
+from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, RULE_COLUMNS
+from aclog.usage.log_rules import rules_of_log
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
@@ -53,6 +55,18 @@ def test_fixtures(spark, name):
     check_offsets(rows, found)
     check_times(rows, found)
     check_recovered(rows, directory, [found[len(found) // 2][1], found[-1][1]])
+    check_without_spark(rows, directory)
+
+
+def check_without_spark(rows, directory):
+    """The same intervals, from the same time on."""
+    rules = rules_of_log(directory)
+    assert rules.intervals.known_from == known_from(directory)
+    spans = [(None if each == ALWAYS else each) for each in rules.intervals.visible_from.tolist()]
+    ends = [(None if each == FOREVER else each) for each in rules.intervals.visible_to.tolist()]
+    texts = [tuple(row.values()) for row in rules.table.to_pylist()]
+    wanted = [(*(row[name] for name in RULE_COLUMNS), row.visible_from, row.visible_to) for row in rows]
+    assert sorted(map(str, wanted)) == sorted(str((*row, *span)) for row, *span in zip(texts, spans, ends, strict=True))
 
 
 @in_one_process
@@ -64,6 +78,7 @@ def test_random_logs(spark, tmp_path, seed):
     check_times(rows, found)
     check_recovered(rows, directory, [found[n][1] for n in (3, 50, 299)])
     check_changes(rows, directory)
+    check_without_spark(rows, directory)
 
 
 def check_changes(rows, directory):
@@ -91,6 +106,7 @@ def test_a_random_log_that_begins_at_a_checkpoint(spark, tmp_path):
     check_offsets(rows, here, start)
     check_times(rows, here, start, since)
     check_recovered(rows, tmp_path / "short", [since, found[-1][1] + 100])
+    check_without_spark(rows, tmp_path / "short")
     for row in rows:
         assert (row.first_seen_offset is None) == (row.added_offset is not None)
         assert row.first_seen_offset in (None, start.end_offset)
@@ -124,6 +140,7 @@ def test_transactions_and_acls_added_again(spark, tmp_path):
         ("5", 15, None, 6000, None),
     ]
     assert [(r.added_at, r.removed_at) for r in rows[:2]] == [(at(1000), None), (at(1000), at(3000))]
+    check_without_spark(rows, log)
     assert found.columns[:13] == history(spark, log).columns
 
 
