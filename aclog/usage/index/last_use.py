@@ -52,17 +52,11 @@ class LastUse:
         place = {user: at for at, user in enumerate(ordered)}
         rank = np.array([*(place[user] for user in users), _NOBODY], np.int64)[who]
         once, at = np.unique(numbers, return_inverse=True)
-        best_times = np.zeros((len(EVENTS), len(once)), np.int64)
-        best_who = np.full((len(EVENTS), len(once)), _NOBODY, np.int64)
-        for event in range(len(EVENTS)):
-            some = np.flatnonzero(rank[event] >= 0)
-            order = some[np.lexsort((rank[event, some], times[event, some], at[some]))]
-            owner = at[order]
-            is_last = event % 2 == 1
-            edge = np.diff(owner, append=-1) != 0 if is_last else np.diff(owner, prepend=-1) != 0
-            best_times[event, owner[edge]] = times[event, order[edge]]
-            best_who[event, owner[edge]] = rank[event, order[edge]]
-        return cls(numbers=once.astype(np.int64), times=best_times, who=best_who, users=tuple(ordered))
+        best = [_best(at, len(once), times[event], rank[event], latest=event % 2 == 1) for event in range(len(EVENTS))]
+        best_times, best_who = (np.stack(each) for each in zip(*best, strict=True))
+        who, kept = _those_left(best_who)
+        left = tuple(ordered[at] for at in kept.tolist())
+        return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=left)
 
     def plus(self, *others: Self) -> Self:
         """Return the first and the last of all."""
@@ -80,16 +74,9 @@ class LastUse:
 
     def where(self, chosen: Bools) -> Self:
         """Return some of the numbers, with the users they have."""
-        who = self.who[:, chosen]
-        kept = np.unique(who[who >= 0])
-        place = np.full(len(self.users) + 1, _NOBODY, np.int64)
-        place[kept] = np.arange(len(kept))
-        return type(self)(
-            numbers=self.numbers[chosen],
-            times=self.times[:, chosen],
-            who=place[who],
-            users=tuple(self.users[at] for at in kept.tolist()),
-        )
+        who, kept = _those_left(self.who[:, chosen])
+        left = tuple(self.users[at] for at in kept.tolist())
+        return type(self)(numbers=self.numbers[chosen], times=self.times[:, chosen], who=who, users=left)
 
     def numbered(self, numbers: Int64s) -> Self:
         """Return the same for other numbers, of which several may be the same."""
@@ -101,3 +88,28 @@ class LastUse:
         if at == len(self.numbers) or self.numbers[at] != number or self.who[event, at] == _NOBODY:
             return None
         return Use(int(self.times[event, at]), *self.users[self.who[event, at]])
+
+
+def _those_left(who: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the users by their place among those that occur, and the places of these."""
+    occurs = np.zeros(int(np.max(who, initial=_NOBODY)) + 2, np.bool_)
+    occurs[who] = True
+    occurs[_NOBODY] = False
+    place = np.where(occurs, np.cumsum(occurs) - 1, _NOBODY)
+    return place[who], np.flatnonzero(occurs)
+
+
+def _best(at: Int64s, count: int, times: Int64s, rank: Int64s, *, latest: bool) -> tuple[Int64s, Int64s]:
+    """Return the earliest or latest time for each of `count` numbers, and whose it is; `at` are the rows' numbers."""
+    some = rank >= 0
+    at, times, rank = at[some], times[some], rank[some]
+    limits = np.iinfo(np.int64)
+    choose, worst = (np.maximum, limits.min) if latest else (np.minimum, limits.max)
+    best = np.full(count, worst)
+    choose.at(best, at, times)
+    tied = times == best[at]
+    who = np.full(count, worst)
+    choose.at(who, at[tied], rank[tied])
+    nobody = who == worst
+    best[nobody], who[nobody] = 0, _NOBODY
+    return best, who

@@ -23,7 +23,6 @@ def add_last_use(database: sqlite3.Connection, found: LastUse) -> None:
     of_number = found.numbers >> _CHUNK_BITS
     for chunk in np.unique(of_number).tolist():
         part = _read(database, chunk).plus(found.where(of_number == chunk))
-        part = part.where(np.ones(len(part.numbers), np.bool_))
         columns = packed(part.numbers, *part.times, *part.who)
         users = deflated(json.dumps(part.users, ensure_ascii=False).encode())
         database.execute("INSERT OR REPLACE INTO last_use VALUES (?, ?, ?)", (chunk, columns, users))

@@ -13,6 +13,9 @@ from aclog.usage.index.run import Run
 from aclog.usage.index.tallies import DayTally, numbered_sets
 from aclog.usage.index.used_store import Kind, UsedWriter
 
+_MOST_LOOSE = 1 << 20
+"""First and last uses of single tallies that are held before they are added up; about 100 bytes each."""
+
 
 @define(eq=False)
 class RunAdder:
@@ -24,7 +27,7 @@ class RunAdder:
     _found: RuleNumbers
     _used: UsedWriter
     _used_sets: UsedWriter
-    _last_use: LastUse = field(factory=LastUse.nothing, init=False)
+    _last_uses: list[LastUse] = field(factory=list, init=False)
     _accesses: int = field(default=0, init=False)
     _times: list[int] = field(factory=list, init=False)
 
@@ -51,13 +54,16 @@ class RunAdder:
         self._used.add(rules._replace(number=numbers[rules.number]))
         of_set = set_store.set_numbers(self.database, numbered_sets(tally.sets, numbers))
         self._used_sets.add(tally.set_rows._replace(number=of_set[tally.set_rows.number]))
-        self._last_use = self._last_use.plus(tally.last_use.numbered(numbers))
+        self._last_uses.append(tally.last_use.numbered(numbers))
+        # together they are no more than the rules, each of which has its first and last uses once
+        if sum(len(each.numbers) for each in self._last_uses[1:]) > _MOST_LOOSE:
+            self._last_uses = [LastUse.nothing().plus(*self._last_uses)]
 
     def finish(self) -> None:
         """Write what is left, and the run itself."""
         self._used.flush()
         self._used_sets.flush()
-        last_use_store.add_last_use(self.database, self._last_use)
+        last_use_store.add_last_use(self.database, LastUse.nothing().plus(*self._last_uses))
         coverage_store.add_coverage(self.database, self.run.coverage)
         times = self._access_times()
         if times is not None:
