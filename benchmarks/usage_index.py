@@ -120,9 +120,7 @@ def _sets(random: np.random.Generator) -> AccessSets:
     """Return a tenth of the sets, of two neighbours each."""
     chosen = np.flatnonzero(random.random(_SETS) < 0.1)
     members = np.stack((chosen * 20, chosen * 20 + 1), 1).reshape(-1)
-    return AccessSets(
-        starts=np.arange(len(chosen) + 1) * 2, members=members, denies=np.zeros(len(members), np.bool_)
-    )
+    return AccessSets(starts=np.arange(len(chosen) + 1) * 2, members=members, denies=np.zeros(len(members), np.bool_))
 
 
 def _coverage(first: int, last: int) -> Coverage:

@@ -11,6 +11,9 @@ from aclog.metalog.vectors import Int64s
 HOUR: Final = 3_600_000_000
 """In us."""
 
+_DENSE: Final = 1 << 22
+"""Brokers times hours up to which lines are counted without being sorted."""
+
 
 @frozen(eq=False, kw_only=True)
 class Coverage:
@@ -41,8 +44,20 @@ class Coverage:
     @classmethod
     def of_lines(cls, times: Int64s, broker: Int64s, brokers: tuple[str | None, ...]) -> Self:
         """Return the coverage of lines: their times in us since 1970, and the places of their brokers in `brokers`."""
+        if not len(times):
+            return cls.nothing()
         hour = times // HOUR
-        return cls._added_up(broker, hour, np.ones(len(times), np.int64), times, times, brokers)
+        least, hours = int(hour.min()), int(hour.max()) - int(hour.min()) + 1
+        keys = broker * hours + (hour - least)
+        if len(brokers) * hours > _DENSE:
+            return cls._added_up(broker, hour, np.ones(len(times), np.int64), times, times, brokers)
+        rows = np.bincount(keys, minlength=len(brokers) * hours)
+        limits = np.iinfo(np.int64)
+        first, last = np.full(len(rows), limits.max), np.full(len(rows), limits.min)
+        np.minimum.at(first, keys, times)
+        np.maximum.at(last, keys, times)
+        at = np.flatnonzero(rows)
+        return cls._added_up(at // hours, at % hours + least, rows[at], first[at], last[at], brokers)
 
     @classmethod
     def sum(cls, parts: Iterable[Self]) -> Self:

@@ -9,6 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.access_counter import AccessCounter
+from aclog.usage.coverage_counter import CoverageCounter
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.window import DAY, Window, micros_of
 
@@ -36,6 +37,8 @@ class LogCounter:
     """None: all rows with a time are counted."""
     known_from: int | None = None
     """The time from which the ACLs are known, in us since 1970; None for at all times."""
+    coverage: CoverageCounter | None = None
+    """Counts all lines with a time, in the window or not, by their column `broker`; None if nobody asks."""
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""
@@ -46,6 +49,8 @@ class LogCounter:
         times = _micros(batch.column("timestamp"))
         timed = times != _NO_TIME
         self.days.update(pc.unique(pa.array(times[timed] // DAY)).to_pylist())
+        if self.coverage is not None:
+            self.coverage.add(times[timed], batch.column("broker").filter(pa.array(timed)))
         inside = timed if self.window is None else timed & _is_in(self.window, times)
         known = inside if self.known_from is None else inside & (times >= self.known_from)
         total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, known))

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.contents import Part, new_parts
 from aclog.pipeline.accesses.ingest import Counts, Layout, check_rejects, counted
 from aclog.pipeline.accesses.ledger import STAGING, Ledger, Taken, fsync_file
 from aclog.pipeline.accesses.line_files import readable_errors
@@ -20,6 +19,8 @@ from aclog.pipeline.accesses.pinned_files import ChangedFilesError, PinnedFiles,
 from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite
 from aclog.pipeline.accesses.source_times import source_of
 from aclog.pipeline.accesses.table_writers import DAY, NO_DAY
+from aclog.terminal.progress import BYTES, progress
+from aclog.usage.accesses.contents import Part, new_parts
 
 
 @frozen(kw_only=True)
@@ -102,7 +103,10 @@ def _parts(files: PinnedFiles, ledger: Ledger, *, lines: bool) -> list[Part]:
         if Path(path).resolve().is_relative_to(table):
             raise ConfigError(f"{path}: is a file of the table {ledger.out} itself: expected logs elsewhere")
     try:
-        return new_parts(wanted, ledger.known(), lines=lines) if wanted else []
+        if not wanted:
+            return []
+        with progress("looking for what is new", BYTES) as advance:
+            return new_parts(wanted, ledger.known(), lines=lines, advance=advance)
     except FileNotFoundError as error:
         raise ChangedFilesError(
             f"{error.filename}: removed while it was being read: run again, or on a copy"

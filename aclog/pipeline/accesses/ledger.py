@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
-from aclog.pipeline.accesses.contents import Known, Part
+from aclog.usage.accesses.contents import Known, Part
 
 Seen: TypeAlias = tuple[int, int, int, int, bytes]
 """A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""

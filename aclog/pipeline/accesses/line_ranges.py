@@ -10,7 +10,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
-from aclog.pipeline.accesses.contents import Part, is_compressed, opened
+from aclog.usage.accesses.contents import Part, is_compressed, opened
 
 _TASK_BYTES: Final = 32 << 20
 _BATCH_BYTES: Final = 4 << 20

@@ -17,7 +17,7 @@ from aclog.usage.accesses.line_parts import LinePart, PinnedFile, blocks_of, lin
 from aclog.usage.accesses.parquet_parts import ParquetPart, parquet_parts
 from aclog.usage.accesses.parquet_rows import read_parquet
 
-_PARTS: Final = 64
+PARTS: Final = 64
 """Pieces of work, about, that the Parquet files of a log make."""
 _PARQUET: Final = (".parquet", ".parq", ".pq")
 
@@ -77,7 +77,7 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
         else:
             parts += [TextPart(lines=lines, form=known, zone=zone) for lines in line_parts(file)]
     return AccessInput(
-        parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, _PARTS))),
+        parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(files),
     )
 

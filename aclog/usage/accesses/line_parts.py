@@ -56,7 +56,7 @@ class PinnedFile:
 
 @frozen(kw_only=True)
 class LinePart:
-    """The lines that begin in [start, end) of a file; all of them if it is compressed."""
+    """The lines that begin in [start, end) of a file; of a compressed one all from `start` on, a place in its text."""
 
     file: PinnedFile
     start: int
@@ -64,8 +64,8 @@ class LinePart:
     compressed: bool = False
 
 
-def line_parts(file: PinnedFile, *, only_whole: bool = False) -> list[LinePart]:
-    """Return the pieces of a file.
+def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, end: int | None = None) -> list[LinePart]:
+    """Return the pieces of a file, or of what is between two ends of lines; a compressed file is read to its end.
 
     With `only_whole` a last line without line feed is left out: it may be one that is being written.
 
@@ -75,13 +75,14 @@ def line_parts(file: PinnedFile, *, only_whole: bool = False) -> list[LinePart]:
 
     """
     if file.path.endswith(".gz"):
-        return [LinePart(file=file, start=0, end=file.size, compressed=True)]
+        return [LinePart(file=file, start=start, end=file.size, compressed=True)]
     with file.open() as opened:
-        end = _last_end(opened, file.size) if only_whole else file.size
-        cuts = [0]
+        if end is None:
+            end = _last_end(opened, file.size) if only_whole else file.size
+        cuts = [start]
         while cuts[-1] < end:
             cuts.append(min(_next_start(opened, cuts[-1] + _PART), end))
-    return [LinePart(file=file, start=start, end=until) for start, until in pairwise(cuts)]
+    return [LinePart(file=file, start=begin, end=until) for begin, until in pairwise(cuts)]
 
 
 def blocks_of(part: LinePart) -> Iterator[bytes]:
@@ -94,15 +95,16 @@ def blocks_of(part: LinePart) -> Iterator[bytes]:
     """
     with part.file.open() as opened:
         if part.compressed:
-            yield from _unpacked(opened, part.file.path)
+            yield from _unpacked(opened, part.start, part.file.path)
         else:
             opened.seek(part.start)
             yield from _whole_lines(_chunks(opened, part.end - part.start, part.file.path), part.file.path)
 
 
-def _unpacked(opened: IO[bytes], path: str) -> Iterator[bytes]:
+def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes]:
     try:
         with gzip.open(opened) as unpacked:
+            unpacked.seek(start)
             yield from _whole_lines(iter(lambda: unpacked.read(_BLOCK), b""), path)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ConfigError(f"{path}: not a whole gzip file: {error}") from error

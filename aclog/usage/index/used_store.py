@@ -160,19 +160,23 @@ def _chunks(used: Used) -> Iterator[tuple[int, Used]]:
 
 def _sum(parts: Iterable[Used]) -> Used:
     """Add up many at once: one by one, each would be copied for all that follow."""
-    all_parts = list(parts)
-    if not all_parts:
-        return Used.nothing()
-    once, at = np.unique(np.concatenate([part.numbers for part in all_parts]), return_inverse=True)
+    all_parts = [part for part in parts if len(part)]
+    if len(all_parts) < 2:
+        return all_parts[0] if all_parts else Used.nothing()
+    end = max(int(part.numbers[-1]) for part in all_parts) + 1
+    is_used = np.zeros(end, np.bool_)
+    for part in all_parts:
+        is_used[part.numbers] = True
 
     def total(name: str) -> Int64s:
-        """Add up a column."""
-        added = np.zeros(len(once), np.int64)
-        np.add.at(added, at, np.concatenate([getattr(part, name) for part in all_parts]))
-        return added
+        """Add up a column; each part has a number once."""
+        added = np.zeros(end, np.int64)
+        for part in all_parts:
+            added[part.numbers] += getattr(part, name)
+        return added[is_used]
 
     return Used(
-        numbers=once,
+        numbers=np.flatnonzero(is_used),
         matched=total("matched"),
         needed=total("needed"),
         days_matched=total("days_matched"),

@@ -8,6 +8,7 @@ import pyarrow as pa
 from attrs import field, fields, frozen
 
 from aclog.authorizer.access_reject import Reason
+from aclog.usage.coverage import Coverage
 from aclog.usage.log_counter import RowCounts
 
 
@@ -22,6 +23,8 @@ class CountedLog:
     """The days (UTC, since 1970) with any access, in the window or not."""
     rejects: Counter[Reason] = field(factory=Counter)
     """How many lines were no accesses, by the reason."""
+    coverage: Coverage = field(factory=Coverage.nothing)
+    """If asked for: all lines with a time, by broker and hour."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -32,6 +35,7 @@ class CountedLog:
             rows=_sum([part.rows for part in found]),
             days=frozenset[int]().union(*(part.days for part in found)),
             rejects=sum((part.rejects for part in found), Counter[Reason]()),
+            coverage=Coverage.sum(part.coverage for part in found),
         )
 
 

@@ -1,10 +1,8 @@
 """Counting the rows of an access log in processes, each of which reads and counts some of its parts."""
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import partial
 
 import pyarrow as pa
 from attrs import Factory, define, field, frozen
@@ -13,10 +11,13 @@ from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.settings import Settings
 from aclog.usage.access_counter import AccessCounter, SeenAccesses
 from aclog.usage.accesses.access_input import AccessPart, read_part
+from aclog.usage.coverage import Coverage
+from aclog.usage.coverage_counter import CoverageCounter
 from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.decisions.versions import change_times
 from aclog.usage.judging.counted_log import CountedLog
+from aclog.usage.judging.processes import each_in_processes
 from aclog.usage.log_counter import LogCounter
 from aclog.usage.window import Window
 
@@ -34,6 +35,7 @@ class HowToCount:
     known_from: int | None = None
     """The time from which accesses can be judged, in us since 1970; None for at all times."""
     by_day: bool = False
+    with_coverage: bool = False
 
     def seen(self) -> SeenAccesses:
         """Return a memory of accesses that were seen, of one process."""
@@ -54,18 +56,12 @@ def count_log(
         OSError: a file is gone.
 
     """
-    if workers == 1 or len(parts) < 2:
-        counter = _PartCounter(how)
-        return CountedLog.sum_of(_noted(map(counter.count, parts), counted) or [counter.nothing()])
-    # a process of its own rather than a fork: threads of this one may hold locks
-    spawning = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(parts)), spawning, initializer=_begin, initargs=(how,)) as pool:
-        try:
-            done = as_completed([pool.submit(_count, part) for part in parts])
-            return CountedLog.sum_of(_noted((future.result() for future in done), counted))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    found = each_in_processes(parts, partial(_counting, how), workers=workers)
+    return CountedLog.sum_of(_noted(found, counted) or [PartCounter(how).nothing()])
+
+
+def _counting(how: HowToCount) -> Callable[[AccessPart], CountedLog]:
+    return PartCounter(how).count
 
 
 def _noted(parts: Iterable[CountedLog], counted: Callable[[int], None]) -> list[CountedLog]:
@@ -77,7 +73,7 @@ def _noted(parts: Iterable[CountedLog], counted: Callable[[int], None]) -> list[
 
 
 @define(eq=False)
-class _PartCounter:
+class PartCounter:
     """Counts parts, one after another."""
 
     how: HowToCount
@@ -97,7 +93,13 @@ class _PartCounter:
             counter.add(read.rows)
         found.append(counter.accesses.table())
         days = frozenset(counter.days)
-        return CountedLog(accesses=pa.concat_tables(found), rows=counter.rows, days=days, rejects=rejects)
+        return CountedLog(
+            accesses=pa.concat_tables(found),
+            rows=counter.rows,
+            days=days,
+            rejects=rejects,
+            coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
+        )
 
     def nothing(self) -> CountedLog:
         """Return what is in no part."""
@@ -106,29 +108,5 @@ class _PartCounter:
 
     def _counter(self) -> LogCounter:
         accesses = AccessCounter(self.seen, by_day=self.how.by_day)
-        return LogCounter(accesses=accesses, window=self.how.window, known_from=self.how.known_from)
-
-
-@define
-class _Worker:
-    """A process of the pool."""
-
-    counter: _PartCounter | None = None
-
-
-@cache
-def _worker() -> _Worker:
-    return _Worker()
-
-
-def _begin(how: HowToCount) -> None:
-    # the processes share the cores: one that reads with all of them slows the others
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
-    _worker().counter = _PartCounter(how)
-
-
-def _count(part: AccessPart) -> CountedLog:
-    counter = _worker().counter
-    assert counter is not None  # noqa: S101 - the pool has begun with it
-    return counter.count(part)
+        coverage = CoverageCounter() if self.how.with_coverage else None
+        return LogCounter(accesses=accesses, window=self.how.window, known_from=self.how.known_from, coverage=coverage)

@@ -12,11 +12,12 @@ import pyarrow.dataset as ds
 import pytest
 
 from aclog.metalog.errors import ConfigError, LockedError
-from aclog.pipeline.accesses import contents, read_accesses
 from aclog.pipeline.accesses import ledger as ledgers
+from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.accesses.append import append
 from aclog.pipeline.accesses.ingest import Layout, RejectRateError
 from aclog.pipeline.accesses.ledger import Ledger, Taken
+from aclog.usage.accesses import contents
 from tests.support.spark.access_logs import audit_text
 
 DAYS = ("2024-11-20", "2024-11-21", "2024-11-22")
@@ -164,7 +165,7 @@ def test_what_is_refused_leaves_the_table_as_it_was(logs, tmp_path, taking, spar
     with pytest.raises(ConfigError, match=r"c\.log\.gz: cannot be read"):
         taking()
     (logs / "c.log.gz").rename(logs / "c.log.zst")
-    with pytest.raises(ConfigError, match=r"c\.log\.zst: --append reads plain, \.gz and \.bz2 files"):
+    with pytest.raises(ConfigError, match=r"c\.log\.zst: only plain, \.gz and \.bz2 files are read"):
         taking()
     (logs / "c.log.zst").unlink()
     with Ledger.open(out), pytest.raises(LockedError, match="locked"):

@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias, cast
@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 from attrs import evolve, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.terminal.progress import BYTES, progress
 
 Known: TypeAlias = tuple[int, bytes]
 """The length and digest of bytes that were taken."""
@@ -62,11 +61,17 @@ class Part:
         return self.start < self.content.length
 
 
-def new_parts(files: Sequence[tuple[str, str, int]], known: AbstractSet[Known], *, lines: bool) -> list[Part]:
+def new_parts(
+    files: Sequence[tuple[str, str, int]],
+    known: AbstractSet[Known],
+    *,
+    lines: bool,
+    advance: Callable[[int, int], None],
+) -> list[Part]:
     """Return what is new in each of these files: (path, name, size), of which no more than the size is read.
 
     Without `lines`, files are only known as a whole. Two files that hold the same are taken once, and of one that
-    begins with another only the rest.
+    begins with another only the rest. `advance` is called with the bytes that are looked through, and their number.
 
     Raises:
         ConfigError: a file cannot be read, or is compressed in a way that is not supported.
@@ -75,11 +80,10 @@ def new_parts(files: Sequence[tuple[str, str, int]], known: AbstractSet[Known], 
     """
     lengths = {length for length, _ in known} if lines else set()
     contents, read, total = [], 0, sum(size for _, _, size in files)
-    with progress("looking for what is new", BYTES) as advance:
-        for path, name, size in files:
-            advance(read, total)
-            contents.append(_content(path, name, size, lengths=lengths, lines=lines))
-            read += size
+    for path, name, size in files:
+        advance(read, total)
+        contents.append(_content(path, name, size, lengths=lengths, lines=lines))
+        read += size
     if lines:
         contents = [_beside(content, contents) for content in contents]
     taken, parts = set(known), []
@@ -107,7 +111,7 @@ def opened(path: str) -> BinaryIO:
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
     if path.endswith(_UNREAD):
-        raise ConfigError(f"{path}: --append reads plain, .gz and .bz2 files: decompress it first")
+        raise ConfigError(f"{path}: only plain, .gz and .bz2 files are read: decompress it first")
     try:
         closed = is_compressed(path) or not lines
         end = None if is_compressed(path) else size if closed else _last_line_end(path, size)
