@@ -46,6 +46,8 @@ _COMMANDS = {
     "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
     "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
     "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
+    "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
+    "needed.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",

@@ -24,7 +24,8 @@ from aclog.usage.decisions.versions import change_times
 from aclog.usage.log_counter import RowCounts
 from aclog.usage.rule_usage import RuleUsage, rule_table
 from aclog.usage.tally import Tally, rules_to_keep
-from aclog.usage.window import EPOCH, Window, WindowRules, micros_of
+from aclog.usage.window import EPOCH, Window, micros_of
+from aclog.usage.window_rules import WindowRules
 
 DECISION_CODE: Final = "decision_code"
 AT_END: Final = "decision_code_at_end"

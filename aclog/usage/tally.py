@@ -11,7 +11,7 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Int64s
 from aclog.usage.decisions.accesses import Access, ParsedAccess, parse_access
 from aclog.usage.decisions.necessary_acls import NecessaryAcls, Pairs
-from aclog.usage.window import WindowRules
+from aclog.usage.window_rules import WindowRules
 
 _MOST_GROUPS = 1 << 18
 """Groups of ACLs that a task holds before it emits them; about 300 bytes each at most."""

@@ -1,15 +1,11 @@
-"""The window of a usage report, and which ACLs were in force in all of it."""
+"""The window of a usage report, and times in us since 1970."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
-import numpy as np
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Bools
-from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
-from aclog.usage.decisions.versions import change_times
 
 MOST_DAYS = 36_600
 """The longest window."""
@@ -38,43 +34,11 @@ class Window:
         end = of_micros(micros_of(until))  # in UTC, whatever zone it was given in
         return cls(start=of_micros(micros_of(end) - days * DAY), until=end)
 
-    def in_force_throughout(self, intervals: AclIntervals) -> Bools:
-        """Return by ordinal whether the ACL is known to have been in force in the whole window."""
-        start, until = micros_of(self.start), micros_of(self.until)
-        # from * 1000 <= start and to * 1000 > until, but compared in ms: FOREVER in us would overflow
-        in_force: Bools = (intervals.visible_from <= start // 1000) & (intervals.visible_to > until // 1000)
-        return in_force & (max(intervals.known_from, ALWAYS) <= start // 1000)
-
     @property
     def days(self) -> list[date]:
         """The days (UTC) in the window, in whole or in part."""
         count = (self.until.date() - self.start.date()).days + 1
         return [self.start.date() + timedelta(days=n) for n in range(count)]
-
-
-@frozen(eq=False, kw_only=True)
-class WindowRules:
-    """Which ACLs are assessed, by ordinal."""
-
-    throughout: Bools
-    """In force in the whole window: assessed."""
-    stays: Bools
-    """Not assessed but in force at the end of the window, so that it will not be removed."""
-    version: int
-    """The version at the end of the window; without own time, the last one."""
-
-    @classmethod
-    def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
-        """Assess the ACLs for a window."""
-        times = change_times(intervals)
-        if own_time:
-            until = micros_of(window.until) // 1000
-            version = int(np.searchsorted(times, until, "right"))
-            at_end = (intervals.visible_from <= until) & (intervals.visible_to > until)
-        else:
-            version, at_end = len(times), intervals.visible_to == FOREVER
-        throughout = window.in_force_throughout(intervals) & at_end
-        return cls(throughout=throughout, stays=at_end & ~throughout, version=version)
 
 
 def check_days(days: int) -> None:

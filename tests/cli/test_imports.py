@@ -47,6 +47,7 @@ NEEDED = {
     "who-can --acls rules.jsonl --operation READ --topic t": INDEX,
     "diff --acls rules.jsonl --to-acls rules.jsonl": INDEX,
     "lint --acls rules.jsonl": INDEX,
+    "unused --acls rules.jsonl --index none": INDEX | {"pyroaring": "days and rules as bitmaps"},
 }
 
 

@@ -17,11 +17,21 @@ from aclog.cli.flags.output import Output
 from aclog.cli.schema.documents import schema_names, schema_of
 from aclog.cli.tokens.output import print_described
 from aclog.nodes.client.delegation_tokens import DelegationToken
+from aclog.snapshots.recovery import recover
 from aclog.terminal.columns import cell_text, value_of
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS, PAGE
 from tests.support.cli.command import aclog
+from tests.support.models.estates import Request
+from tests.support.usage.indexed_timelines import take
+from tests.support.usage.timelines import DAY, Access
 
+READ_ORDERS = Request(
+    principal="User:bob", host="10.0.0.1", operation=AclOperation.READ, resource_type=ResourceType.TOPIC,
+    resource_name="orders",
+)  # fmt: skip
 LOG = "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 SPREADSHEET = "=cmd|' /C calc'!A0"
@@ -48,6 +58,7 @@ LISTS = {
     "token": ["tokens list --log {log}"],
     "schema": ["schema"],
     "lint": ["lint --list", "lint --explain 08,02"],
+    "unused": ["unused --log {log} --index {index}", "unused --acls {acls} --index {index} --days 3"],
 }
 """Command lines that print rows, by the schema of these."""
 PROOFS = [
@@ -112,7 +123,12 @@ def place(tmp_path_factory):
     name = "00000000000000000069-0000000001.checkpoint"
     content = (files("tests").joinpath("..") / LOG / name).read_bytes()
     (damaged / name).write_bytes(content[:-9])
+    with UsageIndex.create(directory / "index") as index:
+        rules = Rules.of_image(recover(LOG).image.acls)
+        accesses = [Access(time=day * DAY, broker="1", request=READ_ORDERS) for day in range(9)]
+        take(index, accesses, rules, own_time=False)
     return {
+        "index": directory / "index",
         "log": LOG, "acls": directory / "acls.jsonl", "other": directory / "other.jsonl",
         "requests": directory / "requests.jsonl", "accesses": directory / "accesses.jsonl",
         "tests": directory / "tests.yaml", "damaged": damaged, "damaged_checkpoint": damaged / name,

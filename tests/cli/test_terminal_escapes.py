@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pexpect
 import pytest
 
-from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.cli.flags.output import Output
@@ -26,16 +26,22 @@ from aclog.nodes.client.delegation_tokens import DelegationToken
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
 from aclog.shell.completion import complete
 from aclog.snapshots.image import Image
+from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers.writing import WRITERS
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import session
 from tests.support.fakes.broker import FakeBroker
+from tests.support.models.estates import Request
+from tests.support.usage.indexed_timelines import take
+from tests.support.usage.timelines import Access
 
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -88,6 +94,13 @@ def home(tmp_path_factory):
         row | {"resourceType": "GROUP", "host": f"10.0.0.0/8{NAME}"},
     ]
     (directory / "acls").write_text("\n".join(map(json.dumps, rows)))
+    with UsageIndex.create(directory / "index") as index:
+        of_rules = Rules.of_image(AclsSource(str(directory / "acls")).image().acls)
+        asked = Request(
+            principal=f"User:{NAME}", host=NAME, operation=AclOperation.READ, resource_type=ResourceType.TOPIC,
+            resource_name=NAME,
+        )  # fmt: skip
+        take(index, [Access(time=0, broker=NAME, request=asked)], of_rules, own_time=False)
     aclog("import", directory / "acls", "--log", directory / "log").ok()
     shutil.copytree(directory / "log", directory / "damaged")
     [segment] = (directory / "damaged").glob("*.log")
@@ -205,6 +218,13 @@ def commands(home, broker):
     yield "log", "copy", home / "log", home / "copied"
     yield "log", "copy", home / "log", f"kafka://{NAME}/t"
     yield "log", "adopt", home / "client"
+    index = ("--index", home / "index")
+    yield from (("unused", *acls, *index, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "unused", *acls, *index, "--ignore-broker", NAME
+    yield "unused", *acls, *index, "--gap", NAME
+    yield "unused", *acls, *index, "--until", NAME
+    yield "unused", *acls, *index, "--out", home / f"out{NAME}"
+    yield "unused", *acls, "--index", home / NAME
     yield "snapshot", "list", home / "checkpoints"
     yield "snapshot", "verify", checkpoint, home / "acls"
     yield "snapshot", "create", *log, "--out", home / "more"

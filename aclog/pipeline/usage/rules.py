@@ -19,7 +19,7 @@ from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.report import usage_of, worth_of
 from aclog.usage.rule_usage import RuleUsage
 from aclog.usage.tally import TALLY, Tally, rules_to_keep
-from aclog.usage.window import WindowRules
+from aclog.usage.window_rules import WindowRules
 
 _ROWS = 1 << 16
 """Distinct accesses processed together."""

@@ -55,7 +55,14 @@ def lives_after(
         ends[over] = np.maximum(begins[over], run.first if before is None else before.last)
     _note_begins(begins, flags, found.numbers, rules, run)
     _note_ends(ends, flags, found.numbers, rules)
-    return Lives(keys=grown.keys, digests=grown.digests, begins=begins, ends=ends, flags=flags)
+    return Lives(
+        keys=grown.keys,
+        digests=grown.digests,
+        begins=begins,
+        ends=ends,
+        flags=flags,
+        judged_since=_judged_since(grown, found, before),
+    )
 
 
 def _of_state(lives: Lives, rules: SeenRules) -> Int64s:
@@ -93,7 +100,18 @@ def _grown(lives: Lives, rules: SeenRules, new: Int64s) -> Lives:
         begins=np.concatenate((lives.begins, np.full(len(new), STILL, np.int64))),
         ends=np.concatenate((lives.ends, np.full(len(new), STILL, np.int64))),
         flags=np.concatenate((lives.flags, flags.astype(np.uint8))),
+        judged_since=np.concatenate((lives.judged_since, np.full(len(new), UNKNOWN, np.int64))),
     )
+
+
+def _judged_since(grown: Lives, found: RuleNumbers, before: AccessTimes | None) -> Int64s:
+    """Return since when each life took part: one that is new, or is back, did not in what was judged before."""
+    since = grown.judged_since.copy()
+    if before is not None:
+        joined = found.numbers[~grown.is_open[found.numbers]]
+        since[joined] = before.last + 1
+        since[found.numbers[found.new]] = before.last + 1
+    return since
 
 
 def _note_begins(begins: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules, run: AccessTimes) -> None:

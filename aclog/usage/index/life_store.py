@@ -30,7 +30,7 @@ def read_lives(database: sqlite3.Connection) -> Lives:
     if not segments:
         return Lives.none()
     keys = np.concatenate([np.frombuffer(each, np.uint8).reshape(-1, 2 * KEY_BYTES) for each, _ in segments])
-    begins, ends, flags = (
+    begins, ends, flags, judged_since = (
         np.concatenate(column) for column in zip(*(unpacked(each) for _, each in segments), strict=True)
     )
     if len(begins) != len(keys):
@@ -41,6 +41,7 @@ def read_lives(database: sqlite3.Connection) -> Lives:
         begins=begins,
         ends=ends,
         flags=flags.astype(np.uint8),
+        judged_since=judged_since,
     )
 
 
@@ -51,7 +52,7 @@ def write_lives(database: sqlite3.Connection, before: Lives, now: Lives) -> None
         if _same(before, now, part):
             continue
         keys = np.concatenate((now.keys[part], now.digests[part]), 1).tobytes()
-        columns = packed(now.begins[part], now.ends[part], now.flags[part])
+        columns = packed(now.begins[part], now.ends[part], now.flags[part], now.judged_since[part])
         database.execute("INSERT OR REPLACE INTO lives VALUES (?, ?, ?)", (start // _SEGMENT, keys, columns))
 
 
@@ -93,5 +94,5 @@ _KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "op
 
 def _same(before: Lives, now: Lives, part: slice) -> bool:
     # keys never change
-    pairs = ((before.begins, now.begins), (before.ends, now.ends), (before.flags, now.flags))
-    return all(np.array_equal(old[part], new[part]) for old, new in pairs)
+    names = ("begins", "ends", "flags", "judged_since")
+    return all(np.array_equal(getattr(before, name)[part], getattr(now, name)[part]) for name in names)

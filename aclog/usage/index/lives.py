@@ -29,6 +29,8 @@ class Lives:
     ends: Int64s
     """In us since 1970; STILL if the last run saw it in force."""
     flags: Bytes
+    judged_since: Int64s
+    """In us since 1970: accesses up to then may have been judged without it, by runs that did not know it."""
 
     def __len__(self) -> int:
         """Return the number of lives."""
@@ -38,7 +40,7 @@ class Lives:
     def none(cls) -> Self:
         """Return no lives."""
         keys, times = np.zeros((0, KEY_BYTES), np.uint8), np.zeros(0, np.int64)
-        return cls(keys=keys, digests=keys, begins=times, ends=times, flags=np.zeros(0, np.uint8))
+        return cls(keys=keys, digests=keys, begins=times, ends=times, flags=np.zeros(0, np.uint8), judged_since=times)
 
     def has(self, flag: int) -> Bools:
         """Return which lives have a flag."""

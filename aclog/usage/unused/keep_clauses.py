@@ -75,3 +75,20 @@ def _members(sets: AccessSets, owner: Int64s, chosen: Bools, wanted: Bools) -> I
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(members)]):
         yield tuple(members[start:end])
+
+
+def presence_clauses(patterns: Int64s, lives: Int64s, may_go: Bools) -> set[KeepClause]:
+    """Return the clauses that keep an ACL on each resource pattern, given by rule, of those as old as the window.
+
+    With allow.everyone.if.no.acl.found, any ACL on a resource denies all that none allows, so that the last one may not
+    go, whomever it is for. A younger one denied nothing before it came.
+    """
+    order = np.lexsort((lives, patterns))
+    members, goes = lives[order].tolist(), may_go[order]
+    starts = np.flatnonzero(np.diff(patterns[order], prepend=-1))
+    if not len(starts):
+        return set()
+    emptied = np.logical_and.reduceat(goes, starts).tolist()
+    spans = pairwise([*starts.tolist(), len(members)])
+    chosen = (tuple(members[start:end]) for (start, end), empty in zip(spans, emptied, strict=True) if empty)
+    return {KeepClause(NO_PREMISE, each) for each in chosen}

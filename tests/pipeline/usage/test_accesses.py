@@ -22,7 +22,8 @@ from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.tally import rules_to_keep
-from aclog.usage.window import Window, WindowRules
+from aclog.usage.window import Window
+from aclog.usage.window_rules import WindowRules
 from tests.support.models import estates
 from tests.usage.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
 

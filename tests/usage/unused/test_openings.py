@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
-from aclog.usage.unused import openings
 from aclog.usage.unused.openings import may_open
 from tests.support.builders.images import with_ids
 from tests.support.models.estates import Request
@@ -69,8 +68,3 @@ def test_rules_that_have_nothing_in_common():
     # an ALLOW of READ allows DESCRIBE, too, and a range may hold any host
     assert may_open([acl(operation=AclOperation.DESCRIBE, denies=True)], [acl()]) == [True]
     assert may_open([acl(host="10.0.0.1", denies=True)], [acl(host="10.0.0.0/8")]) == [True]
-
-
-def test_too_many_pairs_to_look_at(monkeypatch):
-    monkeypatch.setattr(openings, "_MOST_PAIRS", 0)
-    assert may_open([acl("b", denies=True)], [acl()]) == [True]

@@ -1,0 +1,1 @@
+"""`aclog unused`: which rules nobody needs, from the index of last use."""

@@ -1,0 +1,35 @@
+"""Times, silences and reasons in words."""
+
+from aclog.terminal.timestamps import time_text
+from aclog.usage.unused.judgement import Unjudged
+from aclog.usage.unused.silence import Silence
+from aclog.usage.unused.unused import Unused
+
+
+def time_of(micros: int) -> str:
+    """Return a time in us since 1970 as ISO 8601."""
+    return time_text(micros // 1000)
+
+
+def silence_text(silence: Silence) -> str:
+    """Return which broker logged nothing, and when."""
+    who = "no line that names no broker" if silence.broker is None else f"broker {silence.broker}: no line"
+    if silence.since is None and silence.to is None:
+        return f"{who} at all"
+    if silence.since is None:
+        return f"{who} before {time_of(silence.to or 0)}"
+    return f"{who} after {time_of(silence.since)}" + ("" if silence.to is None else f" until {time_of(silence.to)}")
+
+
+def unjudged_text(found: Unused, number: int) -> str:
+    """Return why a rule is not judged; nothing for one that is."""
+    why = Unjudged(int(found.judgement.unjudged[number]))
+    if why is Unjudged.NOT_INDEXED:
+        return "the index has not seen it in force: update it with these rules"
+    if why is Unjudged.YOUNG:
+        since = f"since {time_of(int(found.lives.begin[number]))}"
+        return f"in force {since}" if found.lives.exact[number] else f"known {since}"
+    if why is Unjudged.SILENCE:
+        more = f", and {len(found.silences) - 1:,} more holes" if len(found.silences) > 1 else ""
+        return silence_text(found.silences[0]) + more
+    return ""

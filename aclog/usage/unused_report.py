@@ -1,0 +1,148 @@
+"""Which rules of a state the days of an index do not need, with all that is known of each."""
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+
+import numpy as np
+from attrs import frozen
+from pyroaring import BitMap
+
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.vectors import Bools, Bytes, Int64s
+from aclog.usage.coverage import Coverage
+from aclog.usage.index.last_use import LastUse
+from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives
+from aclog.usage.index.rule_texts import digests
+from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.used import Used
+from aclog.usage.unused.judgement import RuleLives
+from aclog.usage.unused.key_join import places_of
+from aclog.usage.unused.silence import HeardHours, first_heard
+from aclog.usage.unused.state_rules import StateRules
+from aclog.usage.unused.unused import JudgedWindow, Unused, WindowUse
+
+NO_BROKER = "none"
+"""The name of the lines that name no broker, where brokers are named."""
+
+_LATELY = 7
+"""Days: of rules of which one must stay, the one that matched most accesses of these does."""
+
+
+@frozen(kw_only=True)
+class UnusedQuestion:
+    """Which window, and what counts as a hole in it; in us."""
+
+    days: int
+    gap: int
+    until: int | None = None
+    """Since 1970; None for the latest access."""
+    ignored: Collection[str] = ()
+    """Brokers whose silence says nothing."""
+
+
+@frozen(eq=False, kw_only=True)
+class UnusedReport:
+    """The answers, and where to find what else there is to say."""
+
+    unused: Unused
+    index: UsageIndex
+    expected: Sequence[str | None]
+    """The brokers that are expected to be heard."""
+
+    @classmethod
+    def of(cls, index: UsageIndex, rules: StateRules, question: UnusedQuestion) -> "UnusedReport":
+        """Judge the rules of a state.
+
+        Raises:
+            ConfigError: the index holds no access, knows no such broker, or is damaged.
+
+        """
+        coverage = index.coverage()
+        if not len(coverage):
+            raise ConfigError(f"{index.database.path}: holds no access yet: expected some, by aclog usage-index")
+        until = int(coverage.last.max()) if question.until is None else question.until
+        window = JudgedWindow.ending(until, question.days, gap=question.gap)
+        expected = _expected(coverage, question.ignored)
+        lives, use = index.lives(), index.window(window.first_day, window.last_day)
+        heard = {broker: _heard(coverage, broker) for broker in coverage.brokers}
+        known = WindowUse(
+            matched=_mask(use.matched, len(lives)),
+            needed=_mask(use.needed, len(lives)),
+            worth=lambda numbers: _matched(index.used(window.last_day - _LATELY, window.last_day), numbers),
+            sets=index.sets(use.sets),
+            heard={broker: heard[broker] for broker in expected},
+            first_access=first_heard(heard.values(), window.start),
+            allow_everyone=any(run.settings.get("allow_everyone") for run in index.runs()),
+        )
+        found = Unused.of(rules, lives_of(rules, lives), known, window)
+        return cls(unused=found, index=index, expected=expected)
+
+    @cached_property
+    def used(self) -> Used:
+        """How often the window used each life."""
+        window = self.unused.window
+        return self.index.used(window.first_day, window.last_day)
+
+    def last_use(self, numbers: Sequence[int]) -> LastUse:
+        """Return when some rules, by number, were first and last used, and by whom; by the numbers of their lives."""
+        lives = self.unused.lives.number[np.array(numbers, np.int64)]
+        return self.index.last_use(np.unique(lives[lives >= 0]))
+
+
+def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
+    """Return the lives of the rules of a state, of those that have not ended.
+
+    A rule with an id is known by it; if the index has been made from sources without ids, by its text.
+    """
+    open_ = lives.is_open
+    if rules.has_ids:
+        number = _found(rules.ids, lives.keys, open_ & lives.has(HAS_ID))
+        nameless = open_ & ~lives.has(HAS_ID)
+        if nameless.any() and (number < 0).any():
+            number = np.where(number < 0, _found(digests(rules.acls.records()), lives.digests, nameless), number)
+    else:
+        number = _found(digests(rules.acls.records()), lives.digests, open_)
+    if not len(lives):
+        return RuleLives(number=number, begin=np.zeros(len(rules), np.int64), exact=np.zeros(len(rules), np.bool_))
+    begin, since = lives.begins[number], lives.judged_since[number]
+    return RuleLives(
+        number=number,
+        begin=np.maximum(begin, since),
+        exact=lives.has(BEGIN_IS_EXACT)[number] | (since > begin),
+    )
+
+
+def _found(keys: Bytes, among: Bytes, chosen: Bools) -> Int64s:
+    """Return the number of the chosen life with each key, -1 if none has it."""
+    numbers = np.flatnonzero(chosen)
+    if not len(numbers):
+        return np.full(len(keys), -1, np.int64)
+    at = places_of(keys, among[numbers])
+    return np.where(at < 0, -1, numbers[at])
+
+
+def _expected(coverage: Coverage, ignored: Collection[str]) -> list[str | None]:
+    names = {NO_BROKER if broker is None else broker: broker for broker in coverage.brokers}
+    for name in ignored:
+        if name not in names:
+            raise ConfigError(f"--ignore-broker {name[:80]!r}: expected some of {', '.join(names)}")
+    return [broker for name, broker in names.items() if name not in ignored]
+
+
+def _heard(coverage: Coverage, broker: str | None) -> HeardHours:
+    hours = coverage.of_broker(broker)
+    return HeardHours(first=hours.first, last=hours.last)
+
+
+def _mask(numbers: BitMap, count: int) -> Bools:
+    found = np.zeros(count, np.bool_)
+    found[np.frombuffer(numbers.to_array(), np.uint32)] = True
+    return found
+
+
+def _matched(used: Used, numbers: Int64s) -> Int64s:
+    """Return how many accesses matched these lives."""
+    if not len(used):
+        return np.zeros(len(numbers), np.int64)
+    at = np.minimum(np.searchsorted(used.numbers, numbers), len(used) - 1)
+    return np.where(used.numbers[at] == numbers, used.matched[at], 0)
