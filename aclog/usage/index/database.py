@@ -32,7 +32,7 @@ class IndexDatabase:
 
     @classmethod
     def create(cls, directory: Path, tables: str) -> Self:
-        """Make an index with these tables in a new or empty directory.
+        """Make an index with these tables in a new or empty directory; one that is there already is opened.
 
         Raises:
             ConfigError: the directory holds something, or it cannot be made.
@@ -41,25 +41,12 @@ class IndexDatabase:
         path = directory / FILE
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            if any(directory.iterdir()):
-                raise ConfigError(f"{directory}: holds something else: expected an index, or a new or empty directory")
-            # a name of its own until it is whole: nobody opens half an index
-            new = directory / f"{FILE}.{os.getpid()}.new"
+            if strange := sorted(each.name for each in directory.iterdir() if not each.name.startswith(FILE)):
+                raise ConfigError(
+                    f"{directory}: holds {strange[0]!r}: expected an index, or a new or empty directory to make one in"
+                )
             with _errors(path):
-                database = sqlite3.connect(new, isolation_level=None)
-                try:
-                    database.executescript(
-                        f"PRAGMA journal_mode = DELETE; BEGIN; {tables} PRAGMA application_id = {_APPLICATION}; "
-                        f"PRAGMA user_version = {_VERSION}; COMMIT;"
-                    )
-                finally:
-                    database.close()
-            try:
-                os.link(new, path)  # fails if somebody else was faster
-            except FileExistsError:
-                pass
-            finally:
-                new.unlink()
+                _fill(path, tables)
             fsync_directory(directory)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be made: {error.strerror or error}") from error
@@ -154,18 +141,53 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
-    uri = path.absolute().as_uri()
-    mode = "rw" if writable else "ro"
-    if not writable and not os.access(path.parent, os.W_OK) and not path.with_name(f"{FILE}-wal").exists():
-        mode += "&immutable=1"  # SQLite cannot make its -shm file there, and nobody can be writing
-    return sqlite3.connect(f"{uri}?mode={mode}", uri=True, isolation_level=None, timeout=_PATIENCE)
+    mode = "rw"
+    if not writable and not os.access(path, os.W_OK):
+        mode = "ro"
+        if not path.with_name(f"{FILE}-wal").exists():
+            mode += "&immutable=1"  # SQLite might not be able to make its -shm file, and nobody can be writing
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE)
+    if not writable:
+        # a reader that may write only does what a writer that was killed has left to do
+        connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def _fill(path: Path, tables: str) -> None:
+    """Make the tables, all or none, if the file has nothing in it; somebody else may be doing the same."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
+    try:
+        if not _is_empty(connection):
+            return  # `open` says whether it is ours
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        if _is_empty(connection):
+            for statement in tables.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing was ever made in it, or whoever began to was killed."""
+    has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+    return not has_tables and not _number(connection, "application_id")
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
-    application, version = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-    )
-    if application != _APPLICATION:
+    version = _number(connection, "user_version")
+    if _is_empty(connection):
+        raise ConfigError(f"{path}: is empty: expected an index of last use, as aclog usage-index makes it")
+    if _number(connection, "application_id") != _APPLICATION:
         raise ConfigError(f"{path}: not an index of last use: another program made it")
     if version > _VERSION:
         raise ConfigError(f"{path}: of schema {version}: a newer aclog made it: expected at most {_VERSION}")
@@ -178,6 +200,6 @@ def _errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ConfigError(f"{path}: {error}: nothing of this was written") from error
+        raise ConfigError(f"{path}: {error}") from error
     except DecodeError as error:
         raise error.at(path=str(path)) from error

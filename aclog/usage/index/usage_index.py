@@ -14,12 +14,13 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.usage.coverage import Coverage
 from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store, used_store
-from aclog.usage.index.database import FILE, IndexDatabase
+from aclog.usage.index.database import IndexDatabase
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.lives import Lives
 from aclog.usage.index.run import Run, RunRecord
 from aclog.usage.index.run_adder import RunAdder
 from aclog.usage.index.seen_rules import RuleText
+from aclog.usage.index.spool import Spool
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.used import Used
 from aclog.usage.index.used_store import Kind
@@ -55,10 +56,10 @@ class UsageIndex:
 
     @classmethod
     def create(cls, directory: Path) -> Self:
-        """Make an index in a new or empty directory, and open it to write.
+        """Open an index to write; in a new or empty directory, one is made.
 
         Raises:
-            ConfigError: the directory holds something else, or it cannot be made.
+            ConfigError: the directory holds something else, it cannot be made, or as `open`.
 
         """
         return cls(IndexDatabase.create(directory, _TABLES), True)
@@ -72,11 +73,6 @@ class UsageIndex:
 
         """
         return cls(IndexDatabase.open(directory, writable=writable), writable)
-
-    @classmethod
-    def open_or_create(cls, directory: Path) -> Self:
-        """Open an index to write; make it if the directory is new or empty. Raises as `create` and `open`."""
-        return cls.open(directory, writable=True) if (directory / FILE).exists() else cls.create(directory)
 
     def close(self) -> None:
         """Close it."""
@@ -93,17 +89,19 @@ class UsageIndex:
     def take(self, run: Run, tallies: Iterable[DayTally]) -> bool:
         """Add a run in one transaction: all of it, or nothing; return False if its batch was taken before.
 
+        Whatever error comes out of `tallies`, nothing is added.
+
         Raises:
             ConfigError: it is of another cluster, another run has taken contents meanwhile, or it cannot be written.
 
         """
-        self.database.release()
-        with self.database.writing() as database:
+        # tallies may take minutes to come, for which no other writer must wait
+        with Spool.of(tallies, self.database.path.parent) as spool, self.database.writing() as database:
             if run.batch is not None and ledger.is_taken(database, run.batch):
                 return False
             self._check(database, run)
             adding = RunAdder.of(database, run)
-            for tally in tallies:
+            for tally in spool.again():
                 adding.add(tally)
             adding.finish()
         return True

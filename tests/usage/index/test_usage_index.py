@@ -1,6 +1,7 @@
 """The index of last use against plain sums over all accesses."""
 
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +146,22 @@ def test_a_reader_sees_one_state_while_others_write(tmp_path: Path) -> None:
             assert len(reader.runs()) == 1
         with UsageIndex.open(tmp_path / "x") as reader:
             assert reader.used(FIRST, FIRST).matched.tolist() == [2]
+
+
+def test_two_writers_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
+    UsageIndex.create(tmp_path / "x").close()
+
+    def write(name: str) -> None:
+        """Take runs of an own rule and of a shared one, as another process would."""
+        accesses = [_use(0, 0, 1)]
+        with UsageIndex.open(tmp_path / "x", writable=True) as index:
+            for _ in range(8):
+                rules = evolve(plain_rules([name, "shared"]), is_whole=False)
+                index.take(run_of(rules, accesses), [tally_of(accesses)])
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, ("one", "two")))
+    with UsageIndex.open(tmp_path / "x") as index:
+        texts = [text["resourceName"] for text in index.texts(range(len(index.lives())))]
+        used = index.used(FIRST, FIRST)
+    assert dict(zip(texts, used.matched.tolist(), strict=True)) == {"one": 8, "two": 8, "shared": 16}
