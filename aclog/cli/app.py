@@ -46,6 +46,8 @@ _COMMANDS = {
     "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
     "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
     "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
+    "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
+    "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
     "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
     "needed.",
     "snapshot": "Write, check and list checkpoint files.",

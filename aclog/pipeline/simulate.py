@@ -1,7 +1,6 @@
 """Simulation: the accesses of a log whose decisions other ACLs would change."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -10,21 +9,9 @@ from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import DECISION_CODE, decision_code, with_decision, with_texts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.simulation import Change
 
 _SIDES = ("before", "after")
-
-
-class Change(StrEnum):
-    """How the decision on an access changes."""
-
-    GAINED = "GAINED"
-    """Denied before, allowed after."""
-    LOST = "LOST"
-    """Allowed before, denied after."""
-    BROKEN = "BROKEN"
-    """Decided before, an error after."""
-    MENDED = "MENDED"
-    """An error before, decided after."""
 
 
 def simulate(

@@ -24,6 +24,8 @@ _MOST_COUNTS = 1 << 22
 _MOST_LOOSE = 1 << 20
 """Counts of single batches that a task holds before it adds them up."""
 
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
 _DAY_BITS = 24
 """For the day in a key: more than the days of the years 1 to 9999, of which half come before 1970."""
 _DAY_0 = 1 << (_DAY_BITS - 1)
@@ -127,6 +129,19 @@ class AccessCounter:
         if self.by_day:
             keys = keys << _DAY_BITS | (times // DAY + _DAY_0)
         found = _added_up(_Counts(keys, access_of, np.ones(len(keys), np.int64), times, times))
+        self._hold(found)
+
+    def add_timeless(self, columns: list[Any]) -> None:
+        """Count rows without a time, by a counter of one version for all times and not by day.
+
+        An access without any time has a `first` that is later than its `last`.
+        """
+        access_of = self.seen.number(columns)
+        steps, rows = self.seen.steps_of(access_of, access_of), np.ones_like(access_of)
+        first, last = (np.full(len(access_of), end, np.int64) for end in (_LATEST, _EARLIEST))
+        self._hold(_added_up(_Counts(steps, access_of, rows, first, last)))
+
+    def _hold(self, found: _Counts) -> None:
         self._held.append(found)
         self._loose += len(found.key)
         if self._loose > _MOST_LOOSE:
@@ -162,7 +177,7 @@ def _added_up(counts: _Counts) -> _Counts:
     of = np.asarray(encoded.indices)
     size = len(encoded.dictionary)
     access, count = np.empty(size, np.int64), np.zeros(size, np.int64)
-    first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
+    first, last = np.full(size, _LATEST), np.full(size, _EARLIEST)
     access[of] = counts.access
     np.add.at(count, of, counts.rows)
     np.minimum.at(first, of, counts.first)

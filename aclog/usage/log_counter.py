@@ -39,16 +39,21 @@ class LogCounter:
     """The time from which the ACLs are known, in us since 1970; None for at all times."""
     coverage: CoverageCounter | None = None
     """Counts all lines with a time, in the window or not, by their column `broker`; None if nobody asks."""
+    timeless: bool = False
+    """Whether rows without a time are counted, too: then there is no window, and one version of the ACLs."""
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""
+    earliest: int | None = field(default=None, init=False)
+    latest: int | None = field(default=None, init=False)
+    """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Count rows with the columns REQUEST_COLUMNS and `timestamp`, a TIMESTAMP in us."""
         columns: list[Any] = [batch.column(name) for name in REQUEST_COLUMNS]
         times = _micros(batch.column("timestamp"))
         timed = times != _NO_TIME
-        self.days.update(pc.unique(pa.array(times[timed] // DAY)).to_pylist())
+        self._note_times(times[timed])
         if self.coverage is not None:
             self.coverage.add(times[timed], batch.column("broker").filter(pa.array(timed)))
         inside = timed if self.window is None else timed & _is_in(self.window, times)
@@ -61,11 +66,22 @@ class LogCounter:
             outside=self.rows.outside + with_time - in_window,
             before_log=self.rows.before_log + in_window - counted,
         )
+        if self.timeless and with_time < total:
+            mask = pa.array(~timed)
+            self.accesses.add_timeless([column.filter(mask) for column in columns])
         if counted < total:
             mask = pa.array(known)
             columns, times = [column.filter(mask) for column in columns], times[known]
         if counted:
             self.accesses.add(columns, times)
+
+    def _note_times(self, times: Int64s) -> None:
+        if not len(times):
+            return
+        self.days.update(np.asarray(pc.unique(pa.array(times // DAY))).tolist())
+        first, last = int(times.min()), int(times.max())
+        self.earliest = first if self.earliest is None else min(self.earliest, first)
+        self.latest = last if self.latest is None else max(self.latest, last)
 
 
 def _micros(timestamps: Any) -> Int64s:

@@ -50,6 +50,8 @@ LISTS = {
         "what-can --log {log} --principal User:bob",
     ],
     "interval": ["when --log {log} --operation READ --topic orders"],
+    "rule-usage": ["usage --log {log} --accesses {accesses} --until 2026-11-21T03:00:00Z"],
+    "simulated-access": ["simulate --acls {acls} --to-acls {other} --accesses {accesses}"],
     "finding": ["lint --log {log}", "lint --acls {acls}"],
     "record": ["log dump {log}"],
     "checkpoint": ["snapshot list {log}", "snapshot list {damaged}"],

@@ -189,6 +189,10 @@ def commands(home, broker):
     yield from (("who-can", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
     yield from (("check", "only", *log, *request, "--format", form) for form in ROW_FORMATS)
     yield from (("when", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
+    yield from (("usage", *log, "--accesses", home / "requests", "--format", form) for form in ("text", *ROW_FORMATS))
+    simulated = ("simulate", *log, "--to-as-of", "0", "--accesses", home / "requests")
+    yield from ((*simulated, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "usage", *log, "--accesses", home / NAME, "--accesses-format", NAME
     yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
     yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "when", *log, *request[2:]

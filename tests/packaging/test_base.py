@@ -57,13 +57,13 @@ def test_it_stays_small(base: set[str]):
 
 
 def test_no_extra_is_in_it(base: set[str]):
-    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark")) - base
+    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark", "usage")) - base
     assert extras >= {"confluent-kafka", "kazoo", "pandas", "pyarrow", "pyroaring", "pyspark"}
     assert "numpy" in base
 
 
 def test_all_are_all_extras():
-    assert set(requirements("all")) == set(requirements("kafka", "zookeeper", "parquet", "spark"))
+    assert set(requirements("all")) == set(requirements("kafka", "zookeeper", "parquet", "spark", "usage"))
 
 
 def test_what_running_needs_is_pinned_as_everything_is(base: set[str]):
@@ -102,6 +102,7 @@ def test_the_base_alone_matches_expressions(alone: Environment, tmp_path: Path):
     [
         (("lint", "--log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
         (("diff", "--log", str(LOG), "--to-log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
+        (("usage", "--log", str(LOG), "--accesses", "seen.parquet"), "usage"),
         (("spark", "history", "--log", str(LOG), "--out", "out"), "spark"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

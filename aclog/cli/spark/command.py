@@ -197,9 +197,10 @@ def usage(
 
     check_new(out)
     with spark_session(master) as spark:
+        from aclog.cli.flags.accesses import window_end
         from aclog.cli.policies import settings_of
         from aclog.cli.spark.policy import Policy, rules_of
-        from aclog.cli.spark.usage import usage_command, window_end
+        from aclog.cli.spark.usage import usage_command
 
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes

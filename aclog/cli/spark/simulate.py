@@ -8,11 +8,12 @@ from pyspark.sql import functions as F
 from aclog.cli.spark.policy import Policy
 from aclog.pipeline.accesses import MALFORMED
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.simulate import Change, simulate
+from aclog.pipeline.simulate import simulate
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.simulation import Change
 
 _SHOWN = 10
 

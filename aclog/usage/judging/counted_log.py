@@ -21,6 +21,9 @@ class CountedLog:
     rows: RowCounts
     days: frozenset[int]
     """The days (UTC, since 1970) with any access, in the window or not."""
+    earliest: int | None = None
+    latest: int | None = None
+    """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
     rejects: Counter[Reason] = field(factory=Counter)
     """How many lines were no accesses, by the reason."""
     coverage: Coverage = field(factory=Coverage.nothing)
@@ -34,6 +37,8 @@ class CountedLog:
             accesses=_added_up(pa.concat_tables([part.accesses for part in found])),
             rows=_sum([part.rows for part in found]),
             days=frozenset[int]().union(*(part.days for part in found)),
+            earliest=min((part.earliest for part in found if part.earliest is not None), default=None),
+            latest=max((part.latest for part in found if part.latest is not None), default=None),
             rejects=sum((part.rejects for part in found), Counter[Reason]()),
             coverage=Coverage.sum(part.coverage for part in found),
         )

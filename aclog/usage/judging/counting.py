@@ -36,6 +36,8 @@ class HowToCount:
     """The time from which accesses can be judged, in us since 1970; None for at all times."""
     by_day: bool = False
     with_coverage: bool = False
+    timeless: bool = False
+    """Whether rows without a time are counted, too (LogCounter)."""
 
     def seen(self) -> SeenAccesses:
         """Return a memory of accesses that were seen, of one process."""
@@ -92,11 +94,12 @@ class PartCounter:
                 counter.accesses = AccessCounter(self.seen, by_day=self.how.by_day)
             counter.add(read.rows)
         found.append(counter.accesses.table())
-        days = frozenset(counter.days)
         return CountedLog(
             accesses=pa.concat_tables(found),
             rows=counter.rows,
-            days=days,
+            days=frozenset(counter.days),
+            earliest=counter.earliest,
+            latest=counter.latest,
             rejects=rejects,
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
         )
@@ -108,5 +111,11 @@ class PartCounter:
 
     def _counter(self) -> LogCounter:
         accesses = AccessCounter(self.seen, by_day=self.how.by_day)
-        coverage = CoverageCounter() if self.how.with_coverage else None
-        return LogCounter(accesses=accesses, window=self.how.window, known_from=self.how.known_from, coverage=coverage)
+        how = self.how
+        return LogCounter(
+            accesses=accesses,
+            window=how.window,
+            known_from=how.known_from,
+            timeless=how.timeless,
+            coverage=CoverageCounter() if how.with_coverage else None,
+        )

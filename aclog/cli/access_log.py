@@ -1,0 +1,124 @@
+"""The access log of a command: its files, the rules that judge it, and its counts, with progress."""
+
+import os
+from datetime import datetime
+from typing import Final, Self
+
+from attrs import frozen
+
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.zones import parse_zone
+from aclog.sources.choice import ChosenSource
+from aclog.sources.paths import LogSource
+from aclog.terminal.notices import warn
+from aclog.terminal.progress import progress
+from aclog.usage.accesses.access_input import AccessInput, find_accesses
+from aclog.usage.accesses.form import AccessForm
+from aclog.usage.decisions.acl_intervals import ALWAYS
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.judging.counted_log import CountedLog
+from aclog.usage.judging.counting import HowToCount, count_log
+from aclog.usage.log_rules import rules_of_log
+from aclog.usage.report import Judged
+from aclog.usage.window import Window, check_days, of_micros
+
+_SMALL: Final = 1 << 25
+"""Bytes of a log that one process reads sooner than several have started."""
+
+
+@frozen(eq=False, kw_only=True)
+class AccessLog:
+    """An access log, as it was when its files were found."""
+
+    found: AccessInput
+    workers: int
+
+    @classmethod
+    def of(cls, flags: AccessesFlags) -> Self:
+        """Find the files. Raises ConfigError, OSError: as find_accesses; an unknown format or zone."""
+        if flags.accesses_format not in {None, *AccessForm}:
+            raise ConfigError(f"--accesses-format {flags.accesses_format}: expected {', '.join(AccessForm)}")
+        form = None if flags.accesses_format is None else AccessForm(flags.accesses_format)
+        found = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
+        return cls(found=found, workers=flags.workers or (1 if found.size < _SMALL else os.cpu_count() or 1))
+
+    def count(self, how: HowToCount) -> CountedLog:
+        """Count the rows. Raises ConfigError, OSError: as count_log."""
+        with progress("reading the accesses", "rows") as advance:
+            done = 0
+
+            def counted(rows: int) -> None:
+                nonlocal done
+                done += rows
+                advance(done, None)
+
+            return count_log(self.found.parts, how, workers=self.workers, counted=counted)
+
+    def count_window(self, judged: "Judging", days: int, until: datetime | None) -> tuple[CountedLog, Judged]:
+        """Count the rows of the last `days` before `until`, by default before the latest access.
+
+        Raises:
+            ConfigError: no access has a time, or `days` is out of bounds; as count_log.
+
+        """
+        check_days(days)
+        window = None if until is None else Window.ending(until, days)
+        counted = self.count(judged.how(window))
+        if window is None:
+            if counted.earliest is None or counted.latest is None:
+                raise ConfigError("no access has a timestamp: expected one, or the end of the window (--until)")
+            window = Window.ending(of_micros(counted.latest), days)
+            if of_micros(counted.earliest) < window.start:
+                # what is older must not count: a second pass, now that the window is known
+                counted = self.count(judged.how(window))
+        return counted, judged.in_window(window)
+
+
+@frozen(eq=False, kw_only=True)
+class Judging:
+    """What judges accesses."""
+
+    rules: Rules
+    settings: Settings
+    own_time: bool
+    """Whether each access is judged by the ACLs of its own time."""
+
+    @classmethod
+    def of(cls, chosen: ChosenSource, settings: Settings) -> Self:
+        """Take the ACLs of a source: of a log without --as-of all that it ever had, each access by those of its time.
+
+        Raises:
+            MetadataError, OSError: the source is damaged, or does not cover the moment.
+
+        """
+        source = chosen.source
+        if isinstance(source, LogSource) and source.log is not None and chosen.as_of is None:
+            with progress(f"reading {source.name}"):
+                return cls(rules=rules_of_log(source.directory), settings=settings, own_time=True)
+        return cls(rules=Rules.of_image(chosen.image().acls), settings=settings, own_time=False)
+
+    def in_window(self, window: Window) -> Judged:
+        """Return the same for a window."""
+        return Judged(rules=self.rules, settings=self.settings, window=window, own_time=self.own_time)
+
+    def how(self, window: Window | None, *, by_day: bool = False, timeless: bool = False) -> HowToCount:
+        """Return how to count accesses for it; `timeless`: those without a time, too."""
+        known = self.rules.intervals.known_from
+        return HowToCount(
+            intervals=self.rules.intervals,
+            settings=self.settings,
+            own_time=self.own_time,
+            window=window,
+            known_from=known * 1000 if self.own_time and known > ALWAYS else None,
+            by_day=by_day,
+            timeless=timeless,
+        )
+
+
+def warn_of_rejects(counted: CountedLog) -> None:
+    """Say how many lines were no accesses, and why."""
+    if counted.rejects:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in counted.rejects.most_common())
+        warn(f"{sum(counted.rejects.values()):,} lines are not accesses and were skipped: {reasons}")

@@ -1,0 +1,101 @@
+"""The flags of an access log, and of the window of it that counts."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+PANEL = "Accesses"
+
+
+@frozen(kw_only=True)
+class AccessesFlags:
+    """An access log, and how it is read."""
+
+    accesses: Annotated[
+        list[str],
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
+            "too), Parquet or JSON lines; can be repeated.",
+            show_default=False,
+            rich_help_panel=PANEL,
+        ),
+    ]
+    accesses_format: Annotated[
+        str | None,
+        typer.Option(
+            "--accesses-format",
+            metavar="FORMAT",
+            help="[cyan]kafka-log[/], [cyan]parquet[/] or [cyan]jsonl[/]. [dim]Default: recognised by content[/]",
+            show_default=False,
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    accesses_timezone: Annotated[
+        str,
+        typer.Option(
+            "--accesses-timezone",
+            metavar="ZONE",
+            help="The zone of times that name none: a broker logs its local time.",
+            rich_help_panel=PANEL,
+        ),
+    ] = "UTC"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="The number of processes that read it.",
+            show_default="one a core, and one for a small log",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+
+
+@frozen(kw_only=True)
+class WindowFlags:
+    """The part of an access log that counts."""
+
+    days: Annotated[
+        int,
+        typer.Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="The length of the window: what is older is left out.",
+            rich_help_panel=PANEL,
+        ),
+    ] = 90
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="The end of the window.",
+            show_default="the latest access",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+
+    def end(self) -> "datetime | None":
+        """Return the time in --until; None for the latest access. Raises ConfigError: it is not a time."""
+        return window_end(self.until)
+
+
+def window_end(text: str | None) -> "datetime | None":
+    """Return the time in --until, None if it is not given. Raises ConfigError: it is not a time."""
+    from aclog.metalog.errors import ConfigError
+    from aclog.terminal.moment import take_moment
+
+    if text is None:
+        return None
+    moment = take_moment(text)
+    if isinstance(moment, int):
+        raise ConfigError(f"--until {text}: expected a time, such as 2026-11-20T10:00:00Z")
+    return moment

@@ -1,0 +1,81 @@
+"""Simulation: the distinct accesses of a log whose decisions other ACLs, or other settings, would change."""
+
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Int64s
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions.rules import Rules
+
+_DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
+_TIME: Any = pa.timestamp("us", tz="UTC")
+
+
+class Change(StrEnum):
+    """How the decision on an access changes."""
+
+    GAINED = "GAINED"
+    """Denied before, allowed after."""
+    LOST = "LOST"
+    """Allowed before, denied after."""
+    BROKEN = "BROKEN"
+    """Decided before, an error after."""
+    MENDED = "MENDED"
+    """An error before, decided after."""
+
+
+@frozen(eq=False, kw_only=True)
+class Simulation:
+    """What changes, and what does not."""
+
+    flips: pa.Table
+    """A row for each distinct access whose decision changes: `change`; the five of the access; `count`, `first_at`,
+    `last_at` (null without times); decision_before, rule_before, rule_id_before, and the same after."""
+    same: int
+    """The other accesses, repeated ones included."""
+
+
+def simulate(counted: pa.Table, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> Simulation:
+    """Decide distinct accesses (COUNTED, one row each) by two states."""
+    sides = [_decided(counted, rules, settings) for rules, settings in (before, after)]
+    was, now = (decision for decision, _ in sides)
+    # by decision rather than by rule: an access that another ACL decides the same way is no change
+    flipped = np.flatnonzero(was != now)
+    counts = np.asarray(counted.column("count"))
+    rows = counted.take(pa.array(flipped, pa.int64()))
+    changes = [_change(*pair) for pair in zip(was[flipped], now[flipped], strict=True)]
+    columns: dict[str, Any] = {"change": pa.array(changes, pa.string())}
+    columns |= {name: rows.column(name) for name in (*REQUEST_COLUMNS, "count")}
+    known = pc.less_equal(rows.column("first"), rows.column("last"))
+    for name in ("first", "last"):
+        columns[f"{name}_at"] = pc.if_else(known, rows.column(name), pa.scalar(None, pa.int64())).cast(_TIME)
+    for side, (rules, _), (_, codes) in zip(("before", "after"), (before, after), sides, strict=True):
+        texts = rules.texts.of_codes(pa.array(codes[flipped]))
+        columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
+    return Simulation(flips=pa.table(columns), same=int(counts.sum() - counts[flipped].sum()))
+
+
+def _decided(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Int64s, Any]:
+    """Return the place in _DECISIONS of each decision, and the decision codes."""
+    columns = [counted.column(name) for name in REQUEST_COLUMNS]
+    codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
+    texts = np.asarray(rules.texts.table.column("decision"))
+    place = np.select([texts == name for name in _DECISIONS], range(len(_DECISIONS)))
+    return place[codes - int(min(DecisionCode))], codes
+
+
+def _change(before: int, after: int) -> str:
+    was, now = _DECISIONS[before], _DECISIONS[after]
+    if now == "ERROR":
+        return Change.BROKEN
+    if was == "ERROR":
+        return Change.MENDED
+    return Change.GAINED if now == "ALLOWED" else Change.LOST

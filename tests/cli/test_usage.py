@@ -1,0 +1,165 @@
+"""`aclog usage` and `aclog simulate`: what they print, and what they refuse."""
+
+import gzip
+import json
+
+import pytest
+
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl, removal
+from tests.support.cli.command import aclog
+from tests.support.spark.access_logs import audit_text
+
+RULE = {
+    "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:a", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+}  # fmt: skip
+RULES = [RULE, RULE | {"principal": "User:*"}, RULE | {"resourceName": "never"}, RULE | {"principal": "User:b"}]
+ACCESS = {
+    "principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders",
+    "timestamp": "2026-11-21T10:00:00Z",
+}  # fmt: skip
+
+
+def written(path, objects):
+    path.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    return path
+
+
+@pytest.fixture
+def acls(tmp_path):
+    return written(tmp_path / "acls.jsonl", RULES)
+
+
+def answers(*arguments):
+    """(answer, matched, needed, removable) by principal and name."""
+    rows = [json.loads(line) for line in aclog("usage", *arguments, "--format", "jsonl").ok().lines]
+    assert all(set(row) == {*RULE, "id", "answer", "matched", "needed", "removable"} for row in rows)
+    return {
+        (row["principal"], row["resourceName"]): (row["answer"], row["matched"], row["needed"], row["removable"])
+        for row in rows
+    }
+
+
+def test_answers(tmp_path, acls):
+    log = written(tmp_path / "log", [ACCESS] * 3 + [ACCESS | {"principal": "User:c"}])
+    assert answers("--accesses", log, "--acls", acls) == {
+        ("User:a", "orders"): ("NEVER_NEEDED", 3, 0, True),
+        ("User:*", "orders"): ("NEEDED", 4, 1, False),
+        ("User:a", "never"): ("NEVER_MATCHED", 0, 0, True),
+        ("User:b", "orders"): ("NEVER_MATCHED", 0, 0, True),
+    }
+
+
+def test_the_window_ends_at_the_latest_access(tmp_path, acls):
+    old = [ACCESS | {"principal": "User:c", "timestamp": f"2026-11-{day:02}T10:00:00Z"} for day in (11, 18, 20)]
+    log = written(tmp_path / "log", [*old, ACCESS])
+    assert answers("--accesses", log, "--acls", acls, "--days", 2)["User:*", "orders"][1:3] == (2, 1)
+    assert answers("--accesses", log, "--acls", acls, "--days", 3)["User:*", "orders"][1:3] == (3, 2)
+    until = ("--until", "2026-11-20T10:00:00Z")
+    assert answers("--accesses", log, "--acls", acls, "--days", 2, *until)["User:*", "orders"][1:3] == (2, 2)
+
+
+def test_files_in_several_forms_and_processes(tmp_path, acls):
+    (tmp_path / "logs.d").mkdir()
+    for number in range(3):
+        written(tmp_path / "logs.d" / f"{number}.jsonl", [ACCESS])
+    line = audit_text(name="orders").replace("is Denied", "is Allowed") + "\n"
+    (tmp_path / "logs.d" / "kafka-authorizer.log.1.gz").write_bytes(gzip.compress(line.encode()))
+    found = answers("--accesses", tmp_path / "logs.d", "--acls", acls, "--workers", 2)
+    assert found["User:a", "orders"][1] == 4
+
+
+def test_each_access_is_judged_by_the_acls_of_its_own_time(tmp_path):
+    log = write_log(tmp_path / "metadata", [acl(1), acl(2)], [removal(2)], [acl(3)])  # at 1, 2 and 3 s
+    accesses = [ACCESS | {"resourceName": str(name), "timestamp": time} for name, time in
+                ((2, 1500), (2, 2500), (3, 2500), (3, 3500), (1, 3600))]  # fmt: skip
+    rules = [json.loads(line) for line in aclog("acls", "list", "--log", log, "--as-of", 2, "--format", "jsonl").lines]
+    for access in accesses:
+        access |= {"principal": rules[0]["principal"], "operation": rules[0]["operation"]}
+    path = written(tmp_path / "accesses", accesses)
+    result = aclog("usage", "--accesses", path, "--log", log, "--format", "jsonl", "--days", 1)
+    rows = {row["resourceName"]: row for row in map(json.loads, result.ok().lines)}
+    assert {name: (row["matched"], row["answer"]) for name, row in rows.items()} == {
+        "1": (1, "NOT_JUDGED"), "2": (1, "NOT_JUDGED"), "3": (1, "NOT_JUDGED"),
+    }  # fmt: skip
+    assert "not judged: the log does not reach back" not in aclog("usage", "--accesses", path, "--log", log).out
+
+
+def test_what_is_said_for_people(tmp_path, acls):
+    log = written(tmp_path / "log", [ACCESS, ACCESS | {"operation": "WRITE"}])
+    with log.open("a") as file:
+        file.write("no access\n")
+    result = aclog("usage", "--accesses", log, "--acls", acls, "--days", 2).ok()
+    assert result.lines[:12] == [
+        "2 days: 2026-11-19T10:00:00Z to 2026-11-21T10:00:00Z",
+        "",
+        "accesses  what",
+        "2         decided, and counted for ACLs",
+        "2         read",
+        "",
+        "ACLs  removable  answer",
+        "2     2          NEVER_MATCHED",
+        "2     1          NEVER_NEEDED",
+        "0     0          NEEDED",
+        "0     0          NOT_JUDGED",
+        "",
+    ]
+    assert "3 ACLs can be removed together:" in result.lines
+    assert result.err.splitlines() == [
+        "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
+        "aclog: warning: no access at all on 2 of 3 days: 2026-11-19 to 2026-11-20: unused or not logged",
+        "aclog: warning: 1 lines are not accesses and were skipped: MALFORMED 1",
+    ]
+
+
+def test_refusals(tmp_path, acls):
+    log = written(tmp_path / "log", [{**ACCESS, "timestamp": None}])
+    for arguments, complaint in (
+        (("--accesses", log), "no access has a timestamp"),
+        (("--accesses", tmp_path / "nothing"), "no such file"),
+        (("--accesses", log, "--accesses-format", "xml"), "expected parquet, jsonl, kafka-log"),
+        (("--accesses", log, "--accesses-timezone", "Mars"), "zone"),
+        (("--accesses", log, "--until", "17"), "expected a time"),
+        (("--accesses", log, "--days", "99999"), "a window of 99999 days"),
+    ):
+        result = aclog("usage", *arguments, "--acls", acls)
+        assert result.code == 2
+        assert complaint in result.complaint
+
+
+NO_TIME = {**ACCESS, "timestamp": None}
+
+
+def flips(*arguments):
+    """The rows of `simulate`."""
+    return [json.loads(line) for line in aclog("simulate", *arguments, "--format", "jsonl").lines]
+
+
+def counts(*arguments):
+    """The exit code, and the accesses by change."""
+    result = aclog("simulate", *arguments)
+    first = result.out.split("\n\n", maxsplit=1)[0].splitlines()[1:]
+    return result.code, {line.split()[-1]: int(line.split()[0]) for line in first}
+
+
+def test_simulate(tmp_path, acls):
+    accesses = [ACCESS, NO_TIME, ACCESS | {"principal": "User:c"}, ACCESS | {"host": "x"}]
+    before = ("--accesses", written(tmp_path / "log", accesses), "--acls", acls)
+    assert counts(*before, "--to-acls", acls) == (0, {"GAINED": 0, "LOST": 0, "SAME": 4})
+    change = written(tmp_path / "change", [{"action": "REMOVE", "rule": RULES[1]}])
+    (row,) = flips(*before, "--change", change)
+    assert (row["change"], row["principal"], row["count"]) == ("LOST", "User:c", 1)
+    assert (row["decisionBefore"], row["decisionAfter"], row["ruleAfter"]) == ("ALLOWED", "DENIED", "DefaultDeny")
+    closed = written(tmp_path / "closed", [RULE | {"resourceName": "other"}])
+    assert counts(*before, "--to-acls", closed) == (1, {"GAINED": 0, "LOST": 3, "SAME": 1})
+    assert [(row["count"], row["firstAt"]) for row in flips(*before, "--to-acls", closed)] == [
+        (2, "2026-11-21T10:00:00Z"),
+        (1, "2026-11-21T10:00:00Z"),
+    ]
+
+
+def test_simulate_needs_no_times(tmp_path, acls):
+    log, closed = written(tmp_path / "log", [NO_TIME]), written(tmp_path / "closed", [])
+    (row,) = flips("--accesses", log, "--acls", acls, "--to-acls", closed)
+    assert (row["firstAt"], row["lastAt"], row["count"]) == (None, None, 1)
