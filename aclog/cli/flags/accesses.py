@@ -1,14 +1,46 @@
 """The flags of an access log, and of the window of it that counts."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
-from attrs import frozen
+from attrs import field, frozen
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 PANEL = "Accesses"
+
+
+AccessesFormat: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--accesses-format",
+        metavar="FORMAT",
+        help="[cyan]kafka-log[/], [cyan]parquet[/] or [cyan]jsonl[/]. [dim]Default: recognised by content[/]",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+]
+AccessesTimezone: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--accesses-timezone",
+        metavar="ZONE",
+        help="The zone of times that name none: a broker logs its local time.",
+        rich_help_panel=PANEL,
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="The number of processes that read it.",
+        show_default="one a core, and one for a small log",
+        rich_help_panel=PANEL,
+    ),
+]
 
 
 @frozen(kw_only=True)
@@ -26,36 +58,39 @@ class AccessesFlags:
             rich_help_panel=PANEL,
         ),
     ]
-    accesses_format: Annotated[
-        str | None,
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+
+
+@frozen(kw_only=True)
+class ReplayFlags:
+    """An access log over which what was found is proved, if there is one."""
+
+    accesses: Annotated[
+        list[str],
         typer.Option(
-            "--accesses-format",
-            metavar="FORMAT",
-            help="[cyan]kafka-log[/], [cyan]parquet[/] or [cyan]jsonl[/]. [dim]Default: recognised by content[/]",
+            "--accesses",
+            metavar="PATH",
+            help="Prove it: decide the accesses of this log again without all that can go; can be repeated.",
             show_default=False,
             rich_help_panel=PANEL,
         ),
-    ] = None
-    accesses_timezone: Annotated[
-        str,
-        typer.Option(
-            "--accesses-timezone",
-            metavar="ZONE",
-            help="The zone of times that name none: a broker logs its local time.",
-            rich_help_panel=PANEL,
-        ),
-    ] = "UTC"
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=1,
-            help="The number of processes that read it.",
-            show_default="one a core, and one for a small log",
-            rich_help_panel=PANEL,
-        ),
-    ] = None
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+
+    def log(self) -> AccessesFlags | None:
+        """Return the log; None if none is given."""
+        if not self.accesses:
+            return None
+        return AccessesFlags(
+            accesses=self.accesses,
+            accesses_format=self.accesses_format,
+            accesses_timezone=self.accesses_timezone,
+            workers=self.workers,
+        )
 
 
 @frozen(kw_only=True)

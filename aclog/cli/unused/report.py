@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
+from aclog.cli.flags.accesses import AccessesFlags, window_end
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.unused.flags import UnusedFlags
-from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
-from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.usage.index.usage_index import UsageIndex
@@ -19,18 +18,25 @@ NONE, FOUND = 0, 1
 """Exit codes."""
 
 
-def print_unused(source: SourceFlags, flags: UnusedFlags, output: Output) -> int:
-    """Print the answers about the rules of a source; return the exit code.
+def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags | None, output: Output) -> int:
+    """Print the answers about the rules of a source; return the exit code. `proof`: a log to prove them over.
 
     Raises:
-        ConfigError: flags that are not valid, or an index that is damaged, of another cluster, or empty.
+        ConfigError: flags that are not valid, an index that is damaged, of another cluster, or empty; or what can go
+            would change a decision.
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
     question = _question(flags)
     with UsageIndex.open(flags.index) as index:
-        rules = StateRules.of(source.choose().image().acls)
-        report = UnusedReport.of(index, rules, question)
+        chosen = source.choose()
+        report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
+        if proof is not None:
+            from aclog.cli.unused.proof import prove
+            from aclog.cli.usage_extra import need_usage_extra
+
+            need_usage_extra()
+            prove(report, chosen, proof)
         if flags.out is not None:
             _write_change(flags.out, report)
         if output.is_rows:
@@ -47,13 +53,9 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, output: Output) -> int
 
 def _question(flags: UnusedFlags) -> UnusedQuestion:
     check_days(flags.days)
-    until = None
-    if flags.until is not None:
-        moment = take_moment(flags.until)
-        if moment is None or isinstance(moment, int):
-            raise ConfigError(f"--until {flags.until}: expected a time, such as 2026-11-20T10:00:00Z")
-        until = micros_of(moment)
-    return UnusedQuestion(days=flags.days, gap=flags.gap_us(), until=until, ignored=flags.ignore_broker)
+    until = window_end(flags.until)
+    end = None if until is None else micros_of(until)
+    return UnusedQuestion(days=flags.days, gap=flags.gap_us(), until=end, ignored=flags.ignore_broker)
 
 
 def _write_change(path: Path, report: UnusedReport) -> None:

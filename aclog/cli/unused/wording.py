@@ -27,8 +27,7 @@ def unjudged_text(found: Unused, number: int) -> str:
     if why is Unjudged.NOT_INDEXED:
         return "the index has not seen it in force: update it with these rules"
     if why is Unjudged.YOUNG:
-        since = f"since {time_of(int(found.lives.begin[number]))}"
-        return f"in force {since}" if found.lives.exact[number] else f"known {since}"
+        return f"known since {time_of(int(found.lives.begin[number]))}: younger than the window"
     if why is Unjudged.SILENCE:
         more = f", and {len(found.silences) - 1:,} more holes" if len(found.silences) > 1 else ""
         return silence_text(found.silences[0]) + more

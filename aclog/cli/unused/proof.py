@@ -1,0 +1,51 @@
+"""The proof of what `aclog unused` says can go: the accesses of the window, decided again without it."""
+
+from collections.abc import Mapping
+
+from aclog.authorizer.settings import Settings
+from aclog.cli.access_log import AccessLog, Judging
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.metalog.errors import ConfigError
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.notices import note
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.replay import replay
+from aclog.usage.unused_report import UnusedReport
+from aclog.usage.window import DAY, Window, of_micros
+
+
+def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> None:
+    """Replay what can go over a log, and say how many accesses were decided the same.
+
+    Raises:
+        ConfigError: an access would be decided otherwise, or the log cannot be read.
+        MetadataError, OSError: the source is damaged.
+
+    """
+    found = report.unused
+    judging = Judging.of(chosen, _settings(report))
+    end = (found.window.last_day + 1) * DAY - 1
+    window = Window(start=of_micros(found.window.start), until=of_micros(end))
+    counted = AccessLog.of(flags).count(judging.how(window))
+    gone = [tuple(rule.to_dict().values()) for _, rule in found.rules.in_text_order(found.removable)]
+    told = replay(counted.accesses, judging.rules, gone, judging.settings, own_time=judging.own_time)
+    if len(told.flipped):
+        first = told.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
+        raise ConfigError(
+            f"--accesses: {len(told.flipped):,} accesses would be decided otherwise without what can go, such as "
+            f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
+        )
+    note(f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same")
+
+
+def _settings(report: UnusedReport) -> Settings:
+    """Return what decided besides the rules when the index was made, the last time."""
+    runs = report.index.runs()
+    known: Mapping[str, object] = runs[-1].settings if runs else {}
+    supers = known.get("super_users", ())
+    return Settings(
+        super_users=frozenset(map(str, supers)) if isinstance(supers, list) else frozenset(),
+        allow_everyone=bool(known.get("allow_everyone")),
+        documented=bool(known.get("documented")),
+        cidr=bool(known.get("cidr")),
+    )

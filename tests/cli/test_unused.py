@@ -1,0 +1,161 @@
+"""`aclog unused`: the report, the change, and the proof over a log."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.sources.acls_source import AclsSource
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.index.usage_index import UsageIndex
+from tests.support.cli.command import aclog
+from tests.support.models.estates import Request
+from tests.support.usage.indexed_timelines import take
+from tests.support.usage.timelines import DAY, Access
+
+BEGIN = 20_000
+RULES = [
+    ("User:a", "READ", "ALLOW"),
+    ("User:*", "READ", "ALLOW"),
+    ("User:b", "WRITE", "ALLOW"),
+    ("User:c", "ALL", "DENY"),
+]
+SUMMARY = """\
+     ACLs     can go  answer
+        2          2  never matched
+        2          1  matched, never needed
+        0          0  needed
+        0          0  not judged
+"""
+
+
+def rule(principal, operation, permission) -> dict[str, str]:
+    return {
+        "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": principal,
+        "host": "*", "operation": operation, "permissionType": permission,
+    }  # fmt: skip
+
+
+def access(day: float, broker: str | None = "1", principal: str = "User:a") -> Access:
+    request = Request(
+        principal=principal, host="10.0.0.1", operation=AclOperation.READ, resource_type=ResourceType.TOPIC,
+        resource_name="orders",
+    )  # fmt: skip
+    return Access(time=BEGIN * DAY + int(day * DAY), broker=broker, request=request)
+
+
+def line(each: Access) -> str:
+    time = datetime.fromtimestamp(each.time / 1_000_000, UTC).isoformat()
+    return json.dumps({
+        "timestamp": time, "principal": each.request.principal, "host": each.request.host, "operation": "READ",
+        "resourceType": "TOPIC", "resourceName": "orders",
+    })  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Four rules, ten days of one client, and the index of them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "acls.jsonl").write_text("\n".join(json.dumps(rule(*each)) for each in RULES))
+    found = [access(hours / 24) for hours in range(240)]
+    (tmp_path / "accesses.jsonl").write_text("\n".join(map(line, found)))
+    with UsageIndex.create(tmp_path / "index") as index:
+        take(index, found, Rules.of_image(AclsSource("acls.jsonl").image().acls), own_time=False)
+    return tmp_path
+
+
+UNUSED = ("unused", "--acls", "acls.jsonl", "--index", "index")
+NINE = ("--days", "9")
+
+
+def answers(*more: str) -> dict[str, tuple[str, bool]]:
+    rows = map(
+        json.loads, aclog(*UNUSED, *(() if "--days" in more else NINE), *more, "--format", "jsonl").out.splitlines()
+    )
+    return {row["principal"]: (row["answer"], row["removable"]) for row in rows}
+
+
+def test_what_is_unused_and_the_change_that_removes_it(place):
+    found = aclog(*UNUSED, *NINE, "--out", "change.jsonl", "--accesses", "accesses.jsonl")
+    assert found.code == 1
+    assert found.out.startswith("2024-10-04T00:00:00.000Z to 2024-10-13T23:00:00.000Z; brokers: 1\n")
+    assert SUMMARY in found.out
+    assert "240 accesses of the window decided again without what can go: all the same" in found.err
+    changes = [json.loads(each) for each in (place / "change.jsonl").read_text().splitlines()]
+    gone = {(each["rule"]["principal"], each["rule"]["permissionType"]): each["action"] for each in changes}
+    assert gone.pop(("User:a", "ALLOW"), None) or gone.pop(("User:*", "ALLOW"))
+    assert gone == {("User:b", "ALLOW"): "REMOVE", ("User:c", "DENY"): "REMOVE"}
+    assert changes[-1]["rule"]["permissionType"] == "DENY"  # nothing opens on the way
+    flips = aclog("diff", "--acls", "acls.jsonl", "--change", "change.jsonl", "--accesses", "accesses.jsonl")
+    assert "0 of the accesses flip" in flips.out
+    assert aclog(*UNUSED, *NINE, "--out", "acls.jsonl").complaint.startswith("acls.jsonl: exists already")
+
+
+def test_a_log_that_the_index_has_not_seen_refutes_it(place):
+    (place / "later.jsonl").write_text(line(access(5, principal="User:b")).replace('"READ"', '"WRITE"'))
+    said = aclog(*UNUSED, *NINE, "--accesses", "later.jsonl", "--out", "change.jsonl")
+    text = "1 accesses would be decided otherwise without what can go, such as User:b 10.0.0.1 WRITE TOPIC orders: "
+    assert (said.code, text in said.complaint) == (2, True)
+    assert not (place / "change.jsonl").exists()
+
+
+def test_a_hole_leaves_nothing_judged(place):
+    assert {answer for answer, _ in answers("--days", "20").values()} == {"NOT_JUDGED"}
+    found = aclog(*UNUSED, "--days", "20")
+    assert found.code == 0
+    assert "hole: broker 1: no line before 2024-10-04T00:00:00.000Z\n" in found.out
+    with UsageIndex.open(place / "index", writable=True) as index:
+        rules = Rules.of_image(AclsSource("acls.jsonl").image().acls)
+        take(index, [access(each, broker="2") for each in (0, 0.5, 1, 4, 5, 5.5)], rules, own_time=False)
+        take(index, [access(each / 2, broker=None) for each in range(20)], rules, own_time=False)
+    found = aclog(*UNUSED, *NINE, "--format", "jsonl", "--gap", "2d").out
+    rows = [json.loads(each) for each in found.splitlines()]
+    reason = "broker 2: no line after 2024-10-05T00:00:00.000Z until 2024-10-08T00:00:00.000Z, and 1 more holes"
+    assert {row["reason"] for row in rows} == {reason}
+    assert answers("--gap", "2d", "--ignore-broker", "2")["User:b"] == ("NEVER_MATCHED", True)
+    assert answers("--gap", "13h", "--ignore-broker", "2")["User:b"] == ("NEVER_MATCHED", True)
+    assert answers("--gap", "12h", "--ignore-broker", "2")["User:b"] == ("NOT_JUDGED", False)
+    assert answers("--gap", "12h", "--ignore-broker", "2", "--ignore-broker", "none")["User:b"][0] == "NEVER_MATCHED"
+    # the window ends before the silence, and has its last day whole
+    assert answers("--days", "1", "--until", "2024-10-05T06:00:00Z", "--gap", "1d")["User:b"][0] == "NEVER_MATCHED"
+
+
+def test_what_is_needed_and_what_is_new(place):
+    (place / "acls.jsonl").write_text(
+        "\n".join(json.dumps(rule(*each)) for each in (*RULES, ("User:n", "READ", "ALLOW")))
+    )
+    with UsageIndex.open(place / "index", writable=True) as index:
+        rules = Rules.of_image(AclsSource("acls.jsonl").image().acls)
+        take(index, [access(9.99, principal="User:x")], rules, own_time=False)
+    assert answers() == {
+        "User:*": ("NEEDED", False), "User:a": ("NEVER_NEEDED", True), "User:b": ("NEVER_MATCHED", True),
+        "User:c": ("NEVER_MATCHED", True), "User:n": ("NOT_JUDGED", False),
+    }  # fmt: skip
+    said = aclog(*UNUSED, *NINE).out
+    assert "from *: last at 2024-10-13T23:45:36.000Z by User:x from 10.0.0.1\n" in said
+    assert "User:n READ on TOPIC LITERAL 'orders' from *: known since 2024-10-13T23:45:36.000Z: younger" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--gap", "30m"), "--gap '30m': expected hours, days or weeks, such as 6h, 1d or 2w"),
+        (("--ignore-broker", "7"), "--ignore-broker '7': expected some of 1"),
+        (("--until", "5"), "--until 5: expected a time, such as 2026-11-20T10:00:00Z"),
+        (("--days", "100000"), "a window of 100000 days: expected 1 to 36600"),
+        (("--out", "-"), "--out -: expected a file: what was found goes to stdout"),
+    ],
+)
+def test_bad_input(place, words, complaint):
+    said = aclog(*UNUSED, *words)
+    assert (said.code, said.complaint) == (2, complaint)
+
+
+def test_an_index_without_accesses(place):
+    UsageIndex.create(place / "new").close()
+    said = aclog("unused", "--acls", "acls.jsonl", "--index", "new")
+    assert (said.code, said.complaint) == (
+        2,
+        "new/usage.sqlite: holds no access yet: expected some, by aclog usage-index",
+    )
