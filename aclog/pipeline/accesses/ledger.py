@@ -128,11 +128,24 @@ class Ledger:
 
     def next_number(self) -> int:
         """Return the number of the next append."""
-        return int(self._database.execute("SELECT coalesce(max(number), 0) + 1 FROM appends").fetchone()[0])
+        with self._readable():
+            return int(self._database.execute("SELECT coalesce(max(number), 0) + 1 FROM appends").fetchone()[0])
 
     def commit(self, taken: Taken) -> int:
-        """Commit an append, whose files have been fsynced, and move them into the table; return its number."""
+        """Commit an append, whose files have been fsynced, and move them into the table; return its number.
+
+        Raises:
+            ConfigError: the table has files of an append of this number already; nothing is committed.
+
+        """
         number = self.next_number()
+        # a ledger from a backup numbers its appends as those that it does not know of: their files would be replaced
+        for pattern in (f"accesses/*/{number:08d}-*", f"rejects/{number:08d}-*"):
+            for unknown in self.out.glob(pattern):
+                raise ConfigError(
+                    f"{self.out / LEDGER}: is older than the table, which has {unknown.relative_to(self.out)} already: "
+                    "expected both of one moment: restore both, or ingest into a new directory"
+                )
         with self._readable(), self._database:  # one transaction
             self._database.execute(
                 "INSERT INTO appends (number, at, accesses, rejected, late) VALUES (?, ?, ?, ?, ?)",
@@ -214,13 +227,15 @@ def _connected(path: Path) -> sqlite3.Connection:
     """Open the database, and create its tables in a transaction.
 
     Raises:
-        ConfigError: not a ledger, one of a newer version, or one that cannot be opened.
+        ConfigError: not a ledger, one of a newer version, one that cannot be opened, or an empty one beside a table.
 
     """
     try:
         database = sqlite3.connect(path)
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version == 0 and not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if (path.parent / "accesses").exists():
+                raise ConfigError(f"{path}: is empty, but the table is not: restore it, or ingest into a new directory")
             database.executescript(
                 f"BEGIN; {_TABLES} PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}; COMMIT;"
             )

@@ -238,8 +238,8 @@ def staged(out):
     return Taken(
         parts=[],
         files={
-            "_staging/abcd/accesses/day=2024-11-21/a.parquet": "accesses/day=2024-11-21/1-a.parquet",
-            "_staging/abcd/rejects/a.parquet": "rejects/1-a.parquet",
+            "_staging/abcd/accesses/day=2024-11-21/a.parquet": "accesses/day=2024-11-21/00000001-a.parquet",
+            "_staging/abcd/rejects/a.parquet": "rejects/00000001-a.parquet",
         },
         latest={"/logs": 7},
         accesses=1,
@@ -283,13 +283,40 @@ def test_a_kill_at_any_step_of_a_commit_loses_and_doubles_nothing(tmp_path):
             assert ledger.latest() == ({"/logs": 7} if committed else {})
         outcomes.add(committed)
         names = sorted(str(path.relative_to(out)) for path in out.rglob("*.parquet"))
-        assert names == (["accesses/day=2024-11-21/1-a.parquet", "rejects/1-a.parquet"] if committed else [])
+        assert names == (
+            ["accesses/day=2024-11-21/00000001-a.parquet", "rejects/00000001-a.parquet"] if committed else []
+        )
         ledgers.check_whole(out)
         if child.exitcode == 0:
             break
     assert codes[-1] == 0
     assert outcomes == {True, False}
     assert len(codes) > 10
+
+
+@pytest.mark.parametrize("swap", ["emptied", "older"])
+def test_a_ledger_that_does_not_know_its_table_takes_nothing(tmp_path, swap):
+    out = tmp_path / "out"
+    with Ledger.open(out) as ledger:
+        older = (out / "_ledger.db").read_bytes()
+        ledger.commit(staged(out))
+    kept = out / "accesses/day=2024-11-21/00000001-a.parquet"
+    before = kept.read_bytes()
+    (out / "_ledger.db").write_bytes(older if swap == "older" else b"")
+
+    def again():
+        with Ledger.open(out) as ledger:
+            taken = staged(out)
+            for path in (out / "_staging").rglob("*.parquet"):
+                path.write_bytes(b"another")
+            ledger.commit(taken)
+
+    with pytest.raises(ConfigError, match=r"_ledger\.db: (is empty|is older than the table)"):
+        again()
+    assert kept.read_bytes() == before
+    if swap == "older":
+        with Ledger.open(out) as ledger:
+            assert ledger.next_number() == 1
 
 
 def test_a_table_is_not_read_while_files_are_being_moved(spark, logs, tmp_path, taking):
