@@ -13,9 +13,9 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.access_table import TIMESTAMP, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
-from aclog.pipeline.accesses.ledger import check_whole
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
 from aclog.pipeline.accesses.pinned_files import PinnedFiles, listed, pinned
+from aclog.usage.accesses.append_state import check_whole
 from aclog.usage.accesses.parquet_parts import ParquetPart, plain_parts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 

@@ -18,12 +18,12 @@ from attrs import define, field, frozen
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
+from aclog.usage.accesses.append_state import LEDGER
 from aclog.usage.accesses.contents import Known, Part
 
 Seen: TypeAlias = tuple[int, int, int, int, bytes]
 """A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""
 
-LEDGER: Final = "_ledger.db"
 STAGING: Final = "_staging"
 _APPLICATION, _VERSION = 0x61636C67, 1
 _TABLES: Final = """
@@ -189,31 +189,6 @@ class Ledger:
                 with self._database:
                     self._database.execute("UPDATE appends SET placed = 1 WHERE number = ?", (number,))
         shutil.rmtree(self.out / STAGING, ignore_errors=True)
-
-
-def check_whole(out: Path) -> None:
-    """Refuse to read a table while an append moves its files, or if one was killed meanwhile.
-
-    Raises:
-        ConfigError: it is so.
-
-    """
-    path = out / LEDGER
-    if not path.exists():
-        return
-    try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            whole = not database.execute("SELECT 1 FROM appends WHERE NOT placed").fetchone()
-        finally:
-            database.close()
-    except sqlite3.Error:
-        whole = False
-    if not whole:
-        raise ConfigError(
-            f"{out}: an append has not been finished: wait for the one that runs, or finish the one that was killed by "
-            "`aclog spark ingest --append` once more"
-        )
 
 
 def _check_ours(out: Path) -> None:

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import AccessBatch
+from aclog.usage.accesses.append_state import listing, tables_of
 from aclog.usage.accesses.form import AccessForm, form_of
 from aclog.usage.accesses.json_block import read_json
 from aclog.usage.accesses.kafka_block import read_kafka_lines
@@ -63,11 +64,13 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
     `spark ingest` made is that of its accesses.
 
     Raises:
-        ConfigError: there is no such file, a file is of no known form, or an append to a table has not been finished.
+        ConfigError: there is no such file, a file is of no known form, an append to a table has not been finished,
+            or one was made meanwhile.
         OSError: a file cannot be read.
 
     """
-    files = [PinnedFile.of(str(path)) for given in paths for path in _found(given)]
+    with listing(tables_of(path for given in paths for path in _found(given))):
+        files = [PinnedFile.of(str(path)) for given in paths for path in _found(given)]
     parquet, parts = [], list[AccessPart]()
     for file in files:
         with file.open() as opened:

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -199,6 +201,33 @@ def test_forms_are_recognised(tmp_path):
         find_accesses([str(tmp_path)], UTC)
     with pytest.raises(ConfigError, match="nowhere: no such file"):
         find_accesses([str(tmp_path / "nowhere")], UTC)
+
+
+def test_an_append_is_read_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    out, day = tmp_path / "out", tmp_path / "out" / "accesses" / "day=2026-11-21"
+    day.mkdir(parents=True)
+    texts = {name: pa.array([FIVE[name]]) for name in REQUEST_COLUMNS}
+    pq.write_table(pa.table({**texts, "timestamp": pa.array([1_795_255_200_123])}), day / "1.parquet")
+    with closing(sqlite3.connect(out / "_ledger.db", isolation_level=None)) as ledger:
+        ledger.execute("CREATE TABLE appends (number INTEGER PRIMARY KEY, placed INTEGER)")
+        (tmp_path / "link").symlink_to(day.parent)
+        named = (out, day.parent, day, day / "1.parquet", day / "*.parquet", tmp_path / "link")
+        places = [str(place) for place in named]
+        assert [len(find_accesses([place], UTC).files) for place in places] == [1] * len(places)
+        ledger.execute("INSERT INTO appends VALUES (1, 0)")
+        for place in places:
+            with pytest.raises(ConfigError, match="out: an append has not been finished"):
+                find_accesses([place], UTC)
+        ledger.execute("UPDATE appends SET placed = 1")
+        assert [len(find_accesses([place], UTC).files) for place in places] == [1] * len(places)
+
+        def appended(path):
+            ledger.execute("INSERT INTO appends VALUES (2, 1)")
+            return line_parts.PinnedFile(path=path, size=0, device=0, inode=0)
+
+        monkeypatch.setattr(line_parts.PinnedFile, "of", appended)
+        with pytest.raises(ConfigError, match="out: was appended to while its files were being listed"):
+            find_accesses([places[0]], UTC)
 
 
 def test_a_file_that_changes_is_an_error(tmp_path):
