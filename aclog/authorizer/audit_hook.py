@@ -15,6 +15,7 @@ DENIED_UNLOGGED: Final = 8
 """The four outcomes of an action, as bits: allowed or denied, and whether the action asks for a line in that case
 (`log_if_allowed`, `log_if_denied`)."""
 EVERY_OUTCOME: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED | DENIED_LOGGED | DENIED_UNLOGGED
+EITHER_LOGGED: Final = ALLOWED_LOGGED | DENIED_LOGGED
 ANY_ALLOWED: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED
 
 AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]

@@ -8,6 +8,7 @@ from copy import copy
 from attrs import Factory, define, field
 from attrs.converters import optional
 
+from aclog.authorizer.access_observer import AccessObserver
 from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
@@ -22,8 +23,10 @@ from aclog.authorizer.audit_hook import (
     ALLOWED_UNLOGGED,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
+    EVERY_OUTCOME,
     AuditHook,
     SelectiveHook,
+    outcome_of,
     selective,
 )
 from aclog.authorizer.config import (
@@ -46,7 +49,7 @@ from aclog.authorizer.interface import (
     Authorizer,
     RequestContext,
 )
-from aclog.authorizer.view import View, check_literal, not_ready
+from aclog.authorizer.view import View, check_literal
 from aclog.metalog.errors import ConfigError
 
 _OPERATIONS = frozenset(AclOperation)
@@ -67,6 +70,7 @@ class StandardAuthorizer(Authorizer):
     """Whether answers are remembered until the next `load`; the native core needs no memory and has none."""
     _mutator: AclMutator | None = None
     _audit: SelectiveHook | None = field(default=None, converter=optional(selective))
+    _observer: AccessObserver | None = None
     _super_users: frozenset[str] = frozenset()
     _allow_everyone: bool = False
     _ready: bool = False
@@ -104,6 +108,12 @@ class StandardAuthorizer(Authorizer):
             self._audit = None if audit is None else selective(audit)
             self._view = self._new_view(self._view.image)
 
+    def set_observer(self, observer: AccessObserver | None) -> None:
+        """Set who is told of accesses and of the images that decide them; None for nobody."""
+        with self._swapping:
+            self._observer = observer
+            self._view = self._new_view(self._view.image)
+
     def load(self, image: AclsImage) -> None:
         """Decide from this image from now on (Kafka's loadSnapshot, addAcl and removeAcl in one)."""
         with self._swapping:
@@ -123,11 +133,13 @@ class StandardAuthorizer(Authorizer):
         return self._ready
 
     def _new_view(self, image: AclsImage) -> View:
+        image, observer = image.with_options(documented=self.documented, cidr=self.cidr), self._observer
         return View.of(
-            image.with_options(documented=self.documented, cidr=self.cidr),
+            image,
             super_users=self._super_users,
             allow_everyone=self._allow_everyone,
             audit=self._audit,
+            tally=None if observer is None else observer.begin(image),
             cache=self.cache,
         )
 
@@ -146,10 +158,10 @@ class StandardAuthorizer(Authorizer):
         if principal in view.super_users:
             return view.allow_all(context, actions)
         if not self._ready:
-            raise not_ready()
+            raise view.not_ready(actions)
         host, core, mask_of, has_colonless = context.host, view.core, view.mask_of, view.has_colonless
         results: list[AuthorizationResult] = []
-        seen, audit = 0, view.audit
+        seen = 0
         try:
             for action in actions:
                 pattern, operation = action.resource_pattern, action.operation
@@ -174,10 +186,10 @@ class StandardAuthorizer(Authorizer):
                     results.append(_DENIED)
         except InvalidRequestError:
             # As in Kafka, the actions before have been reported by then.
-            view.report(context, actions, results)
+            view.tell(context, actions, results, EVERY_OUTCOME)
             raise
-        if audit is not None and audit.wanted & seen:
-            view.report(context, actions, results)
+        if view.is_heard:
+            view.tell(context, actions, results, seen)
         return results
 
     def decide(self, context: RequestContext, action: Action) -> Decision:
@@ -202,7 +214,10 @@ class StandardAuthorizer(Authorizer):
         pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
         probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
         answer = view.result(context, probe, ready=self._ready)
-        view.report(context, (probe,), (answer,))
+        if context.principal in view.super_users:
+            view.allow_all(context, (probe,))
+        else:
+            view.tell(context, (probe,), (answer,), outcome_of(probe, answer))
         if answer is _ALLOWED:
             return answer  # super users, allow.everyone and implied operations count in this step only
         allowed = view.image.by_resource_type(context.principal, context.host, operation, resource_type)

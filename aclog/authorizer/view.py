@@ -5,10 +5,11 @@ from typing import Final, Self, TypeAlias
 
 from attrs import define
 
+from aclog.authorizer.access_observer import AccessTally
 from aclog.authorizer.acl import PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.answers import Answers
-from aclog.authorizer.audit_hook import ANY_ALLOWED, SelectiveHook, outcome_of
+from aclog.authorizer.audit_hook import ANY_ALLOWED, EITHER_LOGGED, SelectiveHook, outcome_of
 from aclog.authorizer.decision import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, Basis, Decision
 from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
@@ -35,6 +36,10 @@ class View:
     super_users: frozenset[str]
     allow_everyone: bool
     audit: SelectiveHook | None
+    tally: AccessTally | None
+    """What an observer wants to be told of decisions on this view."""
+    is_heard: bool
+    """Whether anybody wants to be told of decisions."""
     core: Core | None
     """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
     mask_of: Callable[[str, str, int, str], int]
@@ -52,6 +57,7 @@ class View:
         super_users: frozenset[str],
         allow_everyone: bool,
         audit: SelectiveHook | None,
+        tally: AccessTally | None,
         cache: bool,
     ) -> Self:
         """Return the view of an image under these settings; `cache`: whether answers may be remembered."""
@@ -61,6 +67,8 @@ class View:
             super_users,
             allow_everyone,
             audit,
+            tally,
+            audit is not None or tally is not None,
             core,
             Answers(image, allow_everyone).mask if cache and core is None else image.computed_mask,
             image.documented,
@@ -89,7 +97,31 @@ class View:
         results = [AuthorizationResult.ALLOWED] * len(actions)
         if self.audit is not None and self.audit.wanted & ANY_ALLOWED:
             self.report(context, actions, results)
+        if self.tally is not None:
+            self.tally.left_to_super_users(actions)
         return results
+
+    def tell(
+        self,
+        context: RequestContext,
+        actions: Sequence[Action],
+        results: Sequence[AuthorizationResult],
+        outcomes: int,
+    ) -> None:
+        """Tell the audit hook and the observer of the first of these actions, as many as have a result.
+
+        `outcomes` are the bits of all of them, or more. Not of those of super users: see `allow_all`.
+        """
+        if self.tally is not None and outcomes & EITHER_LOGGED:
+            self.tally.decided(context, actions, results)
+        if self.audit is not None and self.audit.wanted & outcomes:
+            self.report(context, actions, results)
+
+    def not_ready(self, actions: Sequence[Action]) -> AuthorizerNotReadyError:
+        """Return the error of an authorizer that is not ready, after it told the observer."""
+        if self.tally is not None:
+            self.tally.not_ready(actions)
+        return not_ready()
 
     def report(
         self, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]

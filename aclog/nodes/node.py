@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from attrs import define, field
@@ -49,6 +49,9 @@ from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
 from aclog.snapshots.publisher import Publisher
 
+if TYPE_CHECKING:
+    from aclog.nodes.usage_index.keeper import UsageKeeper
+
 GRACE_SECONDS = 5.0
 """Time for in-flight requests to complete when a node stops."""
 
@@ -80,9 +83,16 @@ class Node:
     _own_broker: Mapping[int, Handler] = field(factory=dict, init=False)
     """The handlers of the controller in this process for its broker, if there is one that is always active."""
     _failure: "asyncio.Future[None]" = field(init=False)
+    _usage: "UsageKeeper | None" = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._authorizer = authorizer_of(self.config, self.audit)
+        if self.config.usage_index is not None:
+            from aclog.nodes.usage_index.keeping import usage_keeper  # noqa: PLC0415  # needs pyarrow
+
+            self._usage = usage_keeper(
+                self.config, self.meta.cluster_id, self._authorizer, self.publisher, self.metrics
+            )
         self._access = AccessCheck(
             config=self.config, authorizer=self._authorizer, publisher=self.publisher, metrics=self.metrics
         )
@@ -100,6 +110,10 @@ class Node:
         async with AsyncExitStack() as stack:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
+            if self._usage is not None:
+                # Closed once nobody asks any more: what was decided last is written, too.
+                self._usage.start()
+                stack.push_async_callback(asyncio.to_thread, self._usage.close)
             self._watch()
             # Stopped after whoever publishes: from then on nothing is merged for nothing.
             merger = merger_of(self.publisher, self.metrics)

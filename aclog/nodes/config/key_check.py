@@ -47,6 +47,7 @@ OWN_KEYS = METADATA_LOG_KEYS | {
     "aclog.authentication.timeout.ms",
     "aclog.http.listener",
     "aclog.scram.decoy.secret",
+    "aclog.usage.index",
     CIDR_CONFIG,
 }
 """Keys that Kafka does not have."""

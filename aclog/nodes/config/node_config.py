@@ -194,6 +194,8 @@ class NodeConfig:
     brokers: BrokerSettings = field(factory=BrokerSettings)
     http: HostPort | None = None
     """The address of /metrics, /healthz and /readyz: aclog.http.listener."""
+    usage_index: Path | None = None
+    """The directory of the index of last use that the node keeps of its own decisions: aclog.usage.index."""
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")
     notes: tuple[str, ...] = ()
     """Messages to log: unused and unknown keys."""

@@ -28,6 +28,7 @@ LOG_DIRS = "log.dirs"
 LOG_DIR = "log.dir"
 METADATA_LOG_DIR = "metadata.log.dir"
 HTTP_LISTENER = "aclog.http.listener"
+USAGE_INDEX = "aclog.usage.index"
 ZOOKEEPER_CONNECT = "zookeeper.connect"
 _ZOOKEEPER_MODE = (
     f"not set, but {ZOOKEEPER_CONNECT} is, which is ZooKeeper mode: Kafka 3.9 was the last to have it. Two ways out: "
@@ -105,6 +106,7 @@ def parse_config(
         scram_decoy_secret=source.text_or_none(DECOY_SECRET),
         brokers=read_broker_settings(source),
         http=_http(source),
+        usage_index=_usage_index(source),
         properties=source.values,
         notes=(*unused, *_log_dir_notes(source), *early_start_notes(source, listeners)),
     )
@@ -161,6 +163,17 @@ def _http(properties: Properties) -> HostPort | None:
     if len(addresses) != 1:
         raise properties.error(HTTP_LISTENER, f"{len(addresses)} addresses: expected one host:port")
     return addresses[0]
+
+
+def _usage_index(properties: Properties) -> Path | None:
+    directory = properties.text(USAGE_INDEX)
+    if directory is None:
+        return None
+    if directory == "":
+        raise properties.error(USAGE_INDEX, "empty: expected a directory, or the key to be left out")
+    if authorizer_class_name(properties) is None:
+        raise properties.error(USAGE_INDEX, "nothing is authorized: expected an authorizer.class.name, or no such key")
+    return Path(directory)
 
 
 def _cidr(properties: Properties) -> bool:

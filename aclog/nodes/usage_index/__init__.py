@@ -1,0 +1,1 @@
+"""The index of last use that a node keeps of its own decisions (aclog.usage.index)."""

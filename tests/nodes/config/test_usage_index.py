@@ -1,0 +1,31 @@
+"""aclog.usage.index: what is accepted."""
+
+from pathlib import Path
+
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.node import Node
+from aclog.nodes.storage.meta_properties import MetaProperties
+from tests.nodes.config.test_server_properties import error_of, parsed
+from tests.support.nodes.node_properties import COMBINED
+
+KEY = "aclog.usage.index"
+STANDARD = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
+def test_a_directory():
+    assert parsed(COMBINED, STANDARD | {KEY: "/var/lib/usage"}).usage_index == Path("/var/lib/usage")
+    assert parsed(COMBINED, STANDARD).usage_index is None
+
+
+def test_what_is_refused():
+    assert "expected a directory" in error_of(COMBINED, STANDARD | {KEY: ""})
+    assert "nothing is authorized" in error_of(COMBINED, {"authorizer.class.name": "", KEY: "/var/lib/usage"})
+
+
+def test_an_authorizer_that_does_not_tell_of_its_decisions():
+    name = "tests.nodes.test_authorizer_of_a_node.Recorder"
+    config = parsed(COMBINED, {"authorizer.class.name": name, KEY: "/var/lib/usage"})
+    with pytest.raises(ConfigError, match="Recorder does not tell of its decisions: expected the StandardAuthorizer"):
+        Node(config=config, meta=MetaProperties(cluster_id="c2FtZS1zY3JpcHQtMDAwMQ", node_id=1, directory_id=None))
