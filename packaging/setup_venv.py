@@ -32,13 +32,18 @@ def step(what: str, command: list[str]) -> None:
         sys.exit(f"{ran.stdout}\n{' '.join(command)}: exit status {ran.returncode}")
 
 
+def _has_pip(python: str) -> bool:
+    ask = [python, "-m", "pip", "--version"]
+    return Path(python).exists() and subprocess.run(ask, check=False, capture_output=True).returncode == 0
+
+
 def main(venv: str, pinned: str, what: str) -> None:
     """Make or complete an environment."""
     if sys.version_info < (3, 11):
         sys.exit(f"aclog needs Python 3.11 or later, this is {sys.version.split()[0]}: make PYTHON=python3.12 ...")
     python = str(Path(venv, "bin", "python"))
     print(f"{venv}: {what}, as {pinned} pins it", flush=True)
-    if not Path(python).exists():
+    if not _has_pip(python):  # not there, or its making was interrupted: the interpreter comes first, pip last
         step("the environment", [sys.executable, "-m", "venv", venv])
     step("the packages", [python, "-m", "pip", *_PIP, "--no-compile", "--require-hashes", "--requirement", pinned])
     step("aclog itself", [python, "-m", "pip", *_PIP, "--no-build-isolation", "--editable", "."])

@@ -115,15 +115,31 @@ def test_what_needs_an_extra_says_which(alone: Environment, tmp_path: Path, word
     assert "Traceback" not in error
 
 
+def set_up(made: Path, pinned: str) -> subprocess.CompletedProcess[str]:
+    script = str(ROOT / "packaging" / "setup_venv.py")
+    return subprocess.run(
+        [sys.executable, script, str(made), pinned, "what it needs"],
+        cwd=ROOT, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+
+
 def test_the_installers_script_says_what_takes_long(tmp_path: Path):
     made = tmp_path / "venv"
     made.joinpath("bin").mkdir(parents=True)
-    made.joinpath("bin", "python").symlink_to("/bin/false")
-    script = str(ROOT / "packaging" / "setup_venv.py")
-    ended = subprocess.run(
-        [sys.executable, script, str(made), "constraints-run.txt", "what it needs"],
-        cwd=ROOT, check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    # has pip, which fails at all else
+    made.joinpath("bin", "python").write_text('#!/bin/sh\n[ "$*" = "-m pip --version" ]\n')
+    made.joinpath("bin", "python").chmod(0o755)
+    ended = set_up(made, "constraints-run.txt")
     assert ended.returncode == 1
     assert f"{made}: what it needs, " in ended.stdout
+    assert "the environment" not in ended.stdout
     assert "exit status 1" in ended.stderr
+
+
+def test_an_environment_whose_making_was_interrupted_is_completed(tmp_path: Path):
+    made = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+    ended = set_up(made, str(tmp_path / "missing.txt"))
+    assert "the environment" in ended.stdout
+    assert "missing.txt" in ended.stderr.splitlines()[0]  # pip itself says so
+    assert "No module named pip" not in ended.stderr
