@@ -35,6 +35,7 @@ from benchmarks import (
     spark_usage,
     tokens,
     topic,
+    unused,
     update,
     zookeeper,
 )
@@ -154,6 +155,11 @@ def _zookeeper(*, quick: bool) -> Iterator[Row]:
         yield from zookeeper.run(Path(scratch), 5_000 if quick else 100_000, 20 if quick else 300)
 
 
+def _unused(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from unused.run(Path(scratch), 30 if quick else 3_650)
+
+
 def _spark(*, quick: bool) -> Iterator[Row]:
     with _temporary_build_directory() as scratch:
         rows = 1_000_000 if quick else 10_000_000
@@ -208,6 +214,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
+    "unused": ("What nobody used of a million rules, from an index of days", _unused),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
     "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
     "spark-functions": ("kafka_authorized on Spark vs. a plain Python UDF, and spark authorize", _spark_functions),

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from aclog.metalog.vectors import Int64s
+from aclog.metalog.vectors import Bytes, Int64s
 from aclog.usage.coverage import HOUR, Coverage
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.run import Run
@@ -42,10 +42,10 @@ def run(scratch: Path, days: int) -> Iterator[Row]:
             yield from _windows(directory, days, length)
 
 
-def build(directory: Path, days: int) -> float:
-    """Make the index; return how long `take` took, in s."""
-    ids = np.random.default_rng(1).bytes(16 * RULES)
-    keys = np.frombuffer(ids, np.uint8).reshape(-1, 16)
+def build(directory: Path, days: int, ids: Bytes | None = None) -> float:
+    """Make the index of rules with these ids, (RULES, 16) bytes; return how long `take` took, in s."""
+    made_up = np.frombuffer(np.random.default_rng(1).bytes(16 * RULES), np.uint8).reshape(-1, 16)
+    keys = made_up if ids is None else ids
     begins, ends = always(RULES)
     rules = SeenRules(
         ids=keys,

@@ -9,6 +9,7 @@ from aclog.cli.unused.flags import UnusedFlags
 from aclog.metalog.printable import printable
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
+from aclog.terminal.progress import tracked
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.unused.state_rules import StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
@@ -42,7 +43,8 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
         if output.is_rows:
             from aclog.cli.unused.rows import UNUSED_COLUMNS, unused_rows
 
-            output.print_rows(UNUSED_COLUMNS, unused_rows(report))
+            rows = tracked(unused_rows(report), "listing", "ACLs", len(report.unused.rules), streams=True)
+            output.print_rows(UNUSED_COLUMNS, rows)
         else:
             from aclog.cli.unused.text_report import text_lines
 
@@ -62,7 +64,8 @@ def _write_change(path: Path, report: UnusedReport) -> None:
     from aclog.cli.change_file import change_line, safe_order, write_change_file
     from aclog.sources.change_lines import Action
 
-    found = [rule for _, rule in report.unused.rules.in_text_order(report.unused.removable)]
+    numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
+    found = [rule for _, rule in numbered]
     found.sort(key=lambda rule: safe_order(rule.acl, added=False))
     state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in found), "--out")
     note(f"{path}: {state}: {len(found):,} removals, for --change")

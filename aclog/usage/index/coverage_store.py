@@ -34,9 +34,21 @@ def add_coverage(database: sqlite3.Connection, found: Coverage) -> None:
 
 
 def read_coverage(database: sqlite3.Connection) -> Coverage:
-    """Return all of it."""
-    rows = database.execute("SELECT broker, columns FROM coverage")
-    return Coverage.sum(_coverage(broker, columns) for broker, columns in rows)
+    """Return all of it: a broker's rows are of different hours, and need no adding up."""
+    rows = database.execute("SELECT broker, columns FROM coverage ORDER BY broker, span").fetchall()  # null first
+    parts = [_coverage(*row) for row in rows]
+    if not parts:
+        return Coverage.nothing()
+    brokers = tuple(dict.fromkeys(broker for broker, _ in rows))
+    place = {name: at for at, name in enumerate(brokers)}
+    return Coverage(
+        brokers=brokers,
+        broker=np.concatenate([part.broker + place[broker] for part, (broker, _) in zip(parts, rows, strict=True)]),
+        hour=np.concatenate([part.hour for part in parts]),
+        rows=np.concatenate([part.rows for part in parts]),
+        first=np.concatenate([part.first for part in parts]),
+        last=np.concatenate([part.last for part in parts]),
+    )
 
 
 def _part(found: Coverage, name: str | None, chosen: "np.ndarray") -> Coverage:

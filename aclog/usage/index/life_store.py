@@ -20,6 +20,7 @@ CREATE TABLE rule_texts (segment INTEGER PRIMARY KEY, texts BLOB NOT NULL);
 
 _SEGMENT = 1 << 14
 """Lives in a segment."""
+_COLUMNS = 4
 _TEXTS = 1 << 10
 """Texts in a segment."""
 
@@ -30,9 +31,10 @@ def read_lives(database: sqlite3.Connection) -> Lives:
     if not segments:
         return Lives.none()
     keys = np.concatenate([np.frombuffer(each, np.uint8).reshape(-1, 2 * KEY_BYTES) for each, _ in segments])
-    begins, ends, flags, judged_since = (
-        np.concatenate(column) for column in zip(*(unpacked(each) for _, each in segments), strict=True)
-    )
+    columns = [unpacked(each) for _, each in segments]
+    if any(len(each) != _COLUMNS for each in columns):
+        raise DecodeError("lives without their times: damaged")
+    begins, ends, flags, judged_since = (np.concatenate(column) for column in zip(*columns, strict=True))
     if len(begins) != len(keys):
         raise DecodeError("lives without their keys: damaged")
     return Lives(
