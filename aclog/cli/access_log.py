@@ -1,11 +1,13 @@
 """The access log of a command: its files, the rules that judge it, and its counts, with progress."""
 
 import os
+from collections import Counter
 from datetime import datetime
 from typing import Final, Self
 
 from attrs import frozen
 
+from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.metalog.errors import ConfigError
@@ -117,8 +119,8 @@ class Judging:
         )
 
 
-def warn_of_rejects(counted: CountedLog) -> None:
+def warn_of_rejects(rejects: Counter[Reason]) -> None:
     """Say how many lines were no accesses, and why."""
-    if counted.rejects:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in counted.rejects.most_common())
-        warn(f"{sum(counted.rejects.values()):,} lines are not accesses and were skipped: {reasons}")
+    if rejects:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
+        warn(f"{sum(rejects.values()):,} lines are not accesses and were skipped: {reasons}")

@@ -48,8 +48,12 @@ _COMMANDS = {
     "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
     "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
     "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
+    "usage-index": "Add what is new in an access log to the index of last use, which tells what any window of days "
+    "needed.",
     "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
     "needed.",
+    "coverage": "Show when each broker logged anything, in an access log or in an index of last use, and where it has "
+    "holes.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",

@@ -32,6 +32,11 @@ class CoverageCounter:
         if len(self._parts) > _MOST_PARTS:
             self._parts = [Coverage.sum(self._parts)]
 
+    def add_timed(self, timestamps: Any, brokers: Any) -> None:
+        """Count the lines with a time, given as an Arrow array of TIMESTAMPs in us."""
+        timed = timestamps.is_valid()
+        self.add(np.asarray(timestamps.filter(timed).cast(pa.int64())), brokers.filter(timed))
+
     def coverage(self) -> Coverage:
         """Return what was counted."""
         return Coverage.sum(self._parts)

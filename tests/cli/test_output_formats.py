@@ -60,6 +60,7 @@ LISTS = {
     "token": ["tokens list --log {log}"],
     "schema": ["schema"],
     "lint": ["lint --list", "lint --explain 08,02"],
+    "coverage": ["coverage --accesses {timed}", "coverage --index {index} --gap 6h"],
     "unused": ["unused --log {log} --index {index}", "unused --acls {acls} --index {index} --days 3"],
 }
 """Command lines that print rows, by the schema of these."""
@@ -85,6 +86,7 @@ ELSEWHERE = {
     "shell",
     "status",
     "sync",
+    "usage-index",
     "context list",
     "context show",
     "spark ingest",
@@ -118,6 +120,8 @@ def place(tmp_path_factory):
     ]
     (directory / "requests.jsonl").write_text("\n".join(map(json.dumps, requests)))
     (directory / "accesses.jsonl").write_text(json.dumps(requests[0]))
+    timed = [requests[0] | {"timestamp": time, "broker": broker} for broker in ("1", odd) for time in (0, 10**9)]
+    (directory / "timed.jsonl").write_text("\n".join(map(json.dumps, timed)))
     cases = {"tests": [{"principal": "User:bob", "can": {"READ": ["topic:orders", "topic:nothing"]}}]}
     (directory / "tests.yaml").write_text(json.dumps(cases))
     damaged = directory / "damaged"
@@ -130,7 +134,7 @@ def place(tmp_path_factory):
         accesses = [Access(time=day * DAY, broker="1", request=READ_ORDERS) for day in range(9)]
         take(index, accesses, rules, own_time=False)
     return {
-        "index": directory / "index",
+        "index": directory / "index", "timed": directory / "timed.jsonl",
         "log": LOG, "acls": directory / "acls.jsonl", "other": directory / "other.jsonl",
         "requests": directory / "requests.jsonl", "accesses": directory / "accesses.jsonl",
         "tests": directory / "tests.yaml", "damaged": damaged, "damaged_checkpoint": damaged / name,

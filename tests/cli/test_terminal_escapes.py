@@ -229,6 +229,12 @@ def commands(home, broker):
     yield "unused", *acls, *index, "--until", NAME
     yield "unused", *acls, *index, "--out", home / f"out{NAME}"
     yield "unused", *acls, "--index", home / NAME
+    yield from (("coverage", *index, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "coverage", "--accesses", home / "requests"
+    yield "coverage", "--accesses", home / NAME, "--accesses-format", NAME
+    yield "coverage", *index, "--gap", NAME
+    yield "usage-index", *acls, "--accesses", home / "requests", "--index", home / f"index{NAME}"
+    yield "usage-index", *log, "--accesses", home / NAME, *index
     yield "snapshot", "list", home / "checkpoints"
     yield "snapshot", "verify", checkpoint, home / "acls"
     yield "snapshot", "create", *log, "--out", home / "more"

@@ -11,6 +11,17 @@ if TYPE_CHECKING:
 PANEL = "Accesses"
 
 
+AccessPaths: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--accesses",
+        metavar="PATH",
+        help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
+        "too), Parquet or JSON lines; can be repeated.",
+        show_default=False,
+        rich_help_panel=PANEL,
+    ),
+]
 AccessesFormat: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -47,17 +58,7 @@ Workers: TypeAlias = Annotated[
 class AccessesFlags:
     """An access log, and how it is read."""
 
-    accesses: Annotated[
-        list[str],
-        typer.Option(
-            "--accesses",
-            metavar="PATH",
-            help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
-            "too), Parquet or JSON lines; can be repeated.",
-            show_default=False,
-            rich_help_panel=PANEL,
-        ),
-    ]
+    accesses: AccessPaths
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     workers: Workers = None

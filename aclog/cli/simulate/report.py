@@ -60,7 +60,7 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     else:
         for line in _summary(found, ordered):
             say(printable(line))
-    warn_of_rejects(counted)
+    warn_of_rejects(counted.rejects)
     return int(len(found.flips) > 0)
 
 

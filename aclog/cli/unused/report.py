@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from aclog.cli.flags.accesses import AccessesFlags, window_end
+from aclog.cli.flags.gap import gap_us
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.unused.flags import UnusedFlags
@@ -57,7 +58,7 @@ def _question(flags: UnusedFlags) -> UnusedQuestion:
     check_days(flags.days)
     until = window_end(flags.until)
     end = None if until is None else micros_of(until)
-    return UnusedQuestion(days=flags.days, gap=flags.gap_us(), until=end, ignored=flags.ignore_broker)
+    return UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), until=end, ignored=flags.ignore_broker)
 
 
 def _write_change(path: Path, report: UnusedReport) -> None:

@@ -37,7 +37,7 @@ def usage(
     [bold]Examples[/]
 
       aclog usage --accesses /var/log/kafka --log DIR --days 90
-      aclog usage --accesses 'logs/kafka-authorizer.log*' -c prod --format jsonl
+      aclog usage --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --format jsonl
     """
     from aclog.cli.usage_extra import need_usage_extra
 

@@ -46,7 +46,7 @@ def report_usage(
         for line in summary_lines(found, _removable(found)):
             say(printable(line))
     warn_of_gaps(found)
-    warn_of_rejects(counted)
+    warn_of_rejects(counted.rejects)
 
 
 def _removable(found: UsageReport) -> Iterator[str]:

@@ -38,8 +38,8 @@ class Spool:
             raise
         return cls(file, count)
 
-    def again(self) -> Iterator[DayTally]:
-        """Yield the tallies. Raises ConfigError: they cannot be read."""
+    def __iter__(self) -> Iterator[DayTally]:
+        """Yield the tallies."""
         self._file.seek(0)
         for _ in range(self._count):
             yield pickle.load(self._file)  # noqa: S301 - this process has written it

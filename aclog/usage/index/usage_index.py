@@ -20,7 +20,6 @@ from aclog.usage.index.lives import Lives
 from aclog.usage.index.run import Run, RunRecord
 from aclog.usage.index.run_adder import RunAdder
 from aclog.usage.index.seen_rules import RuleText
-from aclog.usage.index.spool import Spool
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.used import Used
 from aclog.usage.index.used_store import Kind
@@ -89,19 +88,18 @@ class UsageIndex:
     def take(self, run: Run, tallies: Iterable[DayTally]) -> bool:
         """Add a run in one transaction: all of it, or nothing; return False if its batch was taken before.
 
-        Whatever error comes out of `tallies`, nothing is added.
+        No other writer gets in meanwhile: tallies that take long to come wait in a Spool first.
 
         Raises:
             ConfigError: it is of another cluster, another run has taken contents meanwhile, or it cannot be written.
 
         """
-        # tallies may take minutes to come, for which no other writer must wait
-        with Spool.of(tallies, self.database.path.parent) as spool, self.database.writing() as database:
+        with self.database.writing() as database:
             if run.batch is not None and ledger.is_taken(database, run.batch):
                 return False
             self._check(database, run)
             adding = RunAdder.of(database, run)
-            for tally in spool.again():
+            for tally in tallies:
                 adding.add(tally)
             adding.finish()
         return True
@@ -178,13 +176,19 @@ class UsageIndex:
         if self._is_writable:
             self.database.release()
 
-    def _check(self, database: sqlite3.Connection, run: Run) -> None:
-        known = ledger.cluster_id(database)
-        if run.cluster_id is not None and known not in {None, run.cluster_id}:
+    def check_cluster(self, cluster_id: str | None) -> None:
+        """Check that rules are of the index's cluster; None if nobody knows. Raises ConfigError: of another."""
+        self._check_cluster(self.cluster_id, cluster_id)
+
+    def _check_cluster(self, known: str | None, cluster_id: str | None) -> None:
+        if cluster_id is not None and known not in {None, cluster_id}:
             raise ConfigError(
-                f"{self.database.path}: an index of cluster {known}, but these rules are of cluster {run.cluster_id}: "
+                f"{self.database.path}: an index of cluster {known}, but these rules are of cluster {cluster_id}: "
                 "keep one index for each cluster"
             )
+
+    def _check(self, database: sqlite3.Connection, run: Run) -> None:
+        self._check_cluster(ledger.cluster_id(database), run.cluster_id)
         if run.contents_version is not None and run.contents_version != ledger.contents_version(database):
             raise ConfigError(
                 f"{self.database.path}: another run has taken files meanwhile: run again, only what is new will be read"

@@ -1,0 +1,174 @@
+"""Adds what is new in an access log to an index, and says what that was."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from attrs import asdict, define, field
+
+from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.settings import Settings
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.output import Output
+from aclog.cli.flags.source import SourceFlags
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.printable import printable
+from aclog.sources.cluster_identity import cluster_id_of
+from aclog.sources.paths import LogSource
+from aclog.terminal.columns import Column, Row
+from aclog.terminal.notices import note, warn
+from aclog.terminal.output import say
+from aclog.terminal.progress import BYTES, progress
+from aclog.terminal.timestamps import time_text
+from aclog.usage.accesses.contents import Part
+from aclog.usage.accesses.new_accesses import NewAccesses, only_new
+from aclog.usage.coverage import Coverage
+from aclog.usage.index.run import Run, TakenContent
+from aclog.usage.index.spool import Spool
+from aclog.usage.index.tallies import DayTally
+from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.judging.tallying import TalliedPart, tally_log
+from aclog.usage.run_rules import seen_rules
+
+
+def _time_text(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp)
+
+
+TAKEN_COLUMNS: Final = (
+    Column(key="files"),
+    Column(key="newFiles"),
+    Column(key="grownFiles"),
+    Column(key="accesses"),
+    Column(key="rejected"),
+    Column(key="first", text=_time_text),
+    Column(key="last", text=_time_text),
+    Column(key="brokers", cut=True),
+    Column(key="acls"),
+)
+"""What a run took."""
+
+
+@define(eq=False)
+class _Seen:
+    """What came along while the log was tallied."""
+
+    coverage: Coverage = field(factory=Coverage.nothing)
+    rejects: Counter[Reason] = field(factory=Counter)
+    untimed: int = 0
+    """Accesses without a time."""
+
+    @property
+    def lines(self) -> int:
+        """The accesses with a time."""
+        return int(self.coverage.rows.sum())
+
+    def tallies(self, parts: Iterable[TalliedPart]) -> Iterator[DayTally]:
+        """Yield the tallies, and note the rest."""
+        with progress("reading the accesses", "rows") as advance:
+            done = 0
+            for part in parts:
+                done += part.counted.rows.total
+                advance(done, None)
+                self.coverage = Coverage.sum((self.coverage, part.counted.coverage))
+                self.rejects += part.counted.rejects
+                self.untimed += part.counted.rows.without_time
+                yield from part.tallies
+
+
+def update_index(
+    source: SourceFlags, flags: AccessesFlags, settings: Settings, directory: Path, output: Output
+) -> None:
+    """Take what is new in an access log into an index, and print what that was.
+
+    Raises:
+        MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
+
+    """
+    log = AccessLog.of(flags)
+    chosen = source.choose()
+    cluster_id = cluster_id_of(chosen.source.directory) if isinstance(chosen.source, LogSource) else None
+    with UsageIndex.create(directory) as index:
+        index.check_cluster(cluster_id)  # before hours of reading
+        version = index.contents_version
+        with progress("looking for what is new", BYTES) as advance:
+            new = only_new(log.found, index.known_contents(), advance)
+        if not new.contents:
+            _print(output, new, _Seen(), 0)
+            return
+        judging = Judging.of(chosen, settings)
+        rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
+        parts = tally_log(new.input.parts, judging.how(None), workers=log.workers)
+        with Spool.of(seen.tallies(parts), directory) as spool:
+            _check_taken(seen, new)
+            run = Run(
+                rules=rules,
+                source=chosen.source.name,
+                settings={**asdict(settings), "super_users": sorted(settings.super_users)},
+                at=current_time_ms(),
+                coverage=seen.coverage,
+                contents=[_taken(part) for part in new.contents],
+                contents_version=version,
+                cluster_id=cluster_id,
+            )
+            with progress("writing the index"):
+                index.take(run, spool)
+    if not judging.own_time:
+        note("the source has no times: all of its ACLs count as in force for all that was read")
+    _print(output, new, seen, len(rules))
+
+
+def _check_taken(seen: _Seen, new: NewAccesses) -> None:
+    """Refuse to remember files of which nothing was understood."""
+    if seen.lines or not (seen.rejects or seen.untimed):
+        return
+    reasons = [f"{reason} {count:,}" for reason, count in seen.rejects.most_common()]
+    reasons += [f"without a time {seen.untimed:,}"] if seen.untimed else []
+    raise ConfigError(
+        f"{new.contents[0].content.path}: no line of {len(new.contents):,} files is an access with a time: "
+        f"{', '.join(reasons)}: nothing was taken"
+    )
+
+
+def _taken(part: Part) -> TakenContent:
+    length, digest = part.content.known
+    return TakenContent(length, digest, part.content.path, part.start)
+
+
+def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
+    covered = seen.coverage
+    first, last = (int(covered.first.min()) // 1000, int(covered.last.max()) // 1000) if len(covered) else (None, None)
+    row: Row = {
+        "files": new.files,
+        "newFiles": len(new.contents) - new.grown,
+        "grownFiles": new.grown,
+        "accesses": seen.lines,
+        "rejected": sum(seen.rejects.values()),
+        "first": first,
+        "last": last,
+        "brokers": [broker for broker in covered.brokers if broker is not None],
+        "acls": acls,
+    }
+    if output.is_rows:
+        output.print_rows(TAKEN_COLUMNS, [row])
+    else:
+        for line in _lines(row):
+            say(printable(line))
+    for path in new.waiting:
+        note(f"{path}: its last line is not whole yet, and is left for the next time")
+    if seen.untimed:
+        warn(f"{seen.untimed:,} accesses have no time: they were left out")
+    warn_of_rejects(seen.rejects)
+
+
+def _lines(row: Row) -> Iterator[str]:
+    yield f"{row['files']:,} files, {row['newFiles']:,} of them new, {row['grownFiles']:,} grown"
+    if row["first"] is None:
+        yield "nothing new"
+        return
+    brokers = f", of brokers {', '.join(row['brokers'])}" if row["brokers"] else ""
+    yield f"{row['accesses']:,} accesses from {time_text(row['first'])} to {time_text(row['last'])}{brokers}"
+    yield f"judged by {row['acls']:,} ACLs"

@@ -1,0 +1,42 @@
+"""Which brokers and hours an access log holds, counted in processes: no rule is asked."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from attrs import frozen
+
+from aclog.authorizer.access_reject import Reason
+from aclog.usage.accesses.access_batch import BROKER, TIMESTAMP
+from aclog.usage.accesses.access_input import AccessPart, read_part
+from aclog.usage.coverage import Coverage
+from aclog.usage.coverage_counter import CoverageCounter
+from aclog.usage.judging.processes import each_in_processes
+
+
+@frozen(eq=False, kw_only=True)
+class CoveredPart:
+    """What a piece of a log holds."""
+
+    coverage: Coverage
+    lines: int
+    """All accesses, those without a time included."""
+    rejects: Counter[Reason]
+    """How many other lines there were, by the reason why they are no accesses."""
+
+
+def cover_log(parts: Sequence[AccessPart], *, workers: int) -> Iterator[CoveredPart]:
+    """Yield what each part holds, in any order. Raises as tallying.tally_log."""
+    yield from each_in_processes(parts, _covering, workers=workers)
+
+
+def _covering() -> Callable[[AccessPart], CoveredPart]:
+    return _cover
+
+
+def _cover(part: AccessPart) -> CoveredPart:
+    counter, lines, rejects = CoverageCounter(), 0, Counter[Reason]()
+    for batch in read_part(part):
+        lines += batch.rows.num_rows
+        rejects += batch.rejects
+        counter.add_timed(batch.rows.column(TIMESTAMP), batch.rows.column(BROKER))
+    return CoveredPart(coverage=counter.coverage(), lines=lines, rejects=rejects)
