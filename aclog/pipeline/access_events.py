@@ -1,7 +1,6 @@
 """Decided accesses as events for other systems: OCSF (class 6003, API Activity) and CloudEvents 1.0, as JSON lines."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib.metadata import version
 from typing import Final
 
@@ -33,6 +32,7 @@ _ACTIVITIES: Final[Mapping[str, int]] = {
 }
 """OCSF's activity for an operation; the others are Other, with the operation as its name."""
 _NAMES: Final = {_CREATE: "Create", _READ: "Read", _UPDATE: "Update", _DELETE: "Delete"}
+_UTC: Final = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"}
 _SUCCESS, _FAILURE, _INFORMATIONAL = 1, 2, 1
 
 
@@ -118,8 +118,9 @@ def _unmapped(decided: DataFrame) -> dict[str, Column]:
 
 def _cloud_event(decided: DataFrame, source: str) -> dict[str, Column]:
     data = ("principal", "host", "operation", "resourceType", "resourceName", "decision", "rule")
-    time = partial(F.date_format, format="yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
-    timed = {"time": time(F.to_utc_timestamp(TIMESTAMP, F.current_timezone()))} if TIMESTAMP in decided.columns else {}
+    # date_format knows the session's zone alone, in which an hour of UTC may be missing (summer time)
+    time = F.get_json_object(F.to_json(F.struct(TIMESTAMP), _UTC), f"$.{TIMESTAMP}")
+    timed = {"time": time} if TIMESTAMP in decided.columns else {}
     return {
         "specversion": F.lit(SPEC_VERSION),
         "id": F.uuid(),

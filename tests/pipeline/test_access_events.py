@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from pyspark.sql import functions as F
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
@@ -13,6 +14,7 @@ from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.flags import DecidedFlags
 from aclog.cli.spark.policy import Policy
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.access_events import events
 from aclog.pipeline.event_form import EventForm
 from aclog.usage.decisions.rules import Rules
 from tests.support.builders.acls import acl
@@ -128,3 +130,16 @@ def test_ocsf_needs_times(exported, tmp_path):
     with pytest.raises(ConfigError, match="no column 'timestamp': an OCSF event must have a time"):
         exported(untimed[:1], as_=EventForm.OCSF)
     assert [path.name for path in tmp_path.iterdir()] == ["asked.jsonl"]
+
+
+def test_times_are_utc_in_a_session_of_any_zone(spark):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        # 02:30 on this day is missing in Berlin; and a row without a time
+        given = [{**request(), "decision": "DENIED", "rule": "", "rule_id": "", "at": at} for at in (1774751400, None)]
+        decided = spark.createDataFrame(given).drop("timestamp").withColumn("timestamp", F.timestamp_seconds("at"))
+        found = [row["time"] for row in events(decided, EventForm.CLOUDEVENTS, source="/x").collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert found == ["2026-03-29T02:30:00.000000Z", None]
