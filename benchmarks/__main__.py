@@ -22,6 +22,7 @@ from benchmarks import (
     decide,
     differences,
     follow_changes,
+    kept_index,
     merge,
     open_image,
     persistent_maps,
@@ -138,6 +139,11 @@ def _crowd(*, quick: bool) -> Iterator[Row]:
     yield from crowd.run(_disk_scratch(), 2 if quick else 5, 1 if quick else 5)
 
 
+def _kept_index(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from kept_index.run(Path(scratch), [2_000] if quick else [2_000, 100_000], 5 if quick else 20, 2)
+
+
 def _topic(*, quick: bool) -> Iterator[Row]:
     yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
@@ -210,6 +216,10 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),
     "crowd": ("Nodes vs. a real Kafka under 1,000 clients", _crowd),
+    "kept-index": (
+        "A node at 5,000 decisions a second that keeps its index of last use vs. one that does not",
+        _kept_index,
+    ),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),

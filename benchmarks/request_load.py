@@ -24,7 +24,6 @@ from aclog.nodes.wire.headers import RequestHeader, encode_header
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.messages import encode_request
 
-_LOGIN = b"\0admin\0admin-secret"
 _NAME = b"#" * 16
 """Where the ACL's name goes in the prebuilt request."""
 _PIECE = 1 << 16
@@ -65,12 +64,13 @@ def tiny_request() -> bytes:
     return _request(API_VERSIONS, 3, encode_request(build(API_VERSIONS, 3, "request", **fields)))
 
 
-def login(port: int) -> socket.socket:
+def login(port: int, user: str = "admin") -> socket.socket:
     """Return a connection that is logged in by PLAIN."""
+    secret = f"\0{user}\0{user}-secret".encode()
     connected = socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_S)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     handshake = encode_request(build(SASL_HANDSHAKE, 1, "request", mechanism="PLAIN"))
-    authenticate = encode_request(build(SASL_AUTHENTICATE, 2, "request", auth_bytes=_LOGIN))
+    authenticate = encode_request(build(SASL_AUTHENTICATE, 2, "request", auth_bytes=secret))
     for key, version, body in ((SASL_HANDSHAKE, 1, handshake), (SASL_AUTHENTICATE, 2, authenticate)):
         connected.sendall(_request(key, version, body))
         response = _whole(connected)
