@@ -38,6 +38,7 @@ from benchmarks import (
     topic,
     unused,
     update,
+    usage_index,
     zookeeper,
 )
 from benchmarks.estates import compare, growth, growth_plot, rotation, table
@@ -182,6 +183,11 @@ def _spark_functions(*, quick: bool) -> Iterator[Row]:
         yield from spark_functions.run(Path(scratch), 200_000 if quick else 2_000_000, 1 if quick else 3)
 
 
+def _usage_index(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from usage_index.run(Path(scratch), 20 if quick else 365)
+
+
 def _spark_usage(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from spark_usage.run(Path(scratch), 2_000_000 if quick else 100_000_000, 1 if quick else 3)
@@ -224,6 +230,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
+    "usage-index": ("The index of last use of a million rules", _usage_index),
     "unused": ("What nobody used of a million rules, from an index of days", _unused),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
     "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
