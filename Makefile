@@ -168,6 +168,10 @@ fuzz-native: venv $(VENV)/.native  ## 200,000 damaged bases through the native c
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt
 
+.PHONY: campaign-unused
+campaign-unused: venv  ## 1,000 histories of rules that come and go, each answer of `aclog unused` beside the engine; kept
+	$(BIN)/python -m tests.usage.unused.campaign --histories 200 --out benchmarks/results/unused.txt
+
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt

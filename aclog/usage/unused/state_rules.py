@@ -63,6 +63,18 @@ class StateRules:
         return found
 
     @property
+    def throwing(self) -> Bools:
+        """Which rules have a principal without a colon: Kafka's authorizer throws when it visits one."""
+        base = self._base
+        on = (
+            np.isin(self.patterns[: len(self.rows)], list(base.colonless_resources)) if base.colonless_resources else ()
+        )
+        asked = [*np.flatnonzero(on).tolist(), *range(len(self.rows), len(self))]
+        found = np.zeros(len(self), np.bool_)
+        found[[number for number in asked if ":" not in self.rule(number).acl.principal]] = True
+        return found
+
+    @property
     def patterns(self) -> Int64s:
         """A number for the resource pattern of each rule."""
         base = self._base

@@ -81,7 +81,8 @@ class Unused:
         old = lives.older_than(window.start, use.first_access)
         matched, needed = (_of_rules(each, lives) for each in (use.matched, use.needed))
         judgement = Judgement.of(lives, matched=matched, needed=needed, old=old, silent=bool(silent))
-        may_go = judgement.unused
+        # without a rule that it throws on, Kafka's authorizer would decide what it has not decided so far
+        may_go = judgement.unused & ~rules.throwing
         may_go[_kept_shut(rules, judgement.is_(Answer.NEVER_NEEDED), young=~old)] = False
         return cls(
             rules=rules,

@@ -1,6 +1,7 @@
 """The rules of a state by number, and where their keys stand among others."""
 
 import numpy as np
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,10 @@ from tests.support.models import estates
 keys = st.lists(st.one_of(st.binary(min_size=16, max_size=16), st.integers(0, 9).map(lambda n: n.to_bytes(16))))
 
 
-@given(st.lists(estates.rules(), unique=True, max_size=12), st.data())
+colonless = estates.rules().map(lambda acl: evolve(acl, principal="anybody"))
+
+
+@given(st.lists(st.one_of(estates.rules(), colonless), unique=True, max_size=12), st.data())
 def test_numbers_of_rules(acls, data):
     rules = with_ids(acls)
     first = data.draw(st.integers(0, len(rules)))
@@ -34,6 +38,8 @@ def test_numbers_of_rules(acls, data):
     assert list(state.in_text_order(some)) == [each for each in numbered if some[each[0]]]
     denies = [rule.acl.permission_type != AclPermissionType.ALLOW for _, rule in numbered]
     assert [bool(state.denies[number]) for number, _ in numbered] == denies
+    throwing = [":" not in rule.acl.principal for _, rule in numbered]
+    assert [bool(state.throwing[number]) for number, _ in numbered] == throwing
     patterns = [(rule.acl.resource_type, rule.acl.resource_name, rule.acl.pattern_type) for _, rule in numbered]
     numbers = [int(state.patterns[number]) for number, _ in numbered]
     pairs = set(zip(patterns, numbers, strict=True))
