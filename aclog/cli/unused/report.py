@@ -32,6 +32,10 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
     question = _question(flags)
     with UsageIndex.open(flags.index) as index:
         chosen = source.choose()
+        if source.log is not None:
+            from aclog.sources.cluster_identity import cluster_id_of
+
+            index.check_cluster(cluster_id_of(source.log))
         report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
         if proof is not None:
             from aclog.cli.unused.proof import prove
