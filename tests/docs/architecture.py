@@ -53,7 +53,6 @@ BEGIN_AT = {
     "usage/arrow": ("acl_structs.py",),
     "usage/judging": ("counting.py",),
     "usage/index": ("usage_index.py", "run_adder.py"),
-    "usage/suggestion": ("suggestion.py", "suggest.py"),
     "usage/decisions": ("bulk_authorizer.py", "interval_index.py"),
     "zkstore": ("acl_store.py", "store_follower.py"),
     "zkstore/authorizer": ("acl_authorizer.py",),

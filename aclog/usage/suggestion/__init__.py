@@ -1,1 +1,0 @@
-"""The least rules that suffice: what an access log used of a set of rules, and nothing beyond them."""
