@@ -25,12 +25,14 @@ def image_changes(old: AclsImage, new: AclsImage) -> ImageChanges:
     if old.index.base is not base or any(row not in after.removed for row in before.removed):
         return _compared(old, new)
     rows = [row for row in after.removed if row not in before.removed]
-    gone = [number for number in before.added if number not in after.added]
+    removed = {UUID(bytes=bytes(base.ids.ids[16 * row : 16 * row + 16])) for row in rows}
+    removed.update(UUID(int=number) for number in before.added if number not in after.added)
     came = [record for number, record in after.added.items() if number not in before.added]
-    removed = [UUID(bytes=bytes(base.ids.ids[16 * row : 16 * row + 16])) for row in rows]
+    # an id that went and came back is in both images
+    same = removed.intersection(record.id for record in came)
     return ImageChanges(
-        [*removed, *(UUID(int=number) for number in gone)],
-        [StandardAclWithId(id=record.id, acl=acl_of(record)) for record in came],
+        list(removed - same),
+        [StandardAclWithId(id=record.id, acl=acl_of(record)) for record in came if record.id not in same],
     )
 
 
