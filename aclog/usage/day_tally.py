@@ -79,6 +79,7 @@ class _Once:
 
     @classmethod
     def of(cls, counted: pa.Table) -> Self:
+        """Find the distinct accesses."""
         keys = np.zeros(len(counted), np.int64)
         for name in (*REQUEST_COLUMNS, "version"):
             encoded = counted.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
@@ -120,6 +121,7 @@ class _Tallying:
 
     @classmethod
     def of(cls, counted: pa.Table, once: _Once, parsed: list[ParsedAccess]) -> Self:
+        """Put the rows in order; `parsed` are the accesses by number."""
         judged = np.flatnonzero(once.of_row >= 0)
         order = judged[np.argsort(once.of_row[judged], kind="stable")]
         names = ("day", "count", "first", "last")
@@ -172,6 +174,7 @@ class _Uses(NamedTuple):
 
     @classmethod
     def of(cls, found: AclDependencies, ordinals: int) -> Self:
+        """Join what matched and what was needed; `ordinals` is the number of ACLs."""
         matched, needed = (pairs.access * ordinals + pairs.ordinal for pairs in (found.matched, found.needed))
         keys = np.union1d(matched, needed)
         return cls(keys // ordinals, keys % ordinals, np.isin(keys, matched), np.isin(keys, needed))

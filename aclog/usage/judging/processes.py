@@ -3,11 +3,14 @@
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from attrs import define
+
+from aclog.metalog.errors import ConfigError
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -19,7 +22,9 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
     Each process calls `make`, which is pickled, once, and its result for each part. No more results wait than there are
     processes, twice over.
 
-    Raises whatever the work raises.
+    Raises:
+        ConfigError: a process was killed; and whatever the work raises.
+
     """
     if workers == 1 or len(parts) < 2:
         yield from map(make(), parts)
@@ -38,6 +43,10 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
+        except BrokenProcessPool:
+            raise ConfigError(
+                "a process that read accesses was killed, perhaps for want of memory: run again, with fewer --workers"
+            ) from None
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
