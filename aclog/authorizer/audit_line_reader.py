@@ -83,8 +83,7 @@ def read_line(text: str) -> ParsedLine:
             return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer with such a name, or a forgery
     elif rule is None or not literal:
         return ParsedLine(reason=Reason.UNREADABLE)
-    known_operation = _OPERATIONS.get(operation) or _OPERATIONS.get(_normalized(operation))
-    known_type = _TYPES.get(kind) or _TYPES.get(_normalized(kind))
+    known_operation, known_type = operation_name(operation), resource_type_name(kind)
     if not principal or known_operation is None or known_type is None:
         return _bad_value(principal, operation, kind)
     return ParsedLine(
@@ -100,6 +99,16 @@ def read_line(text: str) -> ParsedLine:
         reference_count=_count(count),
         level=level,
     )
+
+
+def operation_name(text: str) -> str | None:
+    """Return the name of an operation in any form that Kafka writes (ALTER_CONFIGS, AlterConfigs); None if unknown."""
+    return _OPERATIONS.get(text) or _OPERATIONS.get(_normalized(text))
+
+
+def resource_type_name(text: str) -> str | None:
+    """Return the name of a resource type in any form that Kafka writes (TRANSACTIONAL_ID, TransactionalId)."""
+    return _TYPES.get(text) or _TYPES.get(_normalized(text))
 
 
 def _bad_value(principal: str, operation: str, kind: str) -> ParsedLine:

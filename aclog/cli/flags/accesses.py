@@ -17,7 +17,7 @@ AccessPaths: TypeAlias = Annotated[
         "--accesses",
         metavar="PATH",
         help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
-        "too), Parquet or JSON lines; can be repeated.",
+        "too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
         show_default=False,
         rich_help_panel=PANEL,
     ),
@@ -27,7 +27,8 @@ AccessesFormat: TypeAlias = Annotated[
     typer.Option(
         "--accesses-format",
         metavar="FORMAT",
-        help="[cyan]kafka-log[/], [cyan]parquet[/] or [cyan]jsonl[/]. [dim]Default: recognised by content[/]",
+        help="[cyan]kafka-log[/], [cyan]parquet[/], [cyan]jsonl[/], [cyan]events[/] (aclog's audit events in Avro), "
+        "[cyan]events-jsonl[/], [cyan]ocsf[/] or [cyan]cloudevents[/]. [dim]Default: recognised by content[/]",
         show_default=False,
         rich_help_panel=PANEL,
     ),

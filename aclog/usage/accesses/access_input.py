@@ -11,6 +11,8 @@ from attrs import frozen
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import AccessBatch
 from aclog.usage.accesses.append_state import listing, tables_of
+from aclog.usage.accesses.avro_events import read_avro_events
+from aclog.usage.accesses.event_block import read_audit_events, read_cloudevents, read_ocsf
 from aclog.usage.accesses.form import AccessForm, form_of
 from aclog.usage.accesses.json_block import read_json
 from aclog.usage.accesses.kafka_block import read_kafka_lines
@@ -41,7 +43,15 @@ class TablePart:
     zone: tzinfo
 
 
-AccessPart: TypeAlias = TextPart | TablePart
+@frozen(kw_only=True)
+class AvroPart:
+    """A whole Avro file."""
+
+    file: PinnedFile
+    zone: tzinfo
+
+
+AccessPart: TypeAlias = TextPart | TablePart | AvroPart
 
 
 @frozen(kw_only=True)
@@ -77,6 +87,8 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
             known = form or (AccessForm.PARQUET if file.path.endswith(_PARQUET) else form_of(opened, file.path))
         if known is AccessForm.PARQUET:
             parquet.append(file.path)
+        elif known is AccessForm.AVRO:
+            parts.append(AvroPart(file=file, zone=zone))
         else:
             parts += [TextPart(lines=lines, form=known, zone=zone) for lines in line_parts(file)]
     return AccessInput(
@@ -95,6 +107,8 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
     """
     if isinstance(part, TablePart):
         yield from read_parquet(part.table, part.zone)
+    elif isinstance(part, AvroPart):
+        yield from read_avro_events(part.file, part.zone)
     else:
         read = _READERS[part.form]
         yield from (read(block, part.zone) for block in blocks_of(part.lines))
@@ -103,6 +117,9 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
 _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
     AccessForm.JSONL: read_json,
     AccessForm.KAFKA_LOG: read_kafka_lines,
+    AccessForm.EVENTS: read_audit_events,
+    AccessForm.OCSF: read_ocsf,
+    AccessForm.CLOUDEVENTS: read_cloudevents,
 }
 
 

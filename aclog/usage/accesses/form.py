@@ -1,5 +1,6 @@
 """The forms of access logs, and how a file's is recognised."""
 
+import json
 import re
 import zlib
 from enum import StrEnum
@@ -20,6 +21,14 @@ class AccessForm(StrEnum):
     """Lines as of `authorize --requests`, with `timestamp`."""
     KAFKA_LOG = "kafka-log"
     """kafka-authorizer.log of any Kafka."""
+    EVENTS = "events-jsonl"
+    """aclog's audit events as JSON lines, or a node's JSON log with such events in it."""
+    AVRO = "events"
+    """aclog's audit events in an Avro file."""
+    OCSF = "ocsf"
+    """API Activity (class 6003) as JSON lines: aclog's, or Redpanda's audit log."""
+    CLOUDEVENTS = "cloudevents"
+    """CloudEvents as JSON lines: aclog's, or Confluent's audit log."""
 
 
 def form_of(opened: IO[bytes], path: str) -> AccessForm:
@@ -32,16 +41,38 @@ def form_of(opened: IO[bytes], path: str) -> AccessForm:
     beginning = opened.read(_BEGINNING)
     if beginning[:4] == b"PAR1":
         return AccessForm.PARQUET
+    if beginning[:4] == b"Obj\x01":
+        return AccessForm.AVRO
     if path.endswith(".gz"):
         beginning = _unpacked(beginning, path)
     text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text or text.startswith(b"{"):
-        return AccessForm.JSONL
+        return _json_form(text)
     if _AUDIT_LINE.match(text):
         return AccessForm.KAFKA_LOG
     raise ConfigError(
-        f"{path}: not an access log: expected kafka-authorizer.log, Parquet or JSON lines, which begin with `{{`"
+        f"{path}: not an access log: expected kafka-authorizer.log, Parquet, Avro or JSON lines, which begin with `{{`"
     )
+
+
+def _json_form(text: bytes) -> AccessForm:
+    """Return the form of JSON lines by the first that can be read; what is no event of a known kind is an access."""
+    for line in text.split(b"\n"):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return next((form for form, keys in _MARKS if any(key <= value.keys() for key in keys)), AccessForm.JSONL)
+    return AccessForm.JSONL
+
+
+_MARKS: Final = (
+    (AccessForm.CLOUDEVENTS, ({"specversion"},)),
+    (AccessForm.OCSF, ({"class_uid"},)),
+    (AccessForm.EVENTS, ({"audit"}, {"logger"}, {"result", "basis"})),
+)
+"""A form of JSON lines, and top-level keys of which only it has all, in one of these sets."""
 
 
 def _unpacked(data: bytes, path: str) -> bytes:

@@ -4,7 +4,6 @@ Arrow parses whole blocks. What it does not take, or might take for something el
 """
 
 import io
-import json
 import re
 from collections import Counter
 from datetime import tzinfo
@@ -24,11 +23,11 @@ from aclog.usage.accesses.access_batch import (
     AccessBatch,
 )
 from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text, times_of_millis, times_of_texts
+from aclog.usage.accesses.json_object import JsonObject, object_of
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 _NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
 """A line that is not from a brace to a brace."""
-_BLANK: Final = re.compile(rb"\s*")
 _DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
 
 
@@ -95,18 +94,11 @@ def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
 
 
 def _read_line(line: bytes, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
-    if _BLANK.fullmatch(line):
-        return Reason.BLANK
-    try:
-        value = json.loads(line.decode(), object_pairs_hook=_once)
-    except UnicodeDecodeError:
-        return Reason.NOT_UTF8
-    except (ValueError, RecursionError):
-        return Reason.MALFORMED
-    return _of_object(value, zone) if isinstance(value, dict) else Reason.MALFORMED
+    value = object_of(line, _once)
+    return value if isinstance(value, Reason) else _of_object(value, zone)
 
 
-def _of_object(value: dict[str, object], zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
+def _of_object(value: JsonObject, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
     asked = [value.get(name) for name in REQUEST_COLUMNS]
     if not all(isinstance(text, str) and _is_unicode(text) for text in asked):
         return Reason.MISSING_VALUE
@@ -118,7 +110,7 @@ def _of_object(value: dict[str, object], zone: tzinfo) -> "tuple[str | int | Non
         return Reason.BAD_DECISION
     named = {**dict(zip(REQUEST_COLUMNS, asked, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
     named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
-    return tuple(named[name] for name in READ_COLUMNS)  # type: ignore[misc]  # checked above
+    return tuple(named[name] for name in READ_COLUMNS)
 
 
 def _time(value: object, zone: tzinfo) -> int | None:
@@ -136,7 +128,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _once(pairs: list[tuple[str, object]]) -> JsonObject:
+    """As Arrow, which does not see a foreign key twice."""
     value = dict(pairs)
     if len(value) != len(pairs):
         keys = [key for key, _ in pairs]

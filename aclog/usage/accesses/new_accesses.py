@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.usage.accesses.access_input import PARTS, AccessInput, AccessPart, TablePart, TextPart
+from aclog.usage.accesses.access_input import PARTS, AccessInput, AccessPart, AvroPart, TablePart, TextPart
 from aclog.usage.accesses.contents import Known, Part, new_parts
 from aclog.usage.accesses.line_parts import PinnedFile, line_parts
 from aclog.usage.accesses.parquet_parts import parquet_parts
@@ -42,12 +42,15 @@ def only_new(found: AccessInput, known: AbstractSet[Known], advance: Advance) ->
 
     """
     tables = {groups.path for part in found.parts if isinstance(part, TablePart) for groups in part.table.groups}
-    lines = [file for file in found.files if file.path not in tables]
+    avro = {part.file.path: part for part in found.parts if isinstance(part, AvroPart)}
+    lines = [file for file in found.files if file.path not in tables | avro.keys()]
     of_lines = _new(lines, known, advance, lines=True)
-    of_tables = _new([file for file in found.files if file.path in tables], known, advance, lines=False)
+    of_tables = _new([file for file in found.files if file.path in tables | avro.keys()], known, advance, lines=False)
     parts: list[AccessPart] = [*_text_parts(found, of_lines)]
+    whole = [part.content.path for part in of_tables if part.is_new]
+    parts += (avro[path] for path in whole if path in avro)
     for zone in {part.zone for part in found.parts if isinstance(part, TablePart)}:
-        paths = [part.content.path for part in of_tables if part.is_new]
+        paths = [path for path in whole if path not in avro]
         parts += (TablePart(table=part, zone=zone) for part in parquet_parts(paths, PARTS))
     return NewAccesses(
         input=AccessInput(parts=tuple(parts), files=found.files),

@@ -1,0 +1,49 @@
+"""Accesses in Avro files of aclog's audit events, of any version of the schema."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from importlib.resources import files
+from itertools import islice
+from typing import Final, cast
+
+import fastavro
+
+from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.access_batch import AccessBatch
+from aclog.usage.accesses.aclog_events import of_audit_event
+from aclog.usage.accesses.event_block import batch_of
+from aclog.usage.accesses.json_object import JsonObject
+from aclog.usage.accesses.line_parts import PinnedFile
+
+_ROWS: Final = 1 << 16
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
+    """Read a file of events.
+
+    Raises:
+        ConfigError: it is an Avro file of something else, damaged, or has changed meanwhile.
+        OSError: it is gone.
+
+    """
+    found = _events(file)
+    while events := list(islice(found, _ROWS)):
+        yield batch_of(events, of_audit_event, zone)
+
+
+def _events(file: PinnedFile) -> Iterator[JsonObject]:
+    schema = json.loads(files("aclog.authorizer").joinpath("audit_event.avsc").read_text(encoding="utf-8"))
+    with file.open() as opened:
+        try:
+            for event in fastavro.reader(opened, reader_schema=schema):
+                found = dict(cast("JsonObject", event))
+                yield {**found, "timestamp": _millis(found["timestamp"])}
+        except Exception as error:  # on damaged bytes, and on other records, fastavro raises nearly any exception
+            raise ConfigError(f"{file.path}: not a whole Avro file of audit events: {error}") from error
+
+
+def _millis(time: object) -> object:
+    """Return ms since 1970 of a time that fastavro made of them."""
+    return (time - _EPOCH) // timedelta(milliseconds=1) if isinstance(time, datetime) else time
