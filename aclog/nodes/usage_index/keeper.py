@@ -30,7 +30,7 @@ _LEAST_REST = 4
 """The same where clients ask for so much that is new that memory would run out: 20% of a core."""
 _READY_SECONDS = 0.2
 """How often it is asked whether the log has been replayed: the index covers what is decided from then on."""
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 10.0
 """How long a stop waits for the last interval to be written."""
 _CLOCK_JUMP_US = 1_000_000
 """What the clock may gain or lose in an interval."""
@@ -94,7 +94,7 @@ class UsageKeeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Write the last interval and end; after half a minute without success it is lost, and the log says so."""
+        """Write the last interval and end; after ten seconds without success it is lost, and the log says so."""
         self._stopping.set()
         self.recorder.half_full.set()
         self._thread.join(_STOP_SECONDS)
