@@ -41,6 +41,8 @@ class LogCounter:
     """Counts all lines with a time, in the window or not, by their column `broker`; None if nobody asks."""
     timeless: bool = False
     """Whether rows without a time are counted, too: then there is no window, and one version of the ACLs."""
+    logged_denials: int = field(default=0, init=False)
+    """With `coverage`: the rows that the log itself calls DENIED."""
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""
@@ -56,6 +58,10 @@ class LogCounter:
         self._note_times(times[timed])
         if self.coverage is not None:
             self.coverage.add(times[timed], batch.column("broker").filter(pa.array(timed)))
+            if "loggedDecision" in batch.schema.names:
+                decisions: Any = batch.column("loggedDecision")
+                denied: Any = pc.sum(pc.is_in(decisions, pa.array(["DENIED"])))
+                self.logged_denials += denied.as_py() or 0
         inside = timed if self.window is None else timed & _is_in(self.window, times)
         known = inside if self.known_from is None else inside & (times >= self.known_from)
         total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, known))

@@ -122,6 +122,17 @@ def test_takes_nothing_of_what_it_does_not_understand(tmp_path, acls, line, why)
     assert matched(tmp_path)["User:a", "orders"] == 1
 
 
+def test_takes_no_log_that_holds_denials_alone(tmp_path, acls):
+    """Kafka at INFO logs nothing else: by such a log every rule is unused."""
+    log, where = written(tmp_path / "a.log", days(10, 11, loggedDecision="DENIED")), index_of(tmp_path)
+    said = aclog("usage-index", "--accesses", log, "--acls", acls, *where)
+    assert said.code == 2
+    assert "all 2 accesses of 1 files are denials" in said.complaint
+    written(log, [*days(10, 11, loggedDecision="DENIED"), *days(12, loggedDecision="ALLOWED")])
+    aclog("usage-index", "--accesses", log, "--acls", acls, *where).ok()
+    assert matched(tmp_path)["User:a", "orders"] == 3
+
+
 def test_refuses_the_log_of_another_cluster(tmp_path):
     accesses = written(tmp_path / "a.log", days(10))
     for name in ("one", "two"):

@@ -60,6 +60,8 @@ class _Seen:
     rejects: Counter[Reason] = field(factory=Counter)
     untimed: int = 0
     """Accesses without a time."""
+    denials: int = 0
+    """Those that the log itself calls denied."""
 
     @property
     def lines(self) -> int:
@@ -76,6 +78,7 @@ class _Seen:
                 self.coverage = Coverage.sum((self.coverage, part.counted.coverage))
                 self.rejects += part.counted.rejects
                 self.untimed += part.counted.rows.without_time
+                self.denials += part.counted.logged_denials
                 yield from part.tallies
 
 
@@ -122,7 +125,13 @@ def update_index(
 
 
 def _check_taken(seen: _Seen, new: NewAccesses) -> None:
-    """Refuse to remember files of which nothing was understood."""
+    """Refuse to remember files of which nothing was understood, or from which no rule can be seen to be needed."""
+    if seen.denials and seen.denials == seen.lines + seen.untimed:
+        raise ConfigError(
+            f"{new.contents[0].content.path}: all {seen.denials:,} accesses of {len(new.contents):,} files are "
+            "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
+            "DEBUG: nothing was taken"
+        )
     if seen.lines or not (seen.rejects or seen.untimed):
         return
     reasons = [f"{reason} {count:,}" for reason, count in seen.rejects.most_common()]

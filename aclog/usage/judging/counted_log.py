@@ -28,6 +28,8 @@ class CountedLog:
     """How many lines were no accesses, by the reason."""
     coverage: Coverage = field(factory=Coverage.nothing)
     """If asked for: all lines with a time, by broker and hour."""
+    logged_denials: int = 0
+    """If asked for coverage: the lines that the log itself calls DENIED."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -41,6 +43,7 @@ class CountedLog:
             latest=max((part.latest for part in found if part.latest is not None), default=None),
             rejects=sum((part.rejects for part in found), Counter[Reason]()),
             coverage=Coverage.sum(part.coverage for part in found),
+            logged_denials=sum(part.logged_denials for part in found),
         )
 
 

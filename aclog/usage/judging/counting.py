@@ -102,6 +102,7 @@ class PartCounter:
             latest=counter.latest,
             rejects=rejects,
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
+            logged_denials=counter.logged_denials,
         )
 
     def nothing(self) -> CountedLog:
