@@ -83,9 +83,9 @@ class UnusedReport:
         window = self.unused.window
         return self.index.used(window.first_day, window.last_day)
 
-    def last_use(self, numbers: Sequence[int]) -> LastUse:
+    def last_use(self, numbers: Int64s) -> LastUse:
         """Return when some rules, by number, were first and last used, and by whom; by the numbers of their lives."""
-        lives = self.unused.lives.number[np.array(numbers, np.int64)]
+        lives = self.unused.lives.number[numbers]
         return self.index.last_use(np.unique(lives[lives >= 0]))
 
 
