@@ -169,8 +169,8 @@ campaign-differences: venv build/jvm/.ready  ## the exact difference of policies
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt
 
 .PHONY: campaign-unused
-campaign-unused: venv  ## 1,000 histories of rules that come and go, each answer of `aclog unused` beside the engine; kept
-	$(BIN)/python -m tests.usage.unused.campaign --histories 200 --out benchmarks/results/unused.txt
+campaign-unused: venv  ## 600 histories of rules that come and go, each answer of `aclog unused` beside the engine; kept
+	$(BIN)/python -m tests.usage.unused.campaign --histories 120 --out benchmarks/results/unused.txt
 
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
