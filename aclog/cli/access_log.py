@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from typing import Final, Self
 
 from attrs import frozen
@@ -22,6 +23,7 @@ from aclog.usage.decisions.acl_intervals import ALWAYS
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.judging.counting import HowToCount, count_log
+from aclog.usage.judging.processes import Each, each_in_processes
 from aclog.usage.log_rules import rules_of_log
 from aclog.usage.report import Judged
 from aclog.usage.window import Window, check_days, of_micros
@@ -45,6 +47,11 @@ class AccessLog:
         form = None if flags.accesses_format is None else AccessForm(flags.accesses_format)
         found = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
         return cls(found=found, workers=flags.workers or (1 if found.size < _SMALL else os.cpu_count() or 1))
+
+    @property
+    def each(self) -> Each:
+        """What does pieces of work, in so many processes."""
+        return partial(each_in_processes, workers=self.workers)
 
     def count(self, how: HowToCount) -> CountedLog:
         """Count the rows. Raises ConfigError, OSError: as count_log."""

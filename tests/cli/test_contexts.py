@@ -39,6 +39,7 @@ READS = {
     "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
     "usage", "usage-index", "unused", "simulate", "spark history", "spark when", "spark authorize", "spark usage",
     "spark simulate",
+    "spark usage-index",
 }  # fmt: skip
 """Commands that only read what their source flags name."""
 VALUES = {

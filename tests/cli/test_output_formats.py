@@ -91,6 +91,7 @@ ELSEWHERE = {
     "context show",
     "spark ingest",
     "spark when",
+    "spark usage-index",
     "review",
 }
 """Commands whose objects are checked below, or where a cluster is: in the tests of that command."""

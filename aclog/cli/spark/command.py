@@ -1,9 +1,11 @@
 """`aclog spark`: metadata logs and access logs of any size, on Spark."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -246,3 +248,44 @@ def simulate(
         changed = rules_after(spark, rules, after, source)
         before = Policy(rules=rules, settings=settings)
         simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
+
+
+@app.command(name="usage-index")
+@with_flags
+def usage_index(
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    authorizer: AuthorizerFlags,
+    output: AnswerFlags,
+    index: Annotated[
+        Path,
+        typer.Option(
+            "--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False
+        ),
+    ],
+    master: Master = None,
+) -> None:
+    """Add what is new in an access log to the index of last use, on Spark.
+
+    The index is that of `aclog usage-index`, which can go on with it, and the
+    same after either. Spark's workers read the files, which must be there
+    under the same paths; the index is written by this process.
+
+    [bold]Example[/]
+
+      aclog spark usage-index --accesses /mnt/logs --log DIR --index usage
+    """
+    from aclog.cli.usage_extra import need_usage_extra
+
+    need_usage_extra()
+    from functools import partial
+
+    from aclog.cli.index_update import update_index
+    from aclog.cli.policies import settings_of
+    from aclog.cli.spark.jobs import spark_session
+
+    settings, how = settings_of(authorizer), output.choose()
+    with spark_session(master) as spark:
+        from aclog.pipeline.each_part import each_on_spark
+
+        update_index(source, accesses, settings, index, how, partial(each_on_spark, spark))

@@ -44,7 +44,7 @@ def usage_index(
     from aclog.cli.usage_extra import need_usage_extra
 
     need_usage_extra()
+    from aclog.cli.index_update import update_index
     from aclog.cli.policies import settings_of
-    from aclog.cli.usage_index.update import update_index
 
     update_index(source, accesses, settings_of(authorizer), index, output.choose())

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from attrs import define
@@ -14,6 +14,9 @@ from aclog.metalog.errors import ConfigError
 
 P = TypeVar("P")
 R = TypeVar("R")
+
+Each: TypeAlias = Callable[[Sequence[Any], Callable[[], Callable[[Any], Any]]], Iterator[Any]]
+"""Yields what is made of each part: `each_in_processes` with a number of workers, or Spark's tasks."""
 
 
 def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], *, workers: int) -> Iterator[R]:

@@ -10,7 +10,7 @@ from aclog.usage.day_tally import DayTallies
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.judging.counting import HowToCount, PartCounter
-from aclog.usage.judging.processes import each_in_processes
+from aclog.usage.judging.processes import Each
 
 
 @frozen(eq=False, kw_only=True)
@@ -22,8 +22,10 @@ class TalliedPart:
     """Without its accesses."""
 
 
-def tally_log(parts: Sequence[AccessPart], how: HowToCount, *, workers: int) -> Iterator[TalliedPart]:
+def tally_log(parts: Sequence[AccessPart], how: HowToCount, each: Each) -> Iterator[TalliedPart]:
     """Yield what each part says, in any order: memory is bounded by the size of parts and the number of rules.
+
+    `each` does the work, in processes or on Spark.
 
     Raises:
         ConfigError: a file is damaged, or was replaced meanwhile.
@@ -31,7 +33,7 @@ def tally_log(parts: Sequence[AccessPart], how: HowToCount, *, workers: int) -> 
 
     """
     by_day = evolve(how, by_day=True, with_coverage=True)
-    yield from each_in_processes(parts, partial(_tallying, by_day), workers=workers)
+    yield from each(parts, partial(_tallying, by_day))
 
 
 def _tallying(how: HowToCount) -> Callable[[AccessPart], TalliedPart]:

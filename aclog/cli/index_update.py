@@ -30,6 +30,7 @@ from aclog.usage.index.run import Run, TakenContent
 from aclog.usage.index.spool import Spool
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.judging.processes import Each
 from aclog.usage.judging.tallying import TalliedPart, tally_log
 from aclog.usage.run_rules import seen_rules
 
@@ -83,9 +84,16 @@ class _Seen:
 
 
 def update_index(
-    source: SourceFlags, flags: AccessesFlags, settings: Settings, directory: Path, output: Output
+    source: SourceFlags,
+    flags: AccessesFlags,
+    settings: Settings,
+    directory: Path,
+    output: Output,
+    each: Each | None = None,
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
+
+    `each` reads and judges it, by default processes of this machine.
 
     Raises:
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
@@ -104,7 +112,7 @@ def update_index(
             return
         judging = Judging.of(chosen, settings)
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
-        parts = tally_log(new.input.parts, judging.how(None), workers=log.workers)
+        parts = tally_log(new.input.parts, judging.how(None), each or log.each)
         with Spool.of(seen.tallies(parts), directory) as spool:
             _check_taken(seen, new)
             run = Run(

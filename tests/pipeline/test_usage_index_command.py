@@ -1,0 +1,89 @@
+"""`aclog spark usage-index`: the index is the same as without Spark, whichever of the two went on with it."""
+
+import json
+from functools import partial
+from random import Random
+
+import pytest
+
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.output import Output
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.index_update import update_index
+from aclog.pipeline.each_part import each_on_spark
+from aclog.terminal.output_format import OutputFormat
+from tests.support.cli.command import aclog
+
+NAMES = ["orders", "pay", "bill"]
+RULE = {"resourceType": "TOPIC", "patternType": "LITERAL", "host": "*", "operation": "READ", "permissionType": "ALLOW"}
+
+
+@pytest.fixture
+def acls(tmp_path):
+    path = tmp_path / "acls.jsonl"
+    rules = [RULE | {"resourceName": name, "principal": who} for name in NAMES for who in ("User:a", "User:*")]
+    path.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    return path
+
+
+def log(path, seed):
+    random = Random(seed)
+    rows = [
+        {
+            "principal": random.choice(["User:a", "User:b"]), "host": "10.0.0.1", "operation": "READ",
+            "resourceType": "TOPIC", "resourceName": random.choice(NAMES[:2]), "broker": str(random.randrange(2)),
+            "timestamp": f"2026-11-{random.randrange(1, 9):02}T0{random.randrange(9)}:00:00Z",
+        }
+        for _ in range(200)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def taken(spark, acls, path, index, *, on_spark):
+    each = partial(each_on_spark, spark) if on_spark else None
+    source, flags = SourceFlags(acls=str(acls)), AccessesFlags(accesses=[str(path)])
+    update_index(source, flags, Settings(), index, Output(form=OutputFormat.TEXT), each)
+
+
+def answers(acls, index):
+    found = aclog("unused", "--acls", acls, "--index", index, "--days", 7, "--format", "jsonl")
+    assert found.code == 1
+    return found.out, aclog("coverage", "--index", index, "--format", "jsonl").out
+
+
+def test_the_index_is_the_same(spark, tmp_path, acls):
+    first, second = log(tmp_path / "first", 1), log(tmp_path / "second", 2)
+    for name, runs in (("here", (False, False)), ("spark", (True, True)), ("both", (True, False))):
+        for path, on_spark in zip((first, second), runs, strict=True):
+            taken(spark, acls, path, tmp_path / name, on_spark=on_spark)
+    assert answers(acls, tmp_path / "spark") == answers(acls, tmp_path / "here") == answers(acls, tmp_path / "both")
+    before = answers(acls, tmp_path / "both")
+    taken(spark, acls, first, tmp_path / "both", on_spark=True)  # it counts once
+    assert answers(acls, tmp_path / "both") == before
+
+
+def test_each_part_in_order(spark):
+    assert list(each_on_spark(spark, list(range(50)), _negate)) == [-n for n in range(50)]
+    assert list(each_on_spark(spark, [], _negate)) == []
+
+
+def _negate():
+    return lambda number: -number
+
+
+def test_what_fails_in_a_worker_is_told(spark, tmp_path, acls):
+    path = log(tmp_path / "log", 1)
+    index = tmp_path / "index"
+
+    def gone(parts, make):
+        path.unlink()
+        return each_on_spark(spark, parts, make)
+
+    flags = AccessesFlags(accesses=[str(path)])
+    with pytest.raises(Exception, match="No such file"):
+        update_index(SourceFlags(acls=str(acls)), flags, Settings(), index, Output(form=OutputFormat.TEXT), gone)
+    path.write_text(log(tmp_path / "again", 1).read_text())
+    taken(spark, acls, path, index, on_spark=True)
+    assert aclog("unused", "--acls", acls, "--index", index, "--days", 7).code == 1
