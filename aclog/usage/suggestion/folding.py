@@ -7,10 +7,9 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, acl_text, code_name
-from aclog.authorizer.index.masks import rule_mask
 from aclog.usage.suggestion.grant import Grant, covers
 from aclog.usage.suggestion.name_groups import NameGroup, groups_below
-from aclog.usage.suggestion.rule_index import RuleIndex, denied_mask, hosts_meet
+from aclog.usage.suggestion.rule_index import RuleIndex, overrules
 
 _OWNED_BY: Mapping[int, str] = {
     ResourceType.TOPIC: "written",
@@ -80,9 +79,9 @@ class Folding:
         """Return why a prefix is not safe; None if it is."""
         if next(covers(self.allowing, prefixed), None) is None:
             return "the present rules do not allow all of it"
-        kind, reach = prefixed.resource_type, rule_mask(prefixed.operation, prefixed.permission_type)
+        kind = prefixed.resource_type
         for deny in self.denying.on_some(kind, group.prefix, prefixed.principal):
-            if denied_mask(deny) & reach and hosts_meet(deny.host, prefixed.host, self.denying.settings):
+            if overrules(deny, prefixed, self.denying.settings):
                 return f"the present rules deny some of it: {acl_text(deny)}"
         others = [name for name in self._under(kind, group.prefix) if name not in set(group.names)]
         for name in others:

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclPermissionType, PatternType, StandardAcl
 from aclog.authorizer.cidr import parse_cidr
-from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.index.masks import rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 
@@ -95,8 +95,7 @@ class RuleIndex:
             found = chain(self.on_all(kind, "", who), self.on_some(kind, "", who))
         else:
             found = self.on_name(kind, name, who)
-        reach = rule_mask(rule.operation, AclPermissionType.ALLOW)
-        return (each for each in found if denied_mask(each) & reach and hosts_meet(rule.host, each.host, self.settings))
+        return (each for each in found if overrules(each, rule, self.settings))
 
     def _of(self, pattern: _Pattern, principal: str | None) -> Iterator[StandardAcl]:
         by_principal = self._rules.get(pattern)
@@ -119,9 +118,13 @@ def allows(rule: StandardAcl, operation: int) -> bool:
     return bool(rule_mask(rule.operation, AclPermissionType.ALLOW) >> operation & 1)
 
 
-def denied_mask(rule: StandardAcl) -> int:
-    """Return the operations that a rule which is no ALLOW denies."""
-    return rule_mask(rule.operation, AclPermissionType.DENY) >> 16 if ":" in rule.principal else ALL_OPERATIONS
+def overrules(deny: StandardAcl, rule: StandardAcl, settings: Settings) -> bool:
+    """Return whether one denies an operation that an ALLOW is about, from a host that both may be about."""
+    if ":" not in deny.principal:
+        return True  # Kafka throws, from whichever host
+    reach = rule_mask(rule.operation, AclPermissionType.ALLOW)
+    meet = hosts_meet(rule.host, deny.host, settings)
+    return meet and bool(rule_mask(deny.operation, AclPermissionType.DENY) >> 16 & reach)
 
 
 def host_covers(rule_host: str, host: str, settings: Settings) -> bool:
