@@ -142,7 +142,9 @@ def _crowd(*, quick: bool) -> Iterator[Row]:
 
 def _kept_index(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
-        yield from kept_index.run(Path(scratch), [2_000] if quick else [2_000, 100_000], 5 if quick else 20, 2)
+        yield from kept_index.run(
+            Path(scratch), [2_000] if quick else [2_000, 100_000], 10 if quick else 150, 1 if quick else 2
+        )
 
 
 def _topic(*, quick: bool) -> Iterator[Row]:

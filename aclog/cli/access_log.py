@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.settings import Settings
@@ -37,21 +37,23 @@ class AccessLog:
     """An access log, as it was when its files were found."""
 
     found: AccessInput
-    workers: int
+    each: Each = field(repr=False)
+    """What does pieces of work: processes of this machine, or Spark."""
 
     @classmethod
-    def of(cls, flags: AccessesFlags) -> Self:
-        """Find the files. Raises ConfigError, OSError: as find_accesses; an unknown format or zone."""
+    def of(cls, flags: AccessesFlags, each: Each | None = None) -> Self:
+        """Find the files; `each` reads them, by default processes of this machine.
+
+        Raises:
+            ConfigError, OSError: as find_accesses; an unknown format or zone.
+
+        """
         if flags.accesses_format not in {None, *AccessForm}:
             raise ConfigError(f"--accesses-format {flags.accesses_format}: expected {', '.join(AccessForm)}")
         form = None if flags.accesses_format is None else AccessForm(flags.accesses_format)
         found = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
-        return cls(found=found, workers=flags.workers or (1 if found.size < _SMALL else os.cpu_count() or 1))
-
-    @property
-    def each(self) -> Each:
-        """What does pieces of work, in so many processes."""
-        return partial(each_in_processes, workers=self.workers)
+        workers = flags.workers or (1 if found.size < _SMALL else os.cpu_count() or 1)
+        return cls(found=found, each=each or partial(each_in_processes, workers=workers))
 
     def count(self, how: HowToCount) -> CountedLog:
         """Count the rows. Raises ConfigError, OSError: as count_log."""
@@ -63,7 +65,7 @@ class AccessLog:
                 done += rows
                 advance(done, None)
 
-            return count_log(self.found.parts, how, workers=self.workers, counted=counted)
+            return count_log(self.found.parts, how, self.each, counted=counted)
 
     def count_window(self, judged: "Judging", days: int, until: datetime | None) -> tuple[CountedLog, Judged]:
         """Count the rows of the last `days` before `until`, by default before the latest access.

@@ -99,7 +99,7 @@ def update_index(
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
-    log = AccessLog.of(flags)
+    log = AccessLog.of(flags, each)
     chosen = source.choose()
     cluster_id = cluster_id_of(chosen.source.directory) if isinstance(chosen.source, LogSource) else None
     with UsageIndex.create(directory) as index:
@@ -112,7 +112,7 @@ def update_index(
             return
         judging = Judging.of(chosen, settings)
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
-        parts = tally_log(new.input.parts, judging.how(None), each or log.each)
+        parts = tally_log(new.input.parts, judging.how(None), log.each)
         with Spool.of(seen.tallies(parts), directory) as spool:
             _check_taken(seen, new)
             run = Run(

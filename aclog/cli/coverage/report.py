@@ -79,7 +79,7 @@ def _of_log(flags: CoverageFlags) -> Coverage:
     log = AccessLog.of(flags.log())
     parts, lines, rejects = list[Coverage](), 0, Counter[Reason]()
     with progress("reading the accesses", "rows") as advance:
-        for part in cover_log(log.found.parts, workers=log.workers):
+        for part in cover_log(log.found.parts, log.each):
             parts.append(part.coverage)
             lines += part.lines
             rejects += part.rejects

@@ -23,9 +23,12 @@ from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
 
 INTERVAL_SECONDS: Final = 5.0
-_LONGEST_SECONDS = 60.0
-_REST = 50
-"""How many times as long as the work of an interval the next one lasts at least: 2% of a core."""
+_LONGEST_SECONDS = 120.0
+_REST = 500
+"""How many times as long as the work of an interval the next one lasts at least: 0.2% of a core.
+
+Most of the work is for distinct accesses, and in a longer interval there are hardly more of them.
+"""
 _LEAST_REST = 4
 """The same where clients ask for so much that is new that memory would run out: 20% of a core."""
 _READY_SECONDS = 0.2

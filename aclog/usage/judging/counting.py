@@ -17,7 +17,7 @@ from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.decisions.versions import change_times
 from aclog.usage.judging.counted_log import CountedLog
-from aclog.usage.judging.processes import each_in_processes
+from aclog.usage.judging.processes import Each
 from aclog.usage.log_counter import LogCounter
 from aclog.usage.window import Window
 
@@ -47,18 +47,19 @@ class HowToCount:
 
 
 def count_log(
-    parts: Sequence[AccessPart], how: HowToCount, *, workers: int, counted: Callable[[int], None]
+    parts: Sequence[AccessPart], how: HowToCount, each: Each, *, counted: Callable[[int], None]
 ) -> CountedLog:
-    """Count the rows of all parts in so many processes, in this one if `workers` is 1.
+    """Count the rows of all parts.
 
-    `counted` is called with the number of rows of each part once they are counted.
+    `each` does the work, in processes or on Spark; `counted` is called with the number of rows of each part once they
+    are counted.
 
     Raises:
         ConfigError: a file is damaged, or was replaced meanwhile.
         OSError: a file is gone.
 
     """
-    found = each_in_processes(parts, partial(_counting, how), workers=workers)
+    found = each(parts, partial(_counting, how))
     return CountedLog.sum_of(_noted(found, counted) or [PartCounter(how).nothing()])
 
 

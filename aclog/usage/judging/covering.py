@@ -10,7 +10,7 @@ from aclog.usage.accesses.access_batch import BROKER, TIMESTAMP
 from aclog.usage.accesses.access_input import AccessPart, read_part
 from aclog.usage.coverage import Coverage
 from aclog.usage.coverage_counter import CoverageCounter
-from aclog.usage.judging.processes import each_in_processes
+from aclog.usage.judging.processes import Each
 
 
 @frozen(eq=False, kw_only=True)
@@ -24,9 +24,9 @@ class CoveredPart:
     """How many other lines there were, by the reason why they are no accesses."""
 
 
-def cover_log(parts: Sequence[AccessPart], *, workers: int) -> Iterator[CoveredPart]:
+def cover_log(parts: Sequence[AccessPart], each: Each) -> Iterator[CoveredPart]:
     """Yield what each part holds, in any order. Raises as tallying.tally_log."""
-    yield from each_in_processes(parts, _covering, workers=workers)
+    yield from each(parts, _covering)
 
 
 def _covering() -> Callable[[AccessPart], CoveredPart]:

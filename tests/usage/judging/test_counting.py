@@ -16,6 +16,7 @@ from aclog.usage.accesses.parquet_parts import parquet_parts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.acl_intervals import AclIntervals
 from aclog.usage.judging.counting import HowToCount, count_log
+from aclog.usage.judging.processes import each_in_processes
 from aclog.usage.window import DAY, Window, of_micros
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
@@ -59,23 +60,28 @@ def test_processes_say_the_same_as_one(monkeypatch, tmp_path, own_time):
     how = partial(HowToCount, intervals=intervals(), settings=Settings(), own_time=own_time, window=WINDOW)
     parts = parts_of(files(tmp_path), 5)
     done = []
-    one = count_log(parts, how(), workers=1, counted=done.append)
+    one = count_log(parts, how(), partial(each_in_processes, workers=1), counted=done.append)
     assert sum(done) == one.rows.total == 1200
     assert one.rows.outside > 0
     assert sum(one.accesses.column("count").to_pylist()) == one.rows.total - one.rows.outside
-    two = count_log(parts, how(), workers=2, counted=lambda _: None)
+    two = count_log(parts, how(), partial(each_in_processes, workers=2), counted=lambda _: None)
     assert (two.rows, two.days, rows_of(two)) == (one.rows, one.days, rows_of(one))
     monkeypatch.setattr(access_counter, "_MOST_HELD", 0)  # every batch is told by itself
-    small = count_log(parts_of(sorted(map(str, tmp_path.iterdir())), 1), how(), workers=1, counted=lambda _: None)
+    small = count_log(
+        parts_of(sorted(map(str, tmp_path.iterdir())), 1),
+        how(),
+        partial(each_in_processes, workers=1),
+        counted=lambda _: None,
+    )
     assert (small.rows, small.days, rows_of(small)) == (one.rows, one.days, rows_of(one))
-    by_day = count_log(parts, how(by_day=True), workers=1, counted=lambda _: None)
+    by_day = count_log(parts, how(by_day=True), partial(each_in_processes, workers=1), counted=lambda _: None)
     assert sum(by_day.accesses.column("count").to_pylist()) == one.rows.total - one.rows.outside
     assert set(by_day.accesses.column("day").to_pylist()) == set(range(10, 20))
 
 
 def test_no_parts(tmp_path):
     how = HowToCount(intervals=intervals(), settings=Settings(), own_time=False)
-    counted = count_log([], how, workers=4, counted=lambda _: None)
+    counted = count_log([], how, partial(each_in_processes, workers=4), counted=lambda _: None)
     assert (len(counted.accesses), counted.rows.total, counted.days) == (0, 0, frozenset())
 
 
@@ -86,4 +92,4 @@ def test_a_damaged_file_is_told(tmp_path, workers):
     files(tmp_path, count=1, rows=7)  # the first of them is another file now
     how = HowToCount(intervals=intervals(), settings=Settings(), own_time=False)
     with pytest.raises(ConfigError, match=r"0\.parquet: replaced by another file"):
-        count_log(parts, how, workers=workers, counted=lambda _: None)
+        count_log(parts, how, partial(each_in_processes, workers=workers), counted=lambda _: None)
