@@ -54,6 +54,8 @@ _COMMANDS = {
     "needed.",
     "coverage": "Show when each broker logged anything, in an access log or in an index of last use, and where it has "
     "holes.",
+    "suggest": "Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not "
+    "give.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",

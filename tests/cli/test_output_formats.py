@@ -52,6 +52,7 @@ LISTS = {
     "interval": ["when --log {log} --operation READ --topic orders"],
     "rule-usage": ["usage --log {log} --accesses {accesses} --until 2026-11-21T03:00:00Z"],
     "simulated-access": ["simulate --acls {acls} --to-acls {other} --accesses {accesses}"],
+    "suggested-rule": ["suggest --log {log} --accesses {timed} --allow-everyone-if-no-acl-found"],
     "finding": ["lint --log {log}", "lint --acls {acls}"],
     "record": ["log dump {log}"],
     "checkpoint": ["snapshot list {log}", "snapshot list {damaged}"],

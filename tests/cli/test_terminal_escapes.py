@@ -190,6 +190,10 @@ def commands(home, broker):
     yield from (("check", "only", *log, *request, "--format", form) for form in ROW_FORMATS)
     yield from (("when", *log, *request[2:], "--format", form) for form in ROW_FORMATS)
     yield from (("usage", *log, "--accesses", home / "requests", "--format", form) for form in ("text", *ROW_FORMATS))
+    suggesting = ("suggest", *log, "--accesses", home / "requests")
+    yield from ((*suggesting, "--explain", "--format", form) for form in ("text", *ROW_FORMATS))
+    yield *suggesting, "--principal", NAME, "--fold", "none"
+    yield *suggesting, "--fold", NAME
     simulated = ("simulate", *log, "--to-as-of", "0", "--accesses", home / "requests")
     yield from ((*simulated, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "usage", *log, "--accesses", home / NAME, "--accesses-format", NAME

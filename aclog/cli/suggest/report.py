@@ -1,0 +1,115 @@
+"""Suggests rules, proves them, and prints or writes them."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.settings import Settings
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.change_file import write_change_file
+from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
+from aclog.cli.flags.output import Output
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.suggest.flags import SuggestFlags
+from aclog.cli.suggest.rows import SUGGESTED_COLUMNS, suggested_rows
+from aclog.cli.suggest.text_report import text_lines
+from aclog.metalog.printable import printable
+from aclog.snapshots.image import Image
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import note, warn
+from aclog.terminal.output import say
+from aclog.terminal.progress import progress
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.judging.counted_log import CountedLog
+from aclog.usage.suggestion.need import Needs
+from aclog.usage.suggestion.proof import prove
+from aclog.usage.suggestion.suggestion import Question, Suggestion, suggest
+from aclog.usage.window import Window
+
+
+@frozen(eq=False, kw_only=True)
+class SuggestReport:
+    """A suggestion, and what it was made of."""
+
+    suggestion: Suggestion
+    now: int
+    """The number of present rules."""
+    needs: Needs
+    replayed: int
+    """Accesses that were decided again, as often as they were made."""
+    window: Window
+
+
+def print_suggestion(
+    source: SourceFlags,
+    log: tuple[AccessesFlags, WindowFlags],
+    settings: Settings,
+    flags: SuggestFlags,
+    output: Output,
+) -> None:
+    """Print the least rules that keep what was used, once they are proved.
+
+    Raises:
+        SuggestionError: they are not sound; nothing is printed.
+        ConfigError: flags that are not valid, or a malformed file.
+        MetadataError, OSError: the log or the source cannot be read.
+
+    """
+    least, until, topics = flags.least(), log[1].end(), source.topics()
+    found = AccessLog.of(log[0])
+    chosen = source.choose(topics=topics)
+    image = chosen.image()
+    acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    judging = Judging(rules=Rules.of_image(acls), settings=settings, own_time=False)
+    counted, judged = found.count_window(judging, log[1].days, until)
+    exist = existing_topics(topics, (image,), (chosen,))
+    question = Question(
+        settings=settings,
+        fold=least,
+        principals=frozenset(flags.principal),
+        topics=frozenset() if exist is None else frozenset(exist),
+    )
+    _check_principals(question.principals, image)
+    with progress("suggesting"):
+        needs = Needs.of(counted.accesses, judging.rules, settings)
+        suggestion = suggest(needs, [rule.acl for rule in acls], question)
+    with progress("proving"):
+        proof = prove(acls, suggestion.acls, counted.accesses, settings)
+    report = SuggestReport(
+        suggestion=suggestion, now=len(acls), needs=needs, replayed=proof.replayed, window=judged.window
+    )
+    if flags.out is not None:
+        _write(flags.out, suggestion)
+    _print(report, flags, output)
+    _warn(counted)
+
+
+def _check_principals(principals: frozenset[str], image: Image) -> None:
+    for principal in sorted(principals - image.acls.principals()):
+        warn(f"--principal {principal}: no rule is for it")
+
+
+def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
+    if output.is_rows:
+        output.print_rows(SUGGESTED_COLUMNS, suggested_rows(report.suggestion))
+    else:
+        for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
+            say(printable(line))
+    denied = f"; {report.needs.denied:,} are denied now, and are not kept" if report.needs.denied else ""
+    note(
+        f"proved: {report.replayed:,} accesses decided again, none lost, and no request is allowed that was not{denied}"
+    )
+
+
+def _warn(counted: CountedLog) -> None:
+    if counted.rows.without_time:
+        warn(f"{counted.rows.without_time:,} accesses have no timestamp: the suggestion does not keep them")
+    warn_of_rejects(counted.rejects)
+
+
+def _write(path: Path, suggestion: Suggestion) -> None:
+    rules = [StandardAclWithId(id=None, acl=acl) for acl in suggestion.acls]
+    state = write_change_file(path, (json_text(rule.to_dict()) for rule in rules), "--out")
+    note(f"{path}: {state}: {len(rules):,} rules, all that are wanted")
