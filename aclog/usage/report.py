@@ -24,6 +24,8 @@ from aclog.usage.decisions.versions import change_times
 from aclog.usage.log_counter import RowCounts
 from aclog.usage.rule_usage import RuleUsage, rule_table
 from aclog.usage.tally import Tally, rules_to_keep
+from aclog.usage.unused.fewest_kept import fewest_kept
+from aclog.usage.unused.keep_clauses import keep_clauses
 from aclog.usage.window import EPOCH, Window, micros_of
 from aclog.usage.window_rules import WindowRules
 
@@ -114,12 +116,20 @@ def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
 
 
 def _usage(decided: pa.Table, judged: Judged) -> RuleUsage:
-    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), judged.assessed())
+    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), judged.assessed(), with_sets=True)
     by_acls = decided.filter(pa.array(np.asarray(decided.column(DECISION_CODE)) >= DecisionCode.DEFAULT_ALLOW))
     for start in range(0, len(by_acls), _ROWS):
         tally.add(by_acls.slice(start, _ROWS))
-    rows, groups = tally.rules(), tally.take_groups().column("group").combine_chunks()
-    return usage_of(rows, rules_to_keep(groups, worth_of(rows, tally.window)), tally.window)
+    rows = tally.rules()
+    worth = worth_of(rows, tally.window)
+    if tally.acls.presence_counts:
+        # ACLs that do not match an access decide, too: only groups know of them
+        kept = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
+    else:
+        may_go = tally.window.throughout & (worth < np.iinfo(np.int64).max)
+        clauses = keep_clauses(tally.matched_sets(), present=np.ones_like(may_go), may_go=may_go)
+        kept = sorted(fewest_kept(clauses, lambda ordinal: int(worth[ordinal])))
+    return usage_of(rows, kept, tally.window)
 
 
 def usage_of(rows: pa.Table, kept: Any, window: WindowRules) -> RuleUsage:

@@ -11,6 +11,7 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Int64s
 from aclog.usage.decisions.accesses import Access, ParsedAccess, parse_access
 from aclog.usage.decisions.necessary_acls import NecessaryAcls, Pairs
+from aclog.usage.unused.access_sets import AccessSets
 from aclog.usage.window_rules import WindowRules
 
 _MOST_GROUPS = 1 << 18
@@ -38,6 +39,8 @@ class Tally:
 
     acls: NecessaryAcls
     window: WindowRules
+    with_sets: bool = False
+    """Whether `matched_sets` will be asked for: they are held to the end."""
     _matched: Int64s = field(init=False)
     _needed: Int64s = field(init=False)
     _last_matched: Int64s = field(init=False)
@@ -45,6 +48,8 @@ class Tally:
     _by: dict[int, str] = field(factory=dict, init=False)
     _groups: set[bytes] = field(factory=set, init=False)
     """The bytes of sorted int32 ordinals: smaller than tuples, and as quick to compare."""
+    _matched_together: set[bytes] = field(factory=set, init=False)
+    """The same of int64 ordinals, of the ACLs that match an access at its own time or at the end of the window."""
 
     def __attrs_post_init__(self) -> None:
         """Start at zero."""
@@ -67,10 +72,13 @@ class Tally:
         np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
         self._note_last_needed(found.needed, last, [access.principal for access in parsed])
         self._note_groups(found.groups)
+        self._note_matched(found.matched)
         # removing ACLs must not change what the same accesses would get now, either
         at_end = np.full(len(parsed), self.window.version, np.int64)
         if not np.array_equal(at_end, version):
-            self._note_groups(self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end"))).groups)
+            found = self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end")))
+            self._note_groups(found.groups)
+            self._note_matched(found.matched)
 
     def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
         """Of several principals at the same time, take the last by name: results must not depend on partitions."""
@@ -96,6 +104,21 @@ class Tally:
         starts = np.append(_firsts(access), len(access)).tolist()
         data = ordinal.tobytes()
         self._groups.update(data[4 * start : 4 * end] for start, end in pairwise(starts))
+
+    def _note_matched(self, matched: Pairs) -> None:
+        if not self.with_sets:
+            return
+        order = np.lexsort((matched.ordinal, matched.access))
+        access, data = matched.access[order], matched.ordinal[order].astype(np.int64).tobytes()
+        starts = np.append(_firsts(access), len(access)).tolist()
+        self._matched_together.update(data[8 * start : 8 * end] for start, end in pairwise(starts))
+
+    def matched_sets(self) -> AccessSets:
+        """Return the distinct sets of ACLs that match an access together, by ordinal."""
+        sets = sorted(self._matched_together)
+        members = np.frombuffer(b"".join(sets), np.int64)
+        starts = np.cumsum([0, *(len(each) // 8 for each in sets)])
+        return AccessSets(starts=starts, members=members, denies=self.acls.denying()[members])
 
     def rules(self) -> pa.Table:
         """Return the ACLs that matched or were needed (TALLY)."""

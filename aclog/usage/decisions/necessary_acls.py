@@ -85,6 +85,11 @@ class NecessaryAcls:
             throwing=frozenset(index.image.index.base.colonless_resources),
         )
 
+    @property
+    def presence_counts(self) -> bool:
+        """Whether decisions may depend on ACLs that do not match."""
+        return self.allow_everyone or bool(self._throwing)
+
     def changes(self, accesses: Sequence[ParsedAccess]) -> dict[int, Int64s]:
         """Return the versions at which the ACLs that a decision depends on change, for accesses with any such change.
 
