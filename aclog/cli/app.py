@@ -47,6 +47,8 @@ _COMMANDS = {
     "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
     "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
     "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
+    "denied": "List who is refused what in an access log, by what it was for, with the least rules that would allow "
+    "it.",
     "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
     "usage-index": "Add what is new in an access log to the index of last use, which tells what any window of days "
     "needed.",

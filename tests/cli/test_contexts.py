@@ -37,10 +37,8 @@ READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
     "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
-    "usage", "usage-index", "unused", "simulate", "suggest", "spark history", "spark when", "spark authorize",
-    "spark usage",
-    "spark simulate",
-    "spark usage-index",
+    "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
+    "spark authorize", "spark usage", "spark simulate", "spark usage-index",
 }  # fmt: skip
 """Commands that only read what their source flags name."""
 VALUES = {

@@ -196,6 +196,7 @@ def commands(home, broker):
     yield *suggesting, "--fold", NAME
     simulated = ("simulate", *log, "--to-as-of", "0", "--accesses", home / "requests")
     yield from ((*simulated, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield from (("denied", *log, "--accesses", home / "requests", "--format", form) for form in ("text", *ROW_FORMATS))
     yield "usage", *log, "--accesses", home / NAME, "--accesses-format", NAME
     yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
     yield "what-can", *log, "--principal", f"User:{NAME}"

@@ -1,0 +1,1 @@
+"""The command `aclog denied`."""

@@ -1,0 +1,87 @@
+"""`aclog denied`: what is refused is listed with what would allow it, and `diff` says the same of the change."""
+
+import json
+
+import pytest
+
+from tests.support.cli.command import aclog
+
+RULE = {
+    "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:a", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+}  # fmt: skip
+DENY = RULE | {"principal": "User:d", "permissionType": "DENY"}
+ACCESS = {
+    "principal": "User:b", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders",
+    "timestamp": "2026-11-21T10:00:00Z",
+}  # fmt: skip
+DESCRIBE = ACCESS | {"operation": "DESCRIBE", "timestamp": "2026-11-21T09:00:00Z"}
+LOG = [
+    ACCESS | {"principal": "User:a"},
+    *[DESCRIBE] * 3,
+    *[ACCESS] * 2,
+    ACCESS | {"host": "10.0.0.2", "timestamp": None},
+    ACCESS | {"principal": "User:d"},
+    ACCESS | {"resourceType": "GROUP", "resourceName": "g", "operation": "DESCRIBE"},
+    ACCESS | {"resourceName": "*", "principal": "User:e"},
+]
+
+
+def written(path, objects):
+    path.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    return path
+
+
+@pytest.fixture
+def asked(tmp_path):
+    return "--acls", written(tmp_path / "acls", [RULE, DENY]), "--accesses", written(tmp_path / "log", LOG)
+
+
+def rows(*arguments):
+    result = aclog("denied", *arguments, "--format", "jsonl")
+    return result.code, {(row["principal"], row["resourceName"]): row for row in map(json.loads, result.lines)}
+
+
+def test_attempts_and_what_would_allow_them(asked):
+    code, found = rows(*asked)
+    assert (code, set(found)) == (1, {("User:b", "orders"), ("User:b", "g"), ("User:d", "orders"), ("User:e", "*")})
+    bob = found["User:b", "orders"]
+    assert (bob["intent"], bob["operations"], bob["attempts"], bob["accesses"]) == (
+        "consume", ["READ", "DESCRIBE"], 4, 6,
+    )  # fmt: skip
+    assert (bob["firstAt"], bob["lastAt"]) == (1_795_251_600_000, 1_795_255_200_000)
+    added = [RULE | {"principal": "User:b", "host": host} for host in ("10.0.0.1", "10.0.0.2")]
+    assert (bob["missing"], bob["denies"]) == (added, [])
+    (rule,) = found["User:b", "g"]["missing"]
+    assert (rule["operation"], found["User:b", "g"]["intent"]) == ("DESCRIBE", "consume")
+    denied = found["User:d", "orders"]
+    assert (denied["missing"], denied["denies"]) == ([], [DENY | {"id": None}])
+    assert found["User:e", "*"]["missing"] == []  # a rule on * would allow every topic
+    assert rows(*asked, "--principal", "User:d")[1].keys() == {("User:d", "orders")}
+    assert [rule["host"] for rule in rows(*asked, "--any-host")[1]["User:b", "orders"]["missing"]] == ["*"]
+
+
+def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path):
+    change = tmp_path / "change"
+    text = aclog("denied", *asked, "--out", change)
+    assert (text.code, text.lines[0]) == (1, "9 accesses refused (6 distinct), 1 allowed")
+    assert text.lines[-1].startswith("3 added rules would allow")
+    assert aclog("denied", *asked, "--out", change).code == 1  # the same change again
+    diff = aclog("diff", *asked[:2], "--change", change, "--format", "jsonl")
+    regions = [json.loads(line) for line in diff.lines]
+    assert {region["change"] for region in regions} == {"GAINED"}
+    print(regions[0])
+    gained = {(tuple(region["principals"]["in"]), region["resourceType"]) for region in regions}
+    assert gained == {(("User:b",), "TOPIC"), (("User:b",), "GROUP")}
+    flips = aclog("simulate", *asked, "--change", change, "--format", "jsonl")
+    mended = [json.loads(line) for line in flips.lines]
+    assert sum(row["count"] for row in mended) == 7
+    assert {(row["change"], row["principal"]) for row in mended} == {("GAINED", "User:b")}
+
+
+def test_nothing_is_refused(tmp_path, asked):
+    log = written(tmp_path / "allowed", LOG[:1])
+    result = aclog("denied", *asked[:2], "--accesses", log)
+    assert (result.code, result.lines) == (0, ["0 accesses refused (0 distinct), 1 allowed"])
+    empty = written(tmp_path / "empty", [])
+    assert aclog("denied", *asked[:2], "--accesses", empty).code == 2
