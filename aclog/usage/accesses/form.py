@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import IO, Final
 
 from aclog.metalog.errors import ConfigError
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 _BEGINNING: Final = 1 << 16
 """Bytes that are looked at."""
@@ -63,16 +64,19 @@ def _json_form(text: bytes) -> AccessForm:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            return next((form for form, keys in _MARKS if any(key <= value.keys() for key in keys)), AccessForm.JSONL)
+            return next((form for form, keys in _MARKS if keys <= value.keys()), AccessForm.JSONL)
     return AccessForm.JSONL
 
 
 _MARKS: Final = (
-    (AccessForm.CLOUDEVENTS, ({"specversion"},)),
-    (AccessForm.OCSF, ({"class_uid"},)),
-    (AccessForm.EVENTS, ({"audit"}, {"logger"}, {"result", "basis"})),
+    (AccessForm.EVENTS, {"result", "basis"}),
+    (AccessForm.JSONL, {*REQUEST_COLUMNS}),
+    (AccessForm.CLOUDEVENTS, {"specversion"}),
+    (AccessForm.OCSF, {"class_uid"}),
+    (AccessForm.EVENTS, {"audit"}),
+    (AccessForm.EVENTS, {"logger"}),
 )
-"""A form of JSON lines, and top-level keys of which only it has all, in one of these sets."""
+"""A form of JSON lines, and the top-level keys by which it is known; the first that has all of them."""
 
 
 def _unpacked(data: bytes, path: str) -> bytes:

@@ -163,3 +163,10 @@ def test_forms_are_recognised_in_packed_files_and_among_others(tmp_path):
     write(tmp_path / "node.log", [{"logger": "aclog", "message": "hello"}, {"logger": "audit", "audit": EVENT}])
     rows, rejects = told(tmp_path)
     assert (len(rows), rejects) == (6, {Reason.OTHER_LOGGER: 1})
+
+
+def test_accesses_with_more_keys_are_no_events(tmp_path):
+    access = {name: EVENT[name] for name in ("principal", "host", "operation", "resourceType", "resourceName")}
+    for more in ({"logger": "x"}, {"audit": 1}, {"class_uid": 2}):
+        path = write(tmp_path / "lines", [access | {"timestamp": MILLIS} | more])
+        assert [key(row)[:5] for row in told(path)[0]] == [tuple(access.values())]
