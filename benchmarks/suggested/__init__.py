@@ -1,0 +1,1 @@
+"""Suggested rules over a synthetic year: what they deny that the year then does."""
