@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from importlib.resources import files
 from itertools import islice
-from typing import Final, cast
+from typing import IO, Final, cast
 
 import fastavro
+from attrs import define
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import AccessBatch
@@ -36,12 +37,27 @@ def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
 def _events(file: PinnedFile) -> Iterator[JsonObject]:
     schema = json.loads(files("aclog.authorizer").joinpath("audit_event.avsc").read_text(encoding="utf-8"))
     with file.open() as opened:
+        pinned = _Pinned(opened, file.size)
         try:
-            for event in fastavro.reader(opened, reader_schema=schema):
+            for event in fastavro.reader(cast("IO[bytes]", pinned), reader_schema=schema):
                 found = dict(cast("JsonObject", event))
                 yield {**found, "timestamp": _millis(found["timestamp"])}
         except Exception as error:  # on damaged bytes, and on other records, fastavro raises nearly any exception
             raise ConfigError(f"{file.path}: not a whole Avro file of audit events: {error}") from error
+
+
+@define
+class _Pinned:
+    """A file up to where it ended when it was found: by these bytes it is known to have been read."""
+
+    opened: IO[bytes]
+    left: int
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; none at the end."""
+        data = self.opened.read(self.left if size < 0 else min(size, self.left))
+        self.left -= len(data)
+        return data
 
 
 def _millis(time: object) -> object:

@@ -56,6 +56,11 @@ def test_audit_events_in_avro(tmp_path):
     (tmp_path / "copy.avro").write_bytes((tmp_path / "new.avro").read_bytes())
     assert not only_new(find_accesses([str(tmp_path)], UTC), known, lambda done, total: None).input.parts
     data = (tmp_path / "new.avro").read_bytes()
+    with (tmp_path / "new.avro").open("a+b") as file:  # what is appended later is not in what was found
+        fastavro.writer(file, schema, [EVENT] * 3)
+    parts = [part for part in found.parts if part.file.path.endswith("new.avro")]
+    assert [len(batch.rows) for part in parts for batch in read_part(part)] == [1]
+    assert len(told(tmp_path / "new.avro")[0]) == 4
     (tmp_path / "new.avro").write_bytes(data[:-20])
     with pytest.raises(ConfigError, match=r"new\.avro: not a whole Avro file of audit events"):
         told(tmp_path / "new.avro")
