@@ -61,6 +61,7 @@ class AccessLog:
             done = 0
 
             def counted(rows: int) -> None:
+                """Show that so many more rows were counted."""
                 nonlocal done
                 done += rows
                 advance(done, None)

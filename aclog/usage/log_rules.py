@@ -55,6 +55,7 @@ class _Times:
 
     @classmethod
     def of(cls, reader: LogReader, start: Image) -> "_Times":
+        """Read the times of a log's batches; `start` is the state with which its history begins."""
         offset, end = reader.start_offset(), reader.high_watermark()
         if end <= 0:
             raise LogError(

@@ -38,7 +38,7 @@ READS = {
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
     "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
     "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
-    "spark authorize", "spark usage", "spark simulate", "spark usage-index",
+    "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip
 """Commands that only read what their source flags name."""
 VALUES = {

@@ -93,6 +93,7 @@ ELSEWHERE = {
     "context show",
     "spark ingest",
     "spark when",
+    "spark suggest",
     "spark usage-index",
     "review",
 }

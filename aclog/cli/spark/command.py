@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -14,6 +14,7 @@ from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
+from aclog.cli.suggesting.flags import SuggestFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (jobs.spark_session says what to install).
@@ -289,3 +290,40 @@ def usage_index(
         from aclog.pipeline.each_part import each_on_spark
 
         update_index(source, accesses, settings, index, how, partial(each_on_spark, spark))
+
+
+@app.command()
+@with_flags
+def suggest(
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    window: WindowFlags,
+    authorizer: AuthorizerFlags,
+    flags: SuggestFlags,
+    output: AnswerFlags,
+    *,
+    master: Master = None,
+) -> None:
+    """Suggest the least rules that keep every access of a log, as `aclog suggest` does; Spark reads the log.
+
+    Spark's workers read and count the files, which must be there under the
+    same paths; the distinct accesses are judged by this process.
+
+    [bold]Example[/]
+
+      aclog spark suggest --accesses /mnt/logs --log DIR --out want.jsonl
+    """
+    from aclog.cli.usage_extra import need_usage_extra
+
+    need_usage_extra()
+    from functools import partial
+
+    from aclog.cli.policies import settings_of
+    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.suggesting.report import print_suggestion
+
+    settings, how = settings_of(authorizer), output.choose()
+    with spark_session(master) as spark:
+        from aclog.pipeline.each_part import each_on_spark
+
+        print_suggestion(source, (accesses, window), settings, flags, how, partial(each_on_spark, spark))

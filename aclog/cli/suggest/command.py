@@ -7,7 +7,7 @@ from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.suggest.flags import SuggestFlags
+from aclog.cli.suggesting.flags import SuggestFlags
 
 app = typer.Typer()
 
@@ -42,6 +42,6 @@ def suggest(
 
     need_usage_extra()
     from aclog.cli.policies import settings_of
-    from aclog.cli.suggest.report import print_suggestion
+    from aclog.cli.suggesting.report import print_suggestion
 
     print_suggestion(source, (accesses, window), settings_of(authorizer), flags, output.choose())

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, acl_text
-from aclog.cli.suggest.rows import shown_time
+from aclog.cli.suggesting.rows import shown_time
 from aclog.usage.suggestion.suggestion import SuggestedRule, Suggestion
 
 _SHOWN: Final = 40

@@ -1,4 +1,4 @@
-"""`aclog spark usage-index`: the index is the same as without Spark, whichever of the two went on with it."""
+"""`aclog spark usage-index` and `suggest`: the same as without Spark, whichever of the two began."""
 
 import json
 from functools import partial
@@ -7,10 +7,12 @@ from random import Random
 import pytest
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import update_index
+from aclog.cli.suggesting.flags import SuggestFlags
+from aclog.cli.suggesting.report import print_suggestion
 from aclog.pipeline.each_part import each_on_spark
 from aclog.terminal.output_format import OutputFormat
 from tests.support.cli.command import aclog
@@ -87,3 +89,13 @@ def test_what_fails_in_a_worker_is_told(spark, tmp_path, acls):
     path.write_text(log(tmp_path / "again", 1).read_text())
     taken(spark, acls, path, index, on_spark=True)
     assert aclog("unused", "--acls", acls, "--index", index, "--days", 7).code == 1
+
+
+def test_a_suggestion_is_the_same(spark, tmp_path, acls):
+    path = log(tmp_path / "first", 1)
+    flags = SuggestFlags(out=tmp_path / "spark.jsonl")
+    window = AccessesFlags(accesses=[str(path)]), WindowFlags()
+    each = partial(each_on_spark, spark)
+    print_suggestion(SourceFlags(acls=str(acls)), window, Settings(), flags, Output(form=OutputFormat.TEXT), each)
+    assert aclog("suggest", "--accesses", path, "--acls", acls, "--out", tmp_path / "here.jsonl").code == 0
+    assert (tmp_path / "spark.jsonl").read_text() == (tmp_path / "here.jsonl").read_text() != ""

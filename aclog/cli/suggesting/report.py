@@ -12,9 +12,9 @@ from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.suggest.flags import SuggestFlags
-from aclog.cli.suggest.rows import SUGGESTED_COLUMNS, suggested_rows
-from aclog.cli.suggest.text_report import text_lines
+from aclog.cli.suggesting.flags import SuggestFlags
+from aclog.cli.suggesting.rows import SUGGESTED_COLUMNS, suggested_rows
+from aclog.cli.suggesting.text_report import text_lines
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.terminal.json_text import json_text
@@ -23,6 +23,7 @@ from aclog.terminal.output import say
 from aclog.terminal.progress import progress
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.judging.counted_log import CountedLog
+from aclog.usage.judging.processes import Each
 from aclog.usage.suggestion.need import Needs
 from aclog.usage.suggestion.proof import prove
 from aclog.usage.suggestion.suggestion import Question, Suggestion, suggest
@@ -48,8 +49,11 @@ def print_suggestion(
     settings: Settings,
     flags: SuggestFlags,
     output: Output,
+    each: Each | None = None,
 ) -> None:
     """Print the least rules that keep what was used, once they are proved.
+
+    `each` reads and counts the log, by default processes of this machine.
 
     Raises:
         SuggestionError: they are not sound; nothing is printed.
@@ -58,7 +62,7 @@ def print_suggestion(
 
     """
     least, until, topics = flags.least(), log[1].end(), source.topics()
-    found = AccessLog.of(log[0])
+    found = AccessLog.of(log[0], each)
     chosen = source.choose(topics=topics)
     image = chosen.image()
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
