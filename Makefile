@@ -172,6 +172,10 @@ campaign-differences: venv build/jvm/.ready  ## the exact difference of policies
 campaign-unused: venv  ## 600 histories of rules that come and go, each answer of `aclog unused` beside the engine; kept
 	$(BIN)/python -m tests.usage.unused.campaign --histories 120 --out benchmarks/results/unused.txt
 
+.PHONY: campaign-usage-kafka
+campaign-usage-kafka: venv build/jvm/.ready  ## an hour of a real Kafka, its authorizer log held against a brute force; kept
+	$(BIN)/python -m tests.scenarios.usage.real_kafka --minutes 60 --out benchmarks/results/usage-real-kafka.txt
+
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
