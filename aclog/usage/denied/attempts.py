@@ -137,9 +137,7 @@ def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_ho
         accesses=sum(each.count for each in own),
         first=min((first for first, _ in times), default=None),
         last=max((last for _, last in times), default=None),
-        missing=tuple(
-            rule for host in sorted(wanted) for code in least(wanted[host]) if (rule := _rule(key, host, code))
-        ),
+        missing=tuple(rule for host in sorted(wanted) for rule in _least_rules(key, host, wanted[host])),
         denies=tuple(sorted({ordinal for each in own for ordinal in each.denies})),
     )
 
@@ -154,6 +152,12 @@ def least(operations: Iterable[int]) -> list[int]:
     wanted = set(operations)
     implied = {code for code in wanted for other in wanted if other != code and rule_mask(other, _ALLOW) >> code & 1}
     return sorted(wanted - implied)
+
+
+def _least_rules(key: _Key, host: str, operations: Iterable[int]) -> list[StandardAcl]:
+    # what no rule may be for, implies nothing: one for ALL would imply all else
+    rules = {code: rule for code in operations if (rule := _rule(key, host, code))}
+    return [rules[code] for code in least(rules)]
 
 
 def _rule(key: _Key, host: str, operation: int) -> StandardAcl | None:

@@ -122,6 +122,14 @@ def test_a_describe_and_what_follows_it_are_one_attempt():
     ]
 
 
+def test_what_no_rule_may_be_for_implies_nothing():
+    described = ("User:a", "10.0.0.1", AclOperation.DESCRIBE, ResourceType.TOPIC, "t")
+    accesses = [described, (*described[:2], AclOperation.ALL, *described[3:])]
+    found = refusals(counted(accesses), Rules.of_image(AclsImage.from_acls([])), Settings())
+    missing = [rule.operation for attempt in attempts_of(found.found) for rule in attempt.missing]
+    assert missing == [AclOperation.DESCRIBE]
+
+
 def test_intents():
     def intents(*asked):
         accesses = [("User:a", "10.0.0.1", operation, kind, name) for operation, kind, name in asked]
