@@ -23,7 +23,7 @@ from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
 
 INTERVAL_SECONDS: Final = 5.0
-_LONGEST_SECONDS = 120.0
+_LONGEST_SECONDS = 60.0
 _REST = 500
 """How many times as long as the work of an interval the next one lasts at least: 0.2% of a core.
 
@@ -107,7 +107,8 @@ class UsageKeeper:
     def _run(self) -> None:
         while not (self.recorder.is_ready() or self._stopping.is_set()):
             self._stopping.wait(_READY_SECONDS)
-        worked = self._keep()  # what is decided from now on is covered
+        self._keep()  # what is decided from now on is covered
+        worked = 0.0  # the first time most of the work is to import, and is no measure
         while not self._stopping.is_set():
             least = _LEAST_REST * worked
             self._stopping.wait(least)

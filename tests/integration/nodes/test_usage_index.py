@@ -61,7 +61,7 @@ def wait_for_writes(node: AclogNode) -> None:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120  # a busy node writes once a minute
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
