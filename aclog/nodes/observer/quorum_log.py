@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -186,7 +187,8 @@ class QuorumLog(Closeable):
     def close(self) -> None:
         """Close the connections, end the thread and delete the snapshots. May be called again."""
         if self._buffer.close():
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            with suppress(RuntimeError):  # the observer has failed, and its event loop is closed already
+                self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(_CLOSE_SECONDS)
             if self._snapshots.directory is not None:
                 shutil.rmtree(self._snapshots.directory, ignore_errors=True)
@@ -241,7 +243,8 @@ class QuorumLog(Closeable):
         return partial(connect, security=self.security, client_id=self.client_id, timeout=seconds)
 
     def _made_room(self) -> None:
-        self._loop.call_soon_threadsafe(self._fetcher.room.set)
+        with suppress(RuntimeError):  # as in close
+            self._loop.call_soon_threadsafe(self._fetcher.room.set)
 
     def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine on the event loop, and wait for its result."""

@@ -22,6 +22,10 @@ _SECONDS = 5.0
 HTTP_CONNECTIONS = 256
 """So many that a probe's connection is not the oldest one before its request arrives, even in a burst of others."""
 
+_STEPS_TO_SERVE = 3
+"""Turns of the event loop from accepting a connection to serving it. One that was accepted must get that far before the
+server is closed: until Python 3.12, asyncio leaves its socket open otherwise."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -56,6 +60,8 @@ class HttpEndpoint:
     """The connections without a whole request, oldest first."""
     _answered: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
     """The connections that have not taken their whole answer yet, oldest first."""
+    _tasks: "set[asyncio.Task[None] | None]" = field(factory=set, init=False)
+    """One for each connection."""
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address cannot be bound."""
@@ -78,9 +84,14 @@ class HttpEndpoint:
         """Close the socket and all connections."""
         if self._server is None:
             return
+        for listening in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_STEPS_TO_SERVE):
+            await asyncio.sleep(0)
         self._server.close()
         for writer in (*self._idle, *self._answered):
             writer.transport.abort()  # since Python 3.12 wait_closed also waits for open connections
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
 
@@ -90,6 +101,7 @@ class HttpEndpoint:
             self._forget(oldest)
             oldest.transport.abort()
         self._idle[writer] = None
+        self._tasks.add(task := asyncio.current_task())
         writer.transport.set_write_buffer_limits(0)  # drained means sent: nothing is left to linger after the close
         try:
             async with asyncio.timeout(_SECONDS):
@@ -99,6 +111,7 @@ class HttpEndpoint:
             writer.transport.abort()
         finally:
             self._forget(writer)
+            self._tasks.discard(task)
             writer.close()
 
     def _forget(self, writer: asyncio.StreamWriter) -> None:

@@ -1,7 +1,11 @@
 """Runs the `aclog` command inside the test process: what it prints, says and returns."""
 
+import atexit
 import io
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 from attrs import frozen
@@ -44,8 +48,23 @@ def aclog(*arguments: object, stdin: bytes = b"") -> Result:
         "stdout": io.TextIOWrapper(io.BufferedWriter(out), encoding="utf-8"),
         "stderr": io.TextIOWrapper(io.BufferedWriter(err), encoding="utf-8"),
     }
-    with mock.patch.multiple(sys, **streams):
+    with mock.patch.multiple(sys, **streams), _process_that_ends():
         code = run([str(argument) for argument in arguments])
         streams["stdout"].flush()
         streams["stderr"].flush()
         return Result(code, out.getvalue().decode(), err.getvalue().decode())
+
+
+@contextmanager
+def _process_that_ends() -> Iterator[None]:
+    """Run what aclog leaves to the end of its process at the end of the command: the test process goes on for long."""
+    register = atexit.register
+
+    with ExitStack() as ended:
+
+        def until_then(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+            is_ours = (getattr(call, "__module__", None) or "").startswith("aclog.")
+            return (ended.callback if is_ours else register)(call, *args, **kwargs)
+
+        with mock.patch.object(atexit, "register", until_then):
+            yield

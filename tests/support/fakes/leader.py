@@ -20,6 +20,7 @@ from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import decode_header, response_header
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.messages import decode_request, encode_response, message_type
+from tests.support.fakes.connections import end_connections
 from tests.support.fakes.quorum import NOT_LEADER, FakeQuorum
 
 NO_TIME = timedelta(0)
@@ -95,8 +96,7 @@ class FakeLeader:
         done = threading.Event()
 
         def cut() -> None:
-            for writer in list(self._writers):
-                writer.transport.abort()
+            self._abort()
             done.set()
 
         self._loop.call_soon_threadsafe(cut)
@@ -128,9 +128,11 @@ class FakeLeader:
             pass
         finally:
             self.quorum.hooks.remove(self._wake)
-            server.close()
-            for writer in list(self._writers):
-                writer.transport.abort()
+            await end_connections(server, self._abort)
+
+    def _abort(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # it is closing

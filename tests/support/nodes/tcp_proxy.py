@@ -6,10 +6,11 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
+from tests.support.fakes.connections import end_connections
+
 T = TypeVar("T")
 
 _CHUNK = 1 << 16
-_END_SECONDS = 2.0
 
 
 class TcpProxy:
@@ -61,18 +62,14 @@ class TcpProxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
-        self._server.close()
         self.release()
-        await self._cut()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        if others:  # they end with their connections; asyncio.streams would log one that is cancelled
-            _, late = await asyncio.wait(others, timeout=_END_SECONDS)
-            for task in late:
-                task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await end_connections(self._server, self._abort)
 
     async def _cut(self) -> None:
         self.cuts += bool(self._open)
+        self._abort()
+
+    def _abort(self) -> None:
         for writer in self._open:
             writer.transport.abort()
         self._open.clear()
