@@ -168,6 +168,10 @@ fuzz-native: venv $(VENV)/.native  ## 200,000 damaged bases through the native c
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt
 
+.PHONY: campaign-apply
+campaign-apply: venv build/jvm/.ready  ## `aclog apply` on real Kafkas, 4.3.1 and 3.9: others write, rights are taken, brokers and apply are killed; kept
+	$(BIN)/python -m tests.scenarios.planning.kafka_faults --rounds 54 --nodes 3 --out benchmarks/results/apply-faults.txt
+
 .PHONY: campaign-unused
 campaign-unused: venv  ## 600 histories of rules that come and go, each answer of `aclog unused` beside the engine; kept
 	$(BIN)/python -m tests.usage.unused.campaign --histories 120 --out benchmarks/results/unused.txt
@@ -176,6 +180,11 @@ campaign-unused: venv  ## 600 histories of rules that come and go, each answer o
 campaign-usage-kafka: venv build/jvm/.ready  ## an hour of a real Kafka, its authorizer log held against a brute force; kept
 	$(BIN)/python -m tests.scenarios.usage.real_kafka --minutes 60 --out benchmarks/results/usage-real-kafka.txt
 
+.PHONY: campaign-plan
+campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every point, on two settings: what was to be seen is judged; kept
+	$(BIN)/python -m tests.planning.campaign --cases 10000 --workers $(WORKERS) --out benchmarks/results/plan.txt
+
+
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
@@ -183,6 +192,10 @@ campaign-exports: venv  ## 300 random estates to each format of other tools that
 .PHONY: campaign-terraform
 campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiCorp's own parser and values; needs Go
 	$(BIN)/python -m tests.support.terraform.campaign --seeds 3 --commits 200 --expressions 5000 --out benchmarks/results/terraform.txt
+.PHONY: campaign-edits
+campaign-edits: venv build/jvm/.ready  ## a consumer on real Kafkas, one with a ZooKeeper, through 60 edits of its rules, by plans and as others make them; kept
+	$(BIN)/python -m tests.planning.edits_campaign --edits 60 --out benchmarks/results/edits.txt
+
 
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
+    apply_changes,
     bulk,
     change_rows,
     commands,
@@ -128,6 +129,11 @@ def _requests(*, quick: bool) -> Iterator[Row]:
     yield from request_lines.run(50_000 if quick else 500_000)
 
 
+def _apply(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from apply_changes.run(Path(scratch), 5_000 if quick else 80_000, 100 if quick else 1_000)
+
+
 def _commit(*, quick: bool) -> Iterator[Row]:
     yield from commit.run(1 if quick else 5, _disk_scratch())
 
@@ -239,6 +245,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "spark-functions": ("kafka_authorized on Spark vs. a plain Python UDF, and spark authorize", _spark_functions),
     "spark-usage": ("Usage of ACLs on Spark vs. reading the columns", _spark_usage),
     "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
+    "apply": ("Changes on a real Kafka of many rules vs. one request a rule, and vs. kafka-acls", _apply),
     "commit": ("Group commit: 64 writers vs. one", _commit),
 }
 

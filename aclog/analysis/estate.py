@@ -78,6 +78,18 @@ class Estate:
             numbers = numbers[(ranks >= low) & (ranks < high)]
         return self._joined(root, numbers.tolist())
 
+    def has_at_most(self, root: Root, most: int) -> bool:
+        """Return whether no more cells than this stand on all patterns that cover names of a root."""
+        if not root.literal and self._named_under(root).size > most:
+            return False
+        left = most
+        for resource in (*self.covering(root), self.wildcard(root.kind), *self.under(root)):
+            low, high = self.index.base.cells(resource.number)
+            left -= high - low + (0 if resource.touched is None else len(resource.touched.cells))
+            if left < 0:
+                return False
+        return True
+
     def cells(self, resource: Resource) -> Iterator[tuple[str, Cell]]:
         """Yield the principal and the cell of each pair on a pattern."""
         base, touched = self.index.base, resource.touched

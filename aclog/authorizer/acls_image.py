@@ -111,15 +111,15 @@ class AclsImage:
             raise ReplayError(number + e.what) from None
 
     @classmethod
-    def from_columns(cls, columns: AclColumns) -> Self:
-        """Return an image of records in bulk; `columns.buffer` is not kept.
+    def from_columns(cls, columns: AclColumns, *, has_ids: bool = True) -> Self:
+        """Return an image of records in bulk; `columns.buffer` is not kept. Without `has_ids`, its ACLs have no ids.
 
         Raises:
             ReplayError: as `from_acls`; `position` is the offset of the later record's value in the buffer.
 
         """
         try:
-            return cls(index=AclIndex(build(rows_of_columns(columns))))
+            return cls(index=AclIndex(build(rows_of_columns(columns, has_ids=has_ids))))
         except ReplayError as e:
             row = e.position
             raise ReplayError(e.what, position=None if row is None else int(columns.value_start[row])) from None

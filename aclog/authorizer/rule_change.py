@@ -1,21 +1,33 @@
 """A change of one rule, and what it makes of a set of rules."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from hashlib import blake2b
 from uuid import UUID
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acl_records import acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.origin import FileOrigin, Origin, Origins
+from aclog.authorizer.rule_content import content_of, contents_of, image_of
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 _ID, _REST = 3, 19
 """Where the id begins in the record of an ACL, and the rest after it: the frame's header has three bytes."""
+
+_MANY = 100
+"""Changes; with more, folding them into a new base costs less than to read past them."""
+
+
+class Action(StrEnum):
+    """What a change does with a rule."""
+
+    ADD = "ADD"
+    REMOVE = "REMOVE"
 
 
 @frozen(kw_only=True)
@@ -111,20 +123,21 @@ def _changed_records(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImag
             raise missing_rule(change)
         else:
             acls = acls.apply((RemoveAccessControlEntryRecord(id=known),))
-    return acls
+    # Who compares states below many patterns looks through all that the overlay touched, for each.
+    return acls.merged() if len(changes) > _MANY else acls
 
 
 def _changed_contents(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
-    contents = dict.fromkeys(rule.acl for rule in acls)
+    contents = contents_of(acls)
     for change in changes:
-        if change.added is (change.acl in contents):
+        content = content_of(change.acl)
+        if change.added is (content in contents):
             raise existing_rule(change) if change.added else missing_rule(change)
         if change.added:
-            contents[change.acl] = None
+            contents.add(content)
         else:
-            del contents[change.acl]
-    changed = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in contents)
-    return changed.with_options(documented=acls.documented, cidr=acls.cidr)
+            contents.remove(content)
+    return image_of(contents).with_options(documented=acls.documented, cidr=acls.cidr)
 
 
 def _content_id(acl: StandardAcl) -> UUID:

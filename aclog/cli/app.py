@@ -58,6 +58,12 @@ _COMMANDS = {
     "holes.",
     "suggest": "Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not "
     "give.",
+    "plan": "Show what would have to change so that a place holds the rules that are wanted; nothing is written to it.",
+    "apply": "Make the changes of a plan, if the place is still what the plan was made for.",
+    "drift": "Show the rules that are wanted and missing, and those that are owned, no longer wanted, and still there.",
+    "rollback": "Show what would bring a place back to before an apply; nothing is written to it.",
+    "grant": "Show the least rules that a client needs for its work, given what is there; with --yes, add them.",
+    "revoke": "Show which of a principal's own rules let its client do something; with --yes, remove them.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl
+from aclog.authorizer.rule_change import Action
 from aclog.cli.transfer.output import open_output
 from aclog.metalog.errors import ConfigError
-from aclog.sources.change_lines import Action
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.json_text import json_text
 

@@ -13,16 +13,16 @@ from aclog.authorizer.decision import Decision
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
+from aclog.authorizer.rule_object import enum_field
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
-from aclog.sources.acl_lines import enum_field
-from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import blocks, display_name
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.json_text import json_string

@@ -38,7 +38,7 @@ def export(
     An export with --show-secrets can be imported without loss; without it,
     SCRAM credentials have no keys.
 
-    The formats of other tools hold ACLs only. What a format cannot hold is refused, and nothing is written.
+    The formats of other tools hold ACLs only. What a format cannot hold is listed, and nothing is written.
 
     [bold]Examples[/]
 

@@ -6,11 +6,11 @@ from typing import Any
 from aclog.analysis.answers.timeline import Event, Interval
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.rule_change import Action
 from aclog.cli.flags.output import Output
 from aclog.cli.region_columns import rule_text
 from aclog.metalog.printable import printable
 from aclog.snapshots.rule_history import Change, ChangeKind
-from aclog.sources.change_lines import Action
 from aclog.terminal.columns import Column
 from aclog.terminal.notices import note
 from aclog.terminal.output import say

@@ -22,6 +22,7 @@ from aclog.metalog.uuids import random_uuid
 from aclog.nodes.access_check import AccessCheck
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler
+from aclog.nodes.broker.access_settings import access_settings
 from aclog.nodes.broker.controller_channel import ControllerChannel, LocalChannel, RemoteChannel
 from aclog.nodes.broker.forwarder import EnvelopeForwarder, Forwarder, LocalForwarder
 from aclog.nodes.broker.handlers import BrokerApis
@@ -263,6 +264,7 @@ class Node:
             forwarder=forwarder,
             tokens=self.config.tokens,
             auto_create_topics=self.config.brokers.auto_create_topics,
+            settings=access_settings(self.config),
         )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
 

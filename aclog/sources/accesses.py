@@ -14,9 +14,9 @@ from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.audit_line_reader import TIME_SIZE, read_line
 from aclog.authorizer.hosts import host_address
+from aclog.authorizer.rule_object import enum_field
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import enum_field
-from aclog.sources.json_object import parse_object, text_field
+from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
 

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.rule_content import image_of
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.acl_requests import describe_acls
+from aclog.nodes.client.acl_requests import acl_contents, describe_acls
 from aclog.nodes.client.cluster_requests import broker_cluster_id, topic_names
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.peer import Role
@@ -81,8 +81,7 @@ class AdminSource:
         rules, users = _run(self._request())
         if self.max_age is not None:
             check_age(self.freshness(), self.max_age)
-        acls = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
-        return Image(acls=acls, scram=ScramImage(keyless=users))
+        return Image(acls=image_of(rules), scram=ScramImage(keyless=users))
 
     def topic_names(self) -> list[str]:
         """Return the topics that the login may describe, requested on each call. Raises as `image`."""
@@ -113,10 +112,10 @@ class AdminSource:
         """Refuse further requests; no connection is kept."""
         self._closed = True
 
-    async def _request(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
+    async def _request(self) -> tuple[set[bytes], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
             asked = elapsed_seconds()
-            found = await describe_all_acls(connection), await self._users(connection)
+            found = await _all_contents(connection), await self._users(connection)
             self._read = str(connection.address), asked
             return found
 
@@ -166,6 +165,14 @@ async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
     except RequestError as error:
         raise _explained(connection, "DescribeAcls", error) from None
     return list(dict.fromkeys(rules))
+
+
+async def _all_contents(connection: Connection) -> set[bytes]:
+    """Return all ACLs of the cluster, as image_of takes them. Raises as describe_all_acls."""
+    try:
+        return await acl_contents(connection, AclBindingFilter(), _RESPONSE_SECONDS)
+    except RequestError as error:
+        raise _explained(connection, "DescribeAcls", error) from None
 
 
 async def describe_scram_users(connection: Connection) -> tuple[UserCredentials, ...]:

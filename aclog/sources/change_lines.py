@@ -1,23 +1,16 @@
 """Changes of rules as JSON lines: `{"action":"ADD"|"REMOVE","rule":RULE}`, RULE as in `acls list --format jsonl`."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from attrs import evolve
 
 from aclog.authorizer.origin import FileOrigin
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_change import Action, RuleChange
+from aclog.authorizer.rule_object import rule_of_object
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import parse_acls, rule_of_object
-from aclog.sources.json_object import parse_object, text_field
+from aclog.metalog.json_object import parse_object, text_field
+from aclog.sources.acl_lines import parse_acls
 from aclog.sources.text_lines import display_name, numbered
-
-
-class Action(StrEnum):
-    """What a change does with a rule."""
-
-    ADD = "ADD"
-    REMOVE = "REMOVE"
 
 
 def read_changes(path: str) -> Iterator[RuleChange]:

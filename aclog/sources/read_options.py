@@ -17,5 +17,7 @@ class ReadOptions:
     """The directory of each Terraform module that is not among the files, by its source."""
     topics: Callable[[], Sequence[str]] | None = None
     """The topics that exist; None if nobody knows."""
+    strict: bool = False
+    """Whether a stated rule that its tool makes nothing of is refused."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""

@@ -44,7 +44,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
     """Return the rules of a tree. Raises as content_rules."""
     source = tree.beside if isinstance(tree, _OneFile) else tree
     whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
-    context = ReadContext(tree=whole, topics=options.topics, modules=modules)
+    context = ReadContext(tree=whole, topics=options.topics, modules=modules, strict=options.strict)
     found: ReadFiles = read_tree(context, options.form)
     rules = found.stated.rules()
     for rule in rules:

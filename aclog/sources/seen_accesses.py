@@ -7,6 +7,7 @@ from attrs import frozen
 
 from aclog.analysis.regions.region import Request
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.accesses import (
     COLUMNS,
     EXPECTED,
@@ -16,7 +17,6 @@ from aclog.sources.accesses import (
     is_audit_line,
     is_parquet,
 )
-from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
 

@@ -277,3 +277,9 @@ def test_the_cluster_has_one_name(name: str) -> None:
         permission_type=AclPermissionType.ALLOW,
     )
     assert [each.region.names for each in found(policy(), policy(on_cluster))] == [(Literal(name="kafka-cluster"),)]
+
+
+def test_a_name_is_in_a_region_once() -> None:
+    denied = policy(rule("ab"), rule("ab", "User:*", deny=True), rule("a", prefixed=True))
+    found = [each.region.names for each in differences(policy(rule("ab")), denied) if each.direction is Direction.LOST]
+    assert found == [(Literal(name="ab"),)]

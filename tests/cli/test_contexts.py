@@ -13,7 +13,7 @@ import pytest
 
 from aclog.cli.flags.context import use_context
 from aclog.cli.from_context.command_lines import META, source_options
-from aclog.cli.from_context.marks import written_unless
+from aclog.cli.from_context.marks import written_unless, written_with
 from aclog.cli.from_context.taken import Taken
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
@@ -21,7 +21,7 @@ from tests.support.cli.command import aclog
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
 
-ABOUT_CONTEXTS = {"context add"}
+ABOUT_CONTEXTS = {"apply", "context add"}
 WRITES = {
     "acls add": (),
     "acls remove": (),
@@ -33,6 +33,8 @@ WRITES = {
     "tokens expire": (),
 }
 """Commands that change what their source flags name, unless one of these flags is given."""
+WRITES_WITH = {"grant": ("--yes",), "revoke": ("--yes",)}
+"""Commands that change it only if one of these flags is given."""
 READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
@@ -70,12 +72,19 @@ def write(path: Path, *lines: str, current: str = "") -> Path:
 
 def test_every_command_is_known_to_read_or_to_write_its_source():
     """A new command with a flag of a source belongs into one of the two; one that writes is marked as such."""
-    assert {name for name in COMMANDS if source_options(COMMANDS[name])} == READS | WRITES.keys() | ABOUT_CONTEXTS
+    assert {
+        name for name in COMMANDS if source_options(COMMANDS[name])
+    } == READS | WRITES.keys() | WRITES_WITH.keys() | ABOUT_CONTEXTS
     assert {name: unless for name in COMMANDS if (unless := written_unless(COMMANDS[name])) is not None} == WRITES
 
+    assert {name: flags for name in COMMANDS if (flags := written_with(COMMANDS[name]))} == WRITES_WITH
 
 def taking() -> list:
-    return [(name, option) for name in sorted(READS | WRITES.keys()) for option in source_options(COMMANDS[name])]
+    return [
+        (name, option)
+        for name in sorted(READS | WRITES.keys() | WRITES_WITH.keys())
+        for option in source_options(COMMANDS[name])
+    ]
 
 
 @pytest.mark.parametrize(("name", "option"), taking())
@@ -383,6 +392,17 @@ def test_a_write_in_a_pipe_names_its_context_or_is_refused(path, log, monkeypatc
 
 
 @contextmanager
+def test_a_grant_asks_for_its_context_only_if_it_writes(path, log, monkeypatch):
+    write(path, f'log = "{log}"', "allow-everyone-if-no-acl-found = false")
+    monkeypatch.setenv("ACLOG_CONTEXT", "it")
+    grant = ("grant", "--principal", "User:new", "--intent", "produce", "--topic", "new")
+    assert aclog(*grant).code == 1
+    assert "expected -c it or --force" in aclog(*grant, "--yes").complaint
+    assert not has_rule(log)
+    aclog("-c", "it", *grant, "--yes").ok()
+    assert has_rule(log)
+
+
 def asked(*words: str):
     """Run a command in a terminal, up to its question."""
     terminal = pexpect.spawn(

@@ -138,7 +138,7 @@ def test_other_voters_would_begin_without_it(tmp_path):
 
 def test_an_old_metadata_version_takes_one_batch(tmp_path, monkeypatch):
     directory = formatted(tmp_path / "data", STATIC, "--release-version", "3.5")
-    monkeypatch.setattr("aclog.cli.log_writer.MAX_BYTES", 1000)
+    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 1000)
     refused = aclog("import", "-", "--log", directory, "--force", stdin=ROWS)
     assert "has no transactions" in refused.complaint
     monkeypatch.undo()

@@ -17,10 +17,10 @@ import pexpect
 import psutil
 import pytest
 
-from aclog.cli import log_writer
 from aclog.cli.acls import targets
-from aclog.cli.log_writer import LogWriter
 from aclog.cli.spark.jobs import _says_more
+from aclog.places import log_writer
+from aclog.places.log_writer import LogWriter
 from aclog.snapshots.image import Image
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from tests.support.cli.command import aclog
 def test_completion_knows_the_commands_and_what_they_are_for():
     group = get_command(app)
     found = {item.value: item.help for item in group.shell_complete(typer.Context(group), "a")}
-    assert set(found) == {"acls", "authorize"}
+    assert set(found) == {"acls", "apply", "authorize"}
     assert found["acls"].startswith("List, add, remove and copy ACLs")
 
 

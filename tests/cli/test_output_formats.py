@@ -96,6 +96,11 @@ ELSEWHERE = {
     "spark suggest",
     "spark usage-index",
     "review",
+    "plan",
+    "drift",
+    "rollback",
+    "grant",
+    "revoke",
 }
 """Commands whose objects are checked below, or where a cluster is: in the tests of that command."""
 

@@ -678,7 +678,7 @@ class TestDirectory:
 class TestLarge:
     @pytest.fixture(autouse=True)
     def few_in_a_batch(self, monkeypatch):
-        monkeypatch.setattr("aclog.cli.log_writer.MAX_BYTES", 440)
+        monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 440)
 
     def test_changes_larger_than_a_batch_become_visible_together(self, broker, directory):
         polled(broker, directory)

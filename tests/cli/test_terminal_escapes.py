@@ -234,6 +234,33 @@ def commands(home, broker):
     yield "unused", *acls, *index, "--until", NAME
     yield "unused", *acls, *index, "--out", home / f"out{NAME}"
     yield "unused", *acls, "--index", home / NAME
+    journal = ("--journal", home / "journal")
+    forms = ("text", "markdown", "jsonl")
+    yield from (("plan", *log, "--want", home / "acls", *journal, "--format", form) for form in forms)
+    yield "plan", *log, "--want", home / "acls", *journal, "--accesses", home / NAME
+    yield "plan", *log, "--change", home / NAME, *journal
+    yield "plan", "--log", home / NAME, "--want", home / "acls", *journal, "--out", home / f"plan{NAME}"
+    yield "plan", *log, "--want", home / "acls", "--journal", home / "acls"
+    yield "plan", *log, "--want", home / "acls", *journal, "--max-deletes", NAME
+    yield "apply", home / f"plan{NAME}", "--yes"
+    want = ("--want", home / "acls")
+    yield from (("drift", *log, *want, *journal, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "drift", *log, "--want", home / NAME, "--journal", home / f"journal{NAME}"
+    yield "rollback", *log, "--journal", home / f"journal{NAME}"
+    yield "rollback", "--log", home / NAME, "--journal", home / "acls", "--apply", NAME
+    yield "apply", home / "acls", "--yes"
+    intent = ("--principal", f"User:{NAME}", "--intent", "transact", "--topic", "t", "--transactional-id", NAME)
+    given = ("--log", home / f"granted{NAME}", *intent)
+    yield from (("grant", *given, "--format", form) for form in ("text", "jsonl"))
+    yield "grant", *given, "--yes"
+    yield "grant", *given, "--yes", "--accept-side-effects"
+    yield "grant", *given, "--group-prefix", NAME, "--journal", home / NAME
+    yield "grant", *given, "--topic", NAME
+    yield "grant", *given, "--host", NAME
+    yield "grant", *log, "--principal", NAME, *intent[2:]
+    yield "revoke", *given, "--yes"
+    yield "revoke", *given, "--allow-everyone-if-no-acl-found", "--accept-side-effects", "--yes"
+    yield "revoke", *log, "--principal", "User:*", "--intent", "consume", "--topic", "*", "--group-prefix", NAME
     yield from (("coverage", *index, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "coverage", "--accesses", home / "requests"
     yield "coverage", "--accesses", home / NAME, "--accesses-format", NAME

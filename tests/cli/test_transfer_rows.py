@@ -17,6 +17,7 @@ from aclog.cli.transfer.json_rows import RowReader, row_line
 from aclog.cli.transfer.rows import acl_record, acl_row, record_of, row_of
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.json_object import parse_object
 from aclog.metalog.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -26,7 +27,6 @@ from aclog.metalog.records import (
     OpaqueRecord,
     UserScramCredentialRecord,
 )
-from aclog.sources.json_object import parse_object
 from tests.support.builders.records import registrations
 
 SCHEMAS = Path(__file__).parents[1] / "data/avro"

@@ -104,7 +104,14 @@ NEEDS: dict[str, dict[int, Need]] = {
         api_keys.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),
         api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
     }
-    | dict.fromkeys(UNSUPPORTED, _NEVER),
+    | dict.fromkeys(UNSUPPORTED, _NEVER)
+    | {
+        api_keys.DESCRIBE_CONFIGS: _cluster(
+            AclOperation.DESCRIBE_CONFIGS,
+            "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the broker itself, "
+            "asked for by name; anything else gets UNSUPPORTED_VERSION (35)",
+        )
+    },
     CONTROLLER: _ANYWHERE
     | {
         api_keys.DESCRIBE_CLUSTER: _ALTER,

@@ -148,10 +148,29 @@ def test_who_needs_no_right(event_loop_runner, cluster):
             assert codes(await asked(listener, api_keys.CREATE_DELEGATION_TOKEN, 1)) == set()  # for itself
         assert (await asked(BROKER, api_keys.METADATA, 13)).brokers
         assert (await asked(BROKER, api_keys.DESCRIBE_DELEGATION_TOKEN, 3, "owner")).tokens
-        for api_key in (api_keys.LIST_GROUPS, api_keys.DESCRIBE_CONFIGS, api_keys.ALTER_CLIENT_QUOTAS):
+        for api_key in (api_keys.LIST_GROUPS, api_keys.ALTER_CLIENT_QUOTAS):
             version = versions(BROKER, api_key).max_version
             for user in (nobody, "admin"):
                 assert codes(await asked(BROKER, api_key, version, user)) == {35}
+
+    event_loop_runner.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "keys"),
+    [(4, "4", None), (4, "4", ("super.users", "log.dirs")), (4, "5", ("super.users",)), (2, "4", ("super.users",))],
+)
+def test_no_other_configuration_is_told(event_loop_runner, cluster, kind, name, keys):
+    asked = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+    told = {"resource_type": 4, "resource_name": "4", "configuration_keys": ("super.users",)}
+    resources = tuple(build(32, 4, "request", "DescribeConfigsResource", **each) for each in (told, asked))
+
+    async def scenario():
+        nobody = await cluster.user_with([])
+        for user in (nobody, "admin"):
+            found = await cluster.ask(BROKER, 32, 4, build(32, 4, "request", resources=resources), user)
+            assert codes(found) == {35}
+            assert not any(each.configs for each in found.results)
 
     event_loop_runner.run(scenario())
 
@@ -182,7 +201,7 @@ def test_every_served_request_has_its_need():
         assert {api.api_key for api in apis} == set(NEEDS[listener])
         proved = {case.values[1] for case in CASES if case.values[0] == listener}
         free = {api_keys.DESCRIBE_CLUSTER} if listener == BROKER else set()
-        unsupported = {api_keys.LIST_GROUPS, api_keys.DESCRIBE_CONFIGS, api_keys.ALTER_CLIENT_QUOTAS}
+        unsupported = {api_keys.LIST_GROUPS, api_keys.ALTER_CLIENT_QUOTAS}
         assert set(NEEDS[listener]) - proved <= LOGINS | HOLDERS | free | unsupported
 
 

@@ -1,6 +1,6 @@
 """The exploration of a scope: who gains and loses what below each root, with equal findings folded into regions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -102,8 +102,11 @@ class Exploration:
         """Yield the principals that may not fare as everyone does, with their cells in both policies, by name."""
         asked = self.query.principals
         few = asked.named if not asked.complement else None
+        among: Collection[str] | None = None
         if few is None and changed is not None and self._alike(root):
-            few = tuple(changed | supers)
+            among = changed | supers
+            if not self.old.is_narrow(root, len(among)) or not self.new.is_narrow(root, len(among)):
+                few = tuple(among)
         if few is not None:
             for principal in sorted(few):
                 if principal in asked and principal != WILDCARD_PRINCIPAL and ":" in principal:
@@ -111,7 +114,7 @@ class Exploration:
             return
         old, new = self.old.by_principal(root), self.new.by_principal(root)
         for principal in sorted((old.keys() | new.keys() | supers) - {WILDCARD_PRINCIPAL}):
-            if principal in asked:
+            if principal in asked and (among is None or principal in among):
                 yield principal, old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
 
     def _alike(self, root: Root) -> bool:
@@ -166,7 +169,7 @@ def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
         names_of.setdefault(key, []).append(change.names)
     principals_of: dict[tuple[int, Direction, Hosts, int, Names], list[Principals]] = {}
     for (kind, direction, hosts, operations, principals), found in names_of.items():
-        names = tuple(chain.from_iterable(found))
+        names = tuple(dict.fromkeys(chain.from_iterable(found)))
         principals_of.setdefault((kind, direction, hosts, operations, names), []).append(principals)
     for (kind, direction, hosts, operations, names), holders in principals_of.items():
         for principals in _united(holders):

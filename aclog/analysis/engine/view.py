@@ -27,6 +27,10 @@ class Cells(NamedTuple):
 
 NO_CELLS = Cells()
 
+_FEW = 16
+_CELLS_PER_PRINCIPAL = 4
+"""How many cells are looked at in the time that it takes to ask for those of one principal."""
+
 
 @define(eq=False)
 class View:
@@ -81,6 +85,10 @@ class View:
             for principal in named.keys() | wildcard.keys()
             if principal != WILDCARD_PRINCIPAL and ":" in principal
         }
+
+    def is_narrow(self, root: Root, principals: int) -> bool:
+        """Return whether it takes longer to ask for each of so many principals than to look at all cells of a root."""
+        return principals > _FEW and self._estate.has_at_most(root, _CELLS_PER_PRINCIPAL * principals)
 
     def side(self, root: Root, own: Cells, *, is_super: bool = False) -> Side:
         """Return what decides for a principal with these cells."""

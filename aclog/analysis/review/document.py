@@ -1,8 +1,11 @@
-"""What a review says, before it is text or markdown: points that come first, and sections with all there is."""
+"""What a review or a plan says, before it is text or markdown: points first, and sections with all there is."""
 
 from attrs import frozen
 
 from aclog.authorizer.origin import FileOrigin
+
+SHOWN = 40
+"""Items of a section, if nothing else is said; a command shows all."""
 
 
 @frozen(kw_only=True)
@@ -24,12 +27,14 @@ class Section:
     folded: bool = False
     """Whether it is shown on demand only, where that is possible."""
     command: str | None = None
-    """The command that shows all of it."""
+    """The command, or the flag, that shows all of it."""
+    shown: int | None = SHOWN
+    """How many items are shown; None: all."""
 
 
 @frozen(kw_only=True)
 class Document:
-    """A review for people."""
+    """A review or a plan for people."""
 
     head: str
     """The verdict."""
@@ -38,3 +43,5 @@ class Document:
     sections: tuple[Section, ...]
     foot: tuple[str, ...]
     """What was compared with what."""
+    command: str = "aclog review"
+    """The command that made it."""

@@ -1,13 +1,11 @@
-"""A review as lines of text, or as markdown for a comment on a pull request."""
+"""A review or a plan as lines of text, or as markdown for a comment on a pull request."""
 
+import re
 from collections.abc import Iterator
 
 from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.rows.row_report import markdown_text
 from aclog.metalog.printable import printable
-
-SHOWN = 40
-"""Items of a section; a command shows all."""
 
 LARGEST_COMMENT = 60_000
 """In characters; a comment on GitHub may have 65,536, on GitLab a million."""
@@ -15,29 +13,34 @@ LARGEST_COMMENT = 60_000
 LONGEST = 2_000
 """Characters of a line: a name may have 32,767, and people read none of that."""
 
-MARKER = "<!-- aclog review -->"
-"""The last line, by which a job finds the comment that it wrote before."""
-
+_LIST = re.compile(r"^[+-](?= )")
+"""What begins an item of a list in markdown."""
+_ESCAPED = r"\\\g<0>"
 _FOLD, _UNFOLD = "<details>", "</details>"
 
 
 def text_lines(document: Document) -> Iterator[str]:
-    """Yield a review as lines for a terminal; of what is folded and another command shows, how much it is."""
+    """Yield a document as lines for a terminal; of what is folded and another command shows, how much it is."""
     yield from map(_cut, _text(document))
 
 
 def markdown_lines(document: Document) -> Iterator[str]:
-    """Yield a review as markdown, cut to what fits into a comment, and saying so."""
+    """Yield a document as markdown, cut to what fits into a comment, and saying so; `marker` is the last line."""
     room, is_folded = LARGEST_COMMENT, False
     for line in _markdown(document):
         room -= len(line) + 1
         if room < 0:
             yield from ("", _UNFOLD) if is_folded else ()
-            yield from ("", "The rest does not fit into a comment: `aclog review` shows it.", MARKER)
+            yield from ("", f"The rest does not fit into a comment: `{document.command}` shows it.", marker(document))
             return
         is_folded = line == _FOLD or (is_folded and line != _UNFOLD)
         yield line
-    yield MARKER
+    yield marker(document)
+
+
+def marker(document: Document) -> str:
+    """Return the line by which a job finds the comment that it wrote before."""
+    return f"<!-- {document.command} -->"
 
 
 def _text(document: Document) -> Iterator[str]:
@@ -49,7 +52,7 @@ def _text(document: Document) -> Iterator[str]:
             yield f"{section.title}: {len(section.items):,}: {section.command} shows them"
             continue
         yield f"{section.title}:"
-        for item in section.items[:SHOWN]:
+        for item in section.items[: section.shown]:
             yield f"  {item.text}"
             yield from (f"    {line}" for line in item.details)
         yield from (f"  {line}" for line in _rest(section))
@@ -64,7 +67,7 @@ def _markdown(document: Document) -> Iterator[str]:
         yield ""
         title = f"<b>{_escaped(section.title)}</b>"
         yield from ((_FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
-        for item in section.items[:SHOWN]:
+        for item in section.items[: section.shown]:
             yield from _markdown_item(item)
         yield from (f"- {_escaped(line)}" for line in _rest(section))
         if section.folded:
@@ -74,7 +77,7 @@ def _markdown(document: Document) -> Iterator[str]:
 
 
 def _markdown_item(item: Item) -> Iterator[str]:
-    yield f"- {_escaped(item.text)}"
+    yield f"- {_LIST.sub(_ESCAPED, _escaped(item.text))}"
     yield from (f"  <br>{_escaped(line)}" for line in item.details)
 
 
@@ -89,6 +92,6 @@ def _cut(line: str) -> str:
 
 
 def _rest(section: Section) -> Iterator[str]:
-    left = len(section.items) - SHOWN
+    left = 0 if section.shown is None else len(section.items) - section.shown
     if left > 0:
         yield f"and {left:,} more" + (f": {section.command} shows all" if section.command is not None else "")

@@ -8,13 +8,13 @@ from attrs import define, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import EVERYWHERE
-from aclog.analysis.regions.names import ANY_NAME
+from aclog.analysis.regions.names import ANY_NAME, NamePart
 from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.query import RESOURCE_TYPES
-from aclog.analysis.regions.region import Difference, Direction
+from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.rows.extent import Extent, extent_of, is_allow
-from aclog.analysis.rows.extent_index import ExtentIndex
+from aclog.analysis.rows.extent_index import NameIndex, index_of_extents, near_region
 from aclog.analysis.rows.naive_rows import NaiveRow, naive_rows
 from aclog.analysis.rows.row import Setting
 from aclog.authorizer.acl import StandardAcl
@@ -38,19 +38,33 @@ class Effect:
     extents: tuple[Extent, ...]
 
     @cached_property
-    def _index(self) -> ExtentIndex:
-        return ExtentIndex.of(self.extents)
+    def _index(self) -> NameIndex[Extent]:
+        return index_of_extents(self.extents)
 
-    def part_in(self, difference: Difference) -> Part:
-        """Return what part the effect can have in a difference."""
+    @cached_property
+    def _parts(self) -> int:
+        return sum(len(extent.names) for extent in self.extents)
+
+    def part_in(self, difference: Difference, names: NameIndex[NamePart]) -> Part:
+        """Return what part the effect can have in a difference; `names` are those of its region."""
         found = Part.NONE
         if difference.direction is self.direction:
-            for extent, part in self._index.near(difference.region):
+            for extent, part in self._near(difference.region, names):
                 if extent.meets(difference.region, (part,)):
                     if extent.spans(difference.region):
                         return Part.ENOUGH
                     found = Part.SOME
         return found
+
+    def _near(self, region: Region, names: NameIndex[NamePart]) -> Iterator[tuple[Extent, NamePart]]:
+        """Yield extents with the part of a region with which they have names in common, or may have."""
+        kind = region.resource_type
+        if self._parts < len(region.names):  # a cause often is one rule, and there may be thousands of each
+            for extent in self.extents:
+                if extent.resource_type == kind:
+                    yield from ((extent, part) for own in extent.names for part in names.near(kind, own))
+            return
+        yield from near_region(self._index, region)
 
 
 @define(eq=False)
@@ -70,14 +84,14 @@ class Candidate:
         """Those of the widest effect that touched anything; none if nothing was touched."""
         return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
 
-    def touch(self, difference: Difference) -> bool:
+    def touch(self, difference: Difference, names: NameIndex[NamePart]) -> bool:
         """Keep a difference under the effects that can have a part in it, the narrowest first, until one is enough.
 
         Returns whether there is one.
         """
         found = False
         for effect in self.effects:
-            part = effect.part_in(difference)
+            part = effect.part_in(difference, names)
             if part is not Part.NONE:
                 self.touched.setdefault(effect, []).append(difference)
                 found = True

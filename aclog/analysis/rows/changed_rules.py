@@ -20,9 +20,16 @@ class ChangedRules:
     _changes: Sequence[RuleChange]
     _origins: TwoOrigins
     _by_rule: dict[tuple[bool, StandardAcl], RuleChange] = field(init=False)
+    _on: dict[tuple[int, str, bool], list[int]] = field(init=False)
+    """By resource type, name and whether it is LITERAL: places in `_changes`."""
 
     def __attrs_post_init__(self) -> None:
         self._by_rule = {(change.added, change.acl): change for change in self._changes}
+        self._on = {}
+        for at, change in enumerate(self._changes):
+            acl = change.acl
+            key = (acl.resource_type, acl.resource_name, acl.pattern_type == PatternType.LITERAL)
+            self._on.setdefault(key, []).append(at)
 
     def places(self, row: Row) -> Iterator[FileOrigin]:
         """Yield the files and lines of the changed rules behind a row, those of the second state first."""
@@ -47,16 +54,14 @@ class ChangedRules:
             return self._known((cause.is_added, rule) for rule in cause.rules)
         decided = ((False, row.before), (True, row.after))
         deciding = self._known((added, rule) for added, rule in decided if isinstance(rule, StandardAcl))
-        return deciding or [change for change in self._changes if _covers(change.acl, row)]
+        return deciding or self._covering(row)
+
+    def _covering(self, row: Row) -> list[RuleChange]:
+        kind, name = row.witness.resource_type, row.witness.resource_name
+        literal = ((kind, each, True) for each in dict.fromkeys((name, WILDCARD)))
+        prefixes = ((kind, name[:end], False) for end in range(len(name) + 1))
+        found = (at for key in (*literal, *prefixes) for at in self._on.get(key, ()))
+        return [self._changes[at] for at in sorted(found)]
 
     def _known(self, rules: Iterator[tuple[bool, StandardAcl]]) -> list[RuleChange]:
         return [self._by_rule[rule] for rule in rules if rule in self._by_rule]
-
-
-def _covers(rule: StandardAcl, row: Row) -> bool:
-    name = row.witness.resource_name
-    if rule.resource_type != row.witness.resource_type:
-        return False
-    if rule.pattern_type == PatternType.LITERAL:
-        return rule.resource_name in (name, WILDCARD)
-    return name.startswith(rule.resource_name)

@@ -8,7 +8,7 @@ from attrs import define, field
 from aclog.analysis.rows.causes import Candidate
 from aclog.analysis.rows.exact_rows import ExactRow
 from aclog.analysis.rows.extent import Extent
-from aclog.analysis.rows.extent_index import ExtentIndex
+from aclog.analysis.rows.extent_index import index_of_extents, index_of_region, near_region
 from aclog.analysis.rows.row import Setting
 
 _EXACT_ROWS: Mapping[Setting | None, int] = {Setting.CIDR: 4, Setting.SEMANTICS: 4}
@@ -63,24 +63,25 @@ def _root(parent: list[int], number: int) -> int:
 def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
     """Return for each row the numbers of the candidates that touch one of its regions."""
     holders: dict[Extent, set[int]] = defaultdict(set)
-    everyone: dict[int, set[int]] = defaultdict(set)
     named: dict[tuple[int, str], set[int]] = defaultdict(set)
     for number, candidate in enumerate(candidates):
         for extent in (extent for effect in candidate.effects for extent in effect.extents):
             holders[extent].add(number)
-            if extent.principals.complement:
-                everyone[extent.resource_type].add(number)
             for name in extent.principals.named:
                 named[extent.resource_type, name].add(number)
-    index, found = ExtentIndex.of(holders), []
+    index, found = index_of_extents(holders), []
+    of_everyone = index_of_extents(extent for extent in holders if extent.principals.complement)
     for row in rows:
         numbers: set[int] = set()
         for difference in row.differences():
-            if row.principals.complement:  # by names: nearly all candidates have principals of it
-                near = set().union(*(holders[extent] for extent, _ in index.near(difference.region)))
-            else:
+            # By names. Of extents that name principals there may be many on these names, and few of these principals.
+            by_name = index if row.principals.complement else of_everyone
+            extents = {extent for extent, _ in near_region(by_name, difference.region)}
+            near = set().union(*(holders[extent] for extent in extents))
+            if not row.principals.complement:
                 kind, who = difference.region.resource_type, row.principals.named
-                near = everyone[kind].union(*(named[kind, name] for name in who if (kind, name) in named))
-            numbers.update(number for number in near if candidates[number].touch(difference))
+                near.update(*(named[kind, name] for name in who if (kind, name) in named))
+            parts = index_of_region(difference.region)
+            numbers.update(number for number in near if candidates[number].touch(difference, parts))
         found.append(sorted(numbers))
     return found

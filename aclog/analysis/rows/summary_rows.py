@@ -16,7 +16,7 @@ from aclog.analysis.rows.causes import Candidate
 from aclog.analysis.rows.clauses import clauses_of
 from aclog.analysis.rows.exact_rows import CLAUSES
 from aclog.analysis.rows.extent import Extent, extent_of
-from aclog.analysis.rows.extent_index import ExtentIndex
+from aclog.analysis.rows.extent_index import index_of_extents, near_region
 from aclog.analysis.rows.intersection import common_request
 from aclog.analysis.rows.row import Cause, Row, Setting, Summary
 from aclog.authorizer.acl import (
@@ -116,12 +116,12 @@ def _row(draft: _Draft, request: Request, known: set[str], old: Policy, new: Pol
 
 def _witness(draft: _Draft) -> Request | None:
     """Return a request that changed and that the row is about, with a legal name if one is soon found."""
-    hull = ExtentIndex.of(draft.hull)
+    hull = index_of_extents(draft.hull)
     legal_first = sorted(islice(draft.touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
     found = (
         common_request(extent.region(), each.region)
         for each in chain(legal_first, draft.touched)
-        for extent, _ in hull.near(each.region)
+        for extent, _ in near_region(hull, each.region)
     )
     return next((request for request in found if request is not None), None)
 
@@ -155,11 +155,11 @@ def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
     for draft in drafts:
         for extent in draft.hull if draft.setting is None else ():
             holders[extent].append(draft)
-    hull = ExtentIndex.of(holders)
+    hull = index_of_extents(holders)
     for kind in sorted({extent.resource_type for extent in holders}):
         wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
         for entry in policy.acls.matching(wanted):
             region = extent_of(entry.acl, policy.settings).region()
-            met = {extent for extent, part in hull.near(region) if extent.meets(region, (part,))}
+            met = {extent for extent, part in near_region(hull, region) if extent.meets(region, (part,))}
             for draft in {id(draft): draft for extent in met for draft in holders[extent]}.values():
                 draft.rules += 1

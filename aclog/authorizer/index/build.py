@@ -67,14 +67,14 @@ def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
     )
 
 
-def rows_of_columns(columns: AclColumns) -> Rows:
+def rows_of_columns(columns: AclColumns, *, has_ids: bool = True) -> Rows:
     """Return the rows of records in a buffer; the buffer is not kept."""
     buffer = columns.buffer
     return _encoded(
         (buffer, columns.resource_start, columns.resource_end),
         (buffer, columns.pair_start, columns.pair_end),
         ids=columns.ids,
-        has_ids=True,
+        has_ids=has_ids,
         operations=columns.operation.view(np.uint8),
         permissions=columns.permission_type.view(np.uint8),
     )

@@ -6,10 +6,11 @@ from attrs import evolve
 
 from aclog.authorizer.acl import acl_text, resource_of
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.cli.acls.flags import ResourceFlags, RuleFlags, parse_principal
+from aclog.cli.acls.flags import RuleFlags, parse_principal
 from aclog.cli.acls.kafka_format import adding, already_there, entry_of, question
 from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.cli.acls.targets import AclTarget, ChosenTarget, open_target
+from aclog.cli.flags.resources import ResourceFlags
 from aclog.cli.rule_warnings import warn_of_unmatched
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.confirmation import confirms

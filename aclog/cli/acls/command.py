@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.acls.flags import AclSourceFlags, ResourceFlags, RuleFlags, TargetFlags
+from aclog.cli.acls.flags import AclSourceFlags, RuleFlags
 from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.output import OutputFlags, format_option
+from aclog.cli.flags.resources import ResourceFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.target import TargetFlags
 from aclog.cli.from_context.marks import writes_to_source
 from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
 

@@ -4,39 +4,27 @@ Kafka's pattern filter is a ResourcePattern here: its text form is the same.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from attrs import asdict, evolve, field, frozen
 
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     WILDCARD,
     AclOperation,
     AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
     code_name,
 )
-from aclog.cli.flags import cluster as target
 from aclog.cli.flags import source
 from aclog.cli.flags.groups import group_from
-from aclog.cli.flags.values import OPERATIONS, PATTERN_TYPES, completions, named, typed_text
+from aclog.cli.flags.target import ZOOKEEPER_HELP
+from aclog.cli.flags.values import OPERATIONS, completions, named, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
     from aclog.sources.choice import ChosenSource
 
-_RESOURCE = "Resource"
 _RULE = "Rule"
-_ZOOKEEPER_HELP = (
-    "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
-    "repeat the flag for each."
-)
-
-CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
 
 
 @frozen(kw_only=True)
@@ -58,7 +46,7 @@ class AclSourceFlags:
         typer.Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
-            help=_ZOOKEEPER_HELP,
+            help=ZOOKEEPER_HELP,
             rich_help_panel=source.PANEL,
         ),
     ] = field(factory=list)
@@ -71,104 +59,6 @@ class AclSourceFlags:
 
         named = group_from(source.SourceFlags, asdict(self, recurse=False)).selection()
         return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
-
-
-@frozen(kw_only=True)
-class TargetFlags:
-    """Where `acls add` and `acls remove` write: exactly one of a log, a running cluster and a ZooKeeper."""
-
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=target.PANEL
-        ),
-    ] = None
-    bootstrap_server: target.TargetServer = None
-    bootstrap_controller: target.TargetController = None
-    command_config: target.TargetConfig = None
-    authorizer_properties: Annotated[
-        list[str],
-        typer.Option(
-            "--authorizer-properties",
-            metavar="KEY=VALUE",
-            help=_ZOOKEEPER_HELP,
-            rich_help_panel=target.PANEL,
-        ),
-    ] = field(factory=list)
-
-
-@frozen(kw_only=True)
-class ResourceFlags:
-    """The resource patterns to list, add to or remove from."""
-
-    topics: Annotated[
-        list[str],
-        typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
-    ] = field(factory=list)
-    groups: Annotated[
-        list[str], typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE)
-    ] = field(factory=list)
-    cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_RESOURCE)] = (
-        False
-    )
-    transactional_ids: Annotated[
-        list[str],
-        typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
-    ] = field(factory=list)
-    delegation_tokens: Annotated[
-        list[str],
-        typer.Option("--delegation-token", metavar="ID", help="A delegation token's id.", rich_help_panel=_RESOURCE),
-    ] = field(factory=list)
-    user_principals: Annotated[
-        list[str],
-        typer.Option(
-            "--user-principal",
-            metavar="PRINCIPAL",
-            help="A user as the resource, for CREATE_TOKENS and DESCRIBE_TOKENS.",
-            rich_help_panel=_RESOURCE,
-        ),
-    ] = field(factory=list)
-    resource_pattern_type: Annotated[
-        PatternType | None,
-        typer.Option(
-            "--resource-pattern-type",
-            parser=named(PATTERN_TYPES),
-            autocompletion=completions(PATTERN_TYPES),
-            metavar="TYPE",
-            help="How names are compared: [cyan]literal[/] or [cyan]prefixed[/]; to list and remove also [cyan]any[/] "
-            "(exactly this name, either type) and [cyan]match[/] (every ACL that affects the resource). "
-            "[dim]Default: literal[/]",
-            rich_help_panel=_RESOURCE,
-        ),
-    ] = None
-
-    @property
-    def pattern_type(self) -> PatternType:
-        """The pattern type of all named resources."""
-        return self.resource_pattern_type or PatternType.LITERAL
-
-    def patterns(self) -> list[ResourcePattern]:
-        """Return the named resources; all names but transactional ids are trimmed, as in Kafka.
-
-        Raises:
-            ConfigError: a name that is not UTF-8.
-
-        """
-        names = [
-            *((ResourceType.TOPIC, name.strip()) for name in self.topics),
-            *((ResourceType.GROUP, name.strip()) for name in self.groups),
-            *((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_ids),
-            *((ResourceType.DELEGATION_TOKEN, name.strip()) for name in self.delegation_tokens),
-            *((ResourceType.USER, name.strip()) for name in self.user_principals),
-        ]
-        patterns = [
-            ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=self.pattern_type)
-            for kind, name in names
-        ]
-        # kafka-acls.sh ignores --cluster with any other pattern type.
-        if self.cluster and self.pattern_type is PatternType.LITERAL:
-            patterns.append(CLUSTER)
-        return list(dict.fromkeys(patterns))
 
 
 @frozen(kw_only=True)

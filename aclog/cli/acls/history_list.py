@@ -1,6 +1,7 @@
 """The changes of ACLs in a log, as `acls history` lists them."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -11,10 +12,13 @@ from aclog.cli.flags.output import Output
 from aclog.cli.rule_columns import RULE_COLUMNS
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import LogReader
+from aclog.places.applies_file import read_applies
+from aclog.planning.place import ApplyNote
 from aclog.snapshots.moments import Moment, end_offset_at, moment_text
 from aclog.snapshots.rule_history import Change
 from aclog.sources.choice import ChosenSource
 from aclog.sources.log_history import history_of, log_of
+from aclog.sources.paths import LogSource
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import note
 from aclog.terminal.rows import print_rows
@@ -30,8 +34,11 @@ COLUMNS = (
     Column(key="offset"),
     Column(key="change"),
     *RULE_COLUMNS,
+    Column(key="apply", spare=True),
+    Column(key="who", cut=True, spare=True),
+    Column(key="git", spare=True),
 )
-"""When, at which offset, and what happened to which ACL."""
+"""When, at which offset, and what happened to which ACL; and which apply made it, if it is known."""
 
 
 @frozen(kw_only=True)
@@ -57,8 +64,8 @@ def print_history(chosen: ChosenSource, span: Span, output: Output) -> None:
     first = begin if span.since is None else _end_offset(log_of(chosen.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     # What the log begins with is no change of it.
-    asked = (change for change in changes if change.end_offset > first and not change.first_seen)
-    rows = (_row(change) for change in asked if not wanted or change.rule.acl.principal in wanted)
+    told = ((change, note) for change, note in _applied(changes, chosen) if change.end_offset > first)
+    rows = (_row(*each) for each in told if not wanted or each[0].rule.acl.principal in wanted)
     print_rows(COLUMNS, rows, output.form, chosen=output.columns)
     if span.since is None and begin:
         note(f"{chosen.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
@@ -75,10 +82,33 @@ def _end_offset(log: LogReader, since: Moment, begin: int) -> int:
     return offset
 
 
-def _row(change: Change) -> Row:
+def _applied(changes: Iterable[Change], chosen: ChosenSource) -> Iterator[tuple[Change, ApplyNote | None]]:
+    """Yield the changes of a log, each with the apply that made it, if that is known.
+
+    What the log begins with is no change of it.
+    """
+    source = chosen.source
+    found = read_applies(source.directory) if isinstance(source, LogSource) else None
+    done = [each for each in found.applied if each.done] if found is not None else []
+    waiting = deque(sorted(done, key=lambda each: each.offset))
+    left, applied = 0, None
+    for change in changes:
+        if change.first_seen:
+            continue
+        while waiting and change.offset >= waiting[0].offset:
+            applied = waiting.popleft()
+            left = applied.steps
+        yield change, applied.note if applied is not None and left > 0 else None
+        left -= 1
+
+
+def _row(change: Change, applied: ApplyNote | None) -> Row:
     return {
         "timestamp": change.timestamp,
         "offset": change.offset,
         "change": change.kind.value,
         **change.rule.to_dict(),
+        "apply": None if applied is None else applied.apply,
+        "who": None if applied is None else applied.who,
+        "git": None if applied is None else applied.git,
     }

@@ -13,7 +13,8 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
-from aclog.cli.acls.flags import CLUSTER, Entry, ResourceFlags, RuleFlags
+from aclog.cli.acls.flags import Entry, RuleFlags
+from aclog.cli.flags.resources import CLUSTER, ResourceFlags
 from aclog.metalog.errors import ConfigError
 
 Plan: TypeAlias = dict[ResourcePattern, list[Entry]]

@@ -11,10 +11,11 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.rules import rules_of
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
-from aclog.cli.acls.flags import ResourceFlags, parse_principal
+from aclog.cli.acls.flags import parse_principal
 from aclog.cli.acls.kafka_format import listed as kafka_lines
 from aclog.cli.acls.plan import resource_filter
 from aclog.cli.flags.output import Output
+from aclog.cli.flags.resources import ResourceFlags
 from aclog.cli.image_report import CidrWatch
 from aclog.cli.rule_columns import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS
 from aclog.shell.rule_text import located_json, rule_fields, rule_json

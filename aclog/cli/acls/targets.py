@@ -13,8 +13,7 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.cli.acls.flags import TargetFlags
-from aclog.cli.log_writer import LogWriter, open_writer
+from aclog.cli.flags.target import TargetFlags
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import MetadataRecord
@@ -23,6 +22,7 @@ from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.places.log_writer import LogWriter, open_writer
 from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
 from aclog.terminal.notices import warn

@@ -16,9 +16,9 @@ SECONDS = 1.0
 
 
 _FLAGS = {
-    "--topic": NameKind.TOPIC,
-    "--group": NameKind.GROUP,
-    "--transactional-id": NameKind.TRANSACTIONAL_ID,
+    **dict.fromkeys(("--topic", "--topic-prefix", "--input-topic", "--output-topic"), NameKind.TOPIC),
+    **dict.fromkeys(("--group", "--group-prefix"), NameKind.GROUP),
+    **dict.fromkeys(("--transactional-id", "--transactional-id-prefix"), NameKind.TRANSACTIONAL_ID),
     "--delegation-token": NameKind.DELEGATION_TOKEN,
     **dict.fromkeys(
         (

@@ -7,6 +7,7 @@ from typing import Final
 from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.rule_change import Action
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.change_file import change_line, write_change_file
@@ -18,7 +19,6 @@ from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
-from aclog.sources.change_lines import Action
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.usage.decisions.rules import Rules

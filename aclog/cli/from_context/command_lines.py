@@ -5,7 +5,7 @@ from typing import Any
 
 from aclog.cli.flags.context import chosen_context, named_context, use_context
 from aclog.cli.from_context.filling import Filling
-from aclog.cli.from_context.marks import goes_on_without, takes_no_context, written_unless
+from aclog.cli.from_context.marks import goes_on_without, takes_no_context, written_unless, written_with
 from aclog.cli.from_context.taken import Taken, Unused
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts.choosing import ChosenContext
@@ -116,14 +116,19 @@ def _fill(ctx: Any, values: dict[str, Any]) -> None:
         return
     filling.put(option, value)
     filling.put_settings(chosen)
-    unless = written_unless(ctx.command)
-    writes = unless is not None and option != "--zookeeper" and not any(values.get(_dest(name)) for name in unless)
     ctx.meta[META] = Taken(
         chosen=chosen,
-        writes=writes,
+        writes=option != "--zookeeper" and _writes(ctx.command, values),
         deciding=tuple(filling.deciding),
         client_properties=filling.client_properties,
     )
+
+
+def _writes(command: Any, values: dict[str, Any]) -> bool:
+    unless = written_unless(command)
+    if unless is None:
+        return any(values.get(_dest(name)) for name in written_with(command))
+    return not any(values.get(_dest(name)) for name in unless)
 
 
 def _note_unused(ctx: Any, why: str) -> None:

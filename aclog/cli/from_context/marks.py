@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 _WRITES = "writes_to_source"
+_WRITES_WITH = "writes_to_source_with"
 _ABOUT = "is_about_contexts"
 _EXAMINES = "examines_contexts"
 
@@ -16,6 +17,17 @@ def writes_to_source(*, unless: tuple[str, ...] = ()) -> Callable[[_Command], _C
     def mark(command: _Command) -> _Command:
         """Return the same command."""
         setattr(command, _WRITES, unless)
+        return command
+
+    return mark
+
+
+def writes_only_with(*flags: str) -> Callable[[_Command], _Command]:
+    """Mark a command that changes what its source flags name with one of these flags, and else only reads it."""
+
+    def mark(command: _Command) -> _Command:
+        """Return the same command."""
+        setattr(command, _WRITES_WITH, flags)
         return command
 
     return mark
@@ -39,8 +51,14 @@ def goes_on_without(command: Any) -> bool:
 
 
 def written_unless(command: Any) -> tuple[str, ...] | None:
-    """Return with which flags a command does not change its source; None if it never does."""
+    """Return with which flags a command does not change its source; None if it never does, or with some flags only."""
     found: tuple[str, ...] | None = getattr(command.callback, _WRITES, None)
+    return found
+
+
+def written_with(command: Any) -> tuple[str, ...]:
+    """Return with which flags alone a command changes its source."""
+    found: tuple[str, ...] = getattr(command.callback, _WRITES_WITH, ())
     return found
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.cli.log_writer import batched, check_parent
 from aclog.cli.migrate.target import AclIds, TargetContents, TargetWriter, contents_of, default_features
 from aclog.metalog.batches import build_batch
 from aclog.metalog.clock import current_time_ms
@@ -14,6 +13,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError
 from aclog.metalog.filelog.filesystem import replace_durably
+from aclog.places.log_writer import batched, check_parent
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image

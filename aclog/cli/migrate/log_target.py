@@ -6,7 +6,6 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.cli.log_writer import LogWriter, batched, check_parent, open_writer
 from aclog.cli.migrate.target import AclIds, TargetContents, TargetWriter, contents_of, default_features
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, LogError
@@ -14,6 +13,7 @@ from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.nodes.controller.write_path.formatted_log import bootstrap_checkpoint, formatted_log
 from aclog.nodes.storage.feature_levels import METADATA_VERSIONS
+from aclog.places.log_writer import LogWriter, batched, check_parent, open_writer
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover

@@ -9,13 +9,13 @@ from uuid import UUID
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.cli.log_writer import LogWriter, open_or_create, open_writer
 from aclog.cli.sync.changes import AclChanges, acl_changes
 from aclog.cli.sync.poller import Poll
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import log_error
 from aclog.metalog.filelog.notice import leave_notice, withdraw_notice
 from aclog.metalog.uuids import RandomIds
+from aclog.places.log_writer import LogWriter, open_or_create, open_writer
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties, write_sync_properties
@@ -41,7 +41,7 @@ class SyncLog:
 
         Raises:
             ConfigError: the directory is not a log of `aclog sync`.
-            LockedError, LogError, DecodeError: as aclog.cli.log_writer.open_writer.
+            LockedError, LogError, DecodeError: as aclog.places.log_writer.open_writer.
 
         """
         properties = read_sync_properties(directory)

@@ -10,7 +10,6 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import acl_text
 from aclog.cli.follower_endpoint import FollowerStatus, serving
-from aclog.cli.log_writer import check_parent
 from aclog.cli.removal_limit import RemovalLimit
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.sync.format import SyncFormat
@@ -26,6 +25,7 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.errors import LoginError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+from aclog.places.log_writer import check_parent
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import emit

@@ -6,9 +6,8 @@ from aclog.analysis.regions.region_json import JsonObject, decided_by_object, re
 from aclog.analysis.rule_tests.outcome import Failure
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.origin import origin_text
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_change import Action, RuleChange
 from aclog.cli.test.verdicts import Turn
-from aclog.sources.change_lines import Action
 from aclog.terminal.timestamps import time_text
 
 _SHOWN = 3

@@ -9,7 +9,6 @@ from uuid import UUID
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
 from aclog.cli.flags.common import ExportFormat
-from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import HISTORY, Row
 from aclog.cli.transfer.exporter import counted, write_export
@@ -20,6 +19,7 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.nodes.controller.write_path.formatted_log import formatted_log
+from aclog.places.log_writer import LogWriter, open_or_create
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.rule_history import Change, ChangeKind, history
 from aclog.snapshots.state_source import StateSource

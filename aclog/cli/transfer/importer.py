@@ -12,7 +12,6 @@ from attrs import define, evolve, field
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_records import acl_of
 from aclog.authorizer.acl_records import record_of as record_of_acl
-from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import Row
 from aclog.cli.transfer.reader import open_state
@@ -29,6 +28,7 @@ from aclog.metalog.records import (
 )
 from aclog.metalog.uuids import RandomIds, uuid_text
 from aclog.nodes.controller.write_path.formatted_log import FormattedLog, formatted_log
+from aclog.places.log_writer import LogWriter, open_or_create
 from aclog.snapshots.image import Image
 from aclog.sources.text_lines import display_name
 from aclog.terminal.notices import warn

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from aclog.cli.transfer.avro.files import Row, load_schema
 from aclog.metalog.errors import ConfigError
-from aclog.sources.json_object import check_unicode
+from aclog.metalog.json_object import check_unicode
 from aclog.terminal.json_text import json_text
 
 _Node: TypeAlias = Any

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.rule_object import rule_of_object
 from aclog.cli.transfer.avro.files import HISTORY, IMAGE, MAGIC, Row, read_rows
 from aclog.cli.transfer.json_rows import RowReader
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import rule_of_object
-from aclog.sources.json_object import parse_object
+from aclog.metalog.json_object import parse_object
 from aclog.sources.text_lines import STDIN, display_name, numbered
 from aclog.terminal.progress import Advance
 

@@ -10,6 +10,7 @@ from aclog.credentials.token_control import TokenSettings
 from aclog.nodes.apis.acls import AclApis, creations_of, filters_of
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler, Request, RequestError
+from aclog.nodes.broker.access_settings import asks_for_access_settings, describe_access_settings
 from aclog.nodes.broker.client_quotas import describe_client_quotas
 from aclog.nodes.broker.forwarder import Forwarder
 from aclog.nodes.broker.metadata import ClusterView, MetadataApis
@@ -29,7 +30,8 @@ UNSUPPORTED = {
     api_keys.DESCRIBE_CONFIGS: "aclog keeps no dynamic configuration: see each node's server.properties",
 }
 """The APIs that are served with an error alone: administration tools ask them and would take a closed connection for a
-broken broker, and an empty answer for the state."""
+broken broker, and an empty answer for the state. DescribeConfigs tells what access_settings has, if that is all that is
+asked for."""
 
 BEFORE_REPLAY = frozenset(
     {
@@ -60,6 +62,8 @@ class BrokerApis:
     tokens: TokenSettings = field(factory=TokenSettings)
     auto_create_topics: bool = True
     """auto.create.topics.enable"""
+    settings: Mapping[str, str] = field(factory=dict)
+    """The properties of its authorizer that are told (access_settings)."""
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return a handler for every API of BROKER_APIS except those that a connection handles itself."""
@@ -94,6 +98,7 @@ class BrokerApis:
             api_keys.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
             api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **{api_key: _refused(why) for api_key, why in UNSUPPORTED.items()},
+            api_keys.DESCRIBE_CONFIGS: self._describe_configs,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
             api_keys.CREATE_ACLS: self._create_acls,
             api_keys.DELETE_ACLS: self._delete_acls,
@@ -111,6 +116,12 @@ class BrokerApis:
     async def _delete_acls(self, request: Request) -> bytes:
         await filters_of(request)
         return await self.forwarder.forward(request)
+
+    async def _describe_configs(self, request: Request) -> bytes:
+        if not asks_for_access_settings(request, self.cluster.node_id):
+            raise RequestError(UNSUPPORTED_VERSION, UNSUPPORTED[api_keys.DESCRIBE_CONFIGS])
+        self._require(request, AclOperation.DESCRIBE_CONFIGS)
+        return describe_access_settings(self.settings, request)
 
     async def _describe_client_quotas(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE_CONFIGS)

@@ -136,6 +136,21 @@ async def describe_cluster(
     )
 
 
+async def cluster_of_brokers(connection: Connection) -> ClusterDescription:
+    """Return the cluster and its brokers by Metadata, for brokers that are too old for DescribeCluster (KIP-700).
+
+    Raises:
+        UnreachableError, DecodeError: as Connection.ask; ConfigError: the broker is older than 0.10.1.
+
+    """
+    version = connection.version(METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
+    response = await connection.ask(build(METADATA, version, "request", topics=()))
+    nodes = tuple(
+        ClusterNode(node_id=node.node_id, address=HostPort(host=node.host, port=node.port)) for node in response.brokers
+    )
+    return ClusterDescription(cluster_id=response.cluster_id or "", controller_id=response.controller_id, nodes=nodes)
+
+
 def _operations(bits: int) -> frozenset[AclOperation] | None:
     """Return the operations of a bit field; a server that does not tell sends the least number."""
     return None if bits < 0 else frozenset(each for each in AclOperation if bits >> each & 1)
@@ -169,8 +184,7 @@ async def broker_cluster_id(connection: Connection) -> str:
     if DESCRIBE_CLUSTER in connection.apis:
         found = (await describe_cluster(connection)).cluster_id
     else:
-        version = connection.version(METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
-        found = (await connection.ask(build(METADATA, version, "request", topics=()))).cluster_id
+        found = (await cluster_of_brokers(connection)).cluster_id
     if not found:
         raise DecodeError("no cluster id: expected one, as every Kafka has since 0.10.1", path=str(connection.address))
     return str(found)

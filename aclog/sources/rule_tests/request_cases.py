@@ -11,9 +11,9 @@ from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.decision import Basis
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.rule_object import enum_field
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import enum_field
-from aclog.sources.json_object import parse_object, text_field
+from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
 _KEYS = (

@@ -8,8 +8,8 @@ from attrs import evolve, frozen
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Direction, Request
-from aclog.analysis.review.document import Item, Section
-from aclog.analysis.review.document_text import LARGEST_COMMENT, MARKER, SHOWN, markdown_lines, text_lines
+from aclog.analysis.review.document import SHOWN, Item, Section
+from aclog.analysis.review.document_text import LARGEST_COMMENT, markdown_lines, text_lines
 from aclog.analysis.review.flipped import flipped
 from aclog.analysis.review.move import Move, Placement, moves
 from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
@@ -227,7 +227,7 @@ class TestReview:
         long = type(document)(head=document.head, points=document.points, sections=sections, foot=())
         text = "\n".join(markdown_lines(long))
         assert len(text) < LARGEST_COMMENT + 200
-        assert text.endswith(f"The rest does not fit into a comment: `aclog review` shows it.\n{MARKER}")
+        assert text.endswith("The rest does not fit into a comment: `aclog review` shows it.\n<!-- aclog review -->")
 
     def test_a_cut_comment_ends_what_it_folds(self) -> None:
         section = Section(title="s", items=(Item(text="x " * 900),) * SHOWN, folded=True)
@@ -241,7 +241,7 @@ class TestReview:
         text = "\n".join(markdown_lines(document))
         assert len(text) < 10_000
         assert "characters)" in text
-        assert text.endswith(MARKER)
+        assert text.endswith("<!-- aclog review -->")
 
     def test_what_another_command_shows_is_only_counted_in_text(self) -> None:
         section = Section(title="Lint findings from before", items=(Item(text="x"),), folded=True, command="aclog lint")

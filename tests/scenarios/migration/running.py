@@ -15,8 +15,8 @@ from typing import Self
 import kazoo.client  # imported once, for all forks
 import kazoo.handlers.threading  # noqa: F401
 
-import aclog.cli.log_writer
 import aclog.cli.migrate.dispatch
+import aclog.places.log_writer
 import aclog.zkstore.client.session
 from aclog.__main__ import run
 from aclog.metalog.filelog.file_names import list_segments
@@ -89,7 +89,7 @@ def dying(number: int, arguments: list[str]) -> int:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         sys.stdin = io.StringIO()
-        aclog.cli.log_writer.MAX_BYTES = _FEW_BYTES
+        aclog.places.log_writer.MAX_BYTES = _FEW_BYTES
         dying_at(number)
         return run(arguments)
     except BaseException:  # noqa: BLE001 - reported by the exit code

@@ -68,6 +68,14 @@ def test_authorizations_roles_and_patterns_over_topics(tmp_path: Path) -> None:
     }
 
 
+def test_a_pattern_of_which_nothing_comes_is_told_and_refused_where_all_must_come(tmp_path: Path) -> None:
+    write_files(tmp_path, {"acls.yaml": _ACLS, "roles/audit.json": _ROLE})
+    found = read_rules(tmp_path, topics=["x"])
+    assert found.ignored["MATCH pattern of no topic that exists"] == 1
+    why = "Jikkou expands MATCH patterns of topics only, and makes no rule of it: expected LITERAL or PREFIXED"
+    assert refused(tmp_path, ["in-1"], strict=True) == f"{tmp_path}/acls.yaml:19: a MATCH pattern of GROUP: {why}"
+
+
 def test_a_pattern_over_topics_that_nobody_told_is_refused(tmp_path: Path) -> None:
     write_files(tmp_path, {"acls.yaml": _ACLS, "audit.json": _ROLE})
     message = refused(tmp_path)

@@ -76,6 +76,9 @@ def test_a_state_makes_the_rules_that_the_tool_plans(tmp_path: Path) -> None:
         "DENY ALL TOPIC secret to User:dora from 10.0.0.1": [32],
     }
     assert found.ignored == {"topic": 1, "custom ACL of an undefined service or user": 1}
+    assert refused(tmp_path / "state.yaml", strict=True) == (
+        f"{tmp_path}/state.yaml:29: custom ACL nothing of service gone, which is not defined: it makes no rule"
+    )
 
 
 _CONNECT = """\

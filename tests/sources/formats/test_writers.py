@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.cli.flags.common import ExportFormat
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers.writing import WRITERS, write_rules
@@ -12,7 +13,7 @@ from tests.support.builders.acls import acl, cluster_acl
 from tests.support.cli.command import aclog
 from tests.support.sources.files_of_rules import write_files
 from tests.support.sources.random_estates import random_estate
-from tests.support.sources.round_trip import json_line, round_trip
+from tests.support.sources.round_trip import json_line, round_trip, round_trip_of_state
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -21,6 +22,11 @@ DATA = Path(__file__).parents[2] / "data"
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_exported_and_read_back_is_the_same(form: AclsFormat, seed: int, tmp_path: Path) -> None:
     assert round_trip(form, seed, tmp_path) > 0
+
+
+@pytest.mark.parametrize("form", [ExportFormat.JSONL, ExportFormat.AVRO])
+def test_what_is_exported_and_imported_is_the_same(form: ExportFormat, tmp_path: Path) -> None:
+    assert round_trip_of_state(form, 1, tmp_path) > 0
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -135,6 +141,7 @@ def test_nothing_is_written_of_what_does_not_fit_whole(tmp_path: Path) -> None:
     assert found.code == 2
     assert "kafka-acls cannot hold 5 of 6 rules: " in found.complaint
     assert found.complaint.endswith("; and 2 more")
+    assert found.err.count("aclog: warning: kafka-acls cannot hold ALLOW User:app READ on TOPIC LITERAL 'a") == 5
     assert [path.name for path in tmp_path.iterdir()] == ["acls"]
 
 

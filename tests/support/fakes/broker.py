@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from attrs import fields
+from attrs import evolve, fields
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.index.filters import filter_matches
@@ -14,6 +14,7 @@ from aclog.nodes.wire.api_keys import (
     DELETE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_QUORUM,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -63,7 +64,15 @@ class FakeBroker(FakeLeader):
         self.versions: dict[int, int] = {}
         self.topics: list[str] = []
         self.others: list[HostPort] = []
-        """The brokers that DescribeCluster names."""
+        """The brokers that DescribeCluster names besides this one, which is number 1."""
+        self.configs: dict[str, str | None] = {}
+        """What DescribeConfigs tells; None for what it hides."""
+        self.committed = 0
+        """The high-water mark that DescribeQuorum tells; `applied` is how far this broker is."""
+        self.refused_rules: dict[StandardAcl, tuple[int, str]] = {}
+        """What CreateAcls and DeleteAcls refuse, by (code, message), while they do the rest."""
+        self.deleted_at_once: list[list[AclBindingFilter]] = []
+        """The filters of each DeleteAcls request."""
         self.tamper_body: Callable[[bytes], bytes] = lambda body: body
         handlers = {
             METADATA: self._metadata,
@@ -73,9 +82,19 @@ class FakeBroker(FakeLeader):
             DESCRIBE_USER_SCRAM_CREDENTIALS: self._users,
             DESCRIBE_CLUSTER: self._cluster,
             DESCRIBE_QUORUM: self._quorum,
+            DESCRIBE_CONFIGS: self._configs,
         }
         super().__init__(FakeQuorum(), **({"apis": BROKER_APIS, "handlers": handlers} | settings))
         self.cluster_id = cluster_id
+
+    @property
+    def applied(self) -> int:
+        """How far this broker is, as its finalized features tell: the offset of the last record; -1 is not told."""
+        return self.features.finalized_epoch
+
+    @applied.setter
+    def applied(self, offset: int) -> None:
+        self.features = evolve(self.features, finalized_epoch=offset)
 
     async def _answer(self, header, body, state) -> bytes | None:
         key, version = header.api_key, header.api_version
@@ -98,16 +117,27 @@ class FakeBroker(FakeLeader):
         created = [
             StandardAcl(**{name: getattr(each, given) for name, given in _CREATION.items()}) for each in body.creations
         ]
-        self.rules += [acl for acl in created if acl not in self.rules]
-        done = build(CREATE_ACLS, version, "response", "AclCreationResult", error_message="")
-        return build(CREATE_ACLS, version, "response", results=(done,) * len(body.creations))
+        self.rules += [acl for acl in created if acl not in self.rules and acl not in self.refused_rules]
+        outcomes = [self.refused_rules.get(acl, (0, "")) for acl in created]
+        results = tuple(
+            build(CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message)
+            for code, message in outcomes
+        )
+        return build(CREATE_ACLS, version, "response", results=results)
 
     def _delete(self, version, body):
-        found = tuple(self._deleted(version, _filter(each)) for each in body.filters)
+        filters = [_filter(each) for each in body.filters]
+        self.deleted_at_once.append(filters)
+        found = tuple(self._deleted(version, each) for each in filters)
         return build(DELETE_ACLS, version, "response", filter_results=found)
 
     def _deleted(self, version, wanted: AclBindingFilter):
         gone = [acl for acl in self.rules if filter_matches(wanted, acl)]
+        for acl in gone:
+            if acl in self.refused_rules:
+                code, message = self.refused_rules[acl]
+                refused = {"error_code": code, "error_message": message}
+                return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", **refused)
         self.rules = [acl for acl in self.rules if acl not in gone]
         found = [{name: getattr(acl, name) for name in _CREATION} for acl in gone]
         matching = tuple(build(DELETE_ACLS, version, "response", "DeleteAclsMatchingAcl", **each) for each in found)
@@ -139,7 +169,7 @@ class FakeBroker(FakeLeader):
         code, message = self.refusals.get(key, (0, None))
         brokers = tuple(
             build(key, version, "response", "DescribeClusterBroker", broker_id=number, host=at.host, port=at.port)
-            for number, at in enumerate(self.others, 2)
+            for number, at in enumerate([self.address, *self.others], 1)
         )
         known = {"cluster_id": self.cluster_id, "brokers": brokers}
         return build(key, version, "response", error_code=code, error_message=message, **known)
@@ -148,9 +178,32 @@ class FakeBroker(FakeLeader):
         """As a broker that forwards it; a refusal stands for a controller that is out of reach."""
         key = DESCRIBE_QUORUM
         code, message = self.refusals.get(key, (0, None))
-        partition = build(key, version, "response", "PartitionData", partition_index=0, leader_id=1, leader_epoch=1)
+        partition = build(
+            key,
+            version,
+            "response",
+            "PartitionData",
+            partition_index=0,
+            leader_id=1,
+            leader_epoch=1,
+            high_watermark=self.committed,
+        )
         topic = build(key, version, "response", "TopicData", topic_name="__cluster_metadata", partitions=(partition,))
         return build(key, version, "response", error_code=code, error_message=message, topics=(topic,))
+
+    def _configs(self, version, body):
+        key = DESCRIBE_CONFIGS
+        code, message = self.refusals.get(key, (0, None))
+        wanted = body.resources[0].configuration_keys
+        values = tuple(
+            build(key, version, "response", "DescribeConfigsResourceResult", name=name, value=value)
+            for name, value in self.configs.items()
+            if wanted is None or name in wanted
+        )
+        result = build(
+            key, version, "response", "DescribeConfigsResult", error_code=code, error_message=message, configs=values
+        )
+        return build(key, version, "response", results=(result,))
 
     def _metadata(self, version, _body):
         topics = tuple(build(METADATA, version, "response", "MetadataResponseTopic", name=name) for name in self.topics)

@@ -160,6 +160,8 @@ class KafkaServer:
         self.output = home / "server.log"
         self.audit_level = "off"
         """The lowest level of audit lines in its output, from its next start on."""
+        self.options: tuple[str, ...] = ()
+        """More that its JVM takes, from its next start on; `-server` runs it as in production."""
         self.log4j = LOG4J
         """How it logs, from its next start on."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -209,7 +211,7 @@ class KafkaServer:
     def launch(self) -> None:
         """Begin a start; what an earlier one printed stays in the file."""
         logging = f"-Dlog4j2.configurationFile={self.log4j}", f"-Daudit.level={self.audit_level}"
-        options = (f"-Xmx{self.heap}", *logging)
+        options = (f"-Xmx{self.heap}", *self.options, *logging)
         with self.output.open("ab") as output:
             self._said_before = self.output.stat().st_size
             self._process = subprocess.Popen(

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import aclog.cli.app
-import aclog.cli.log_writer
 import aclog.cli.sync.command
 import aclog.cli.sync.poller
 import aclog.cli.sync.sync
+import aclog.places.log_writer
 import aclog.sources.bootstrap
 from aclog.__main__ import run
 
@@ -40,7 +40,7 @@ def ended(child: int) -> str:
 
 
 def main() -> None:
-    aclog.cli.log_writer.MAX_BYTES = 256 + 100 * MOST_RECORDS
+    aclog.places.log_writer.MAX_BYTES = 256 + 100 * MOST_RECORDS
     aclog.cli.sync.poller._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
     child = 0
     for line in sys.stdin:

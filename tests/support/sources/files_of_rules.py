@@ -34,9 +34,12 @@ def write_files(directory: Path, files: Mapping[str, str]) -> Path:
     return directory
 
 
-def read_rules(path: Path, form: AclsFormat = AclsFormat.AUTO, topics: Sequence[str] | None = None) -> RulesRead:
+def read_rules(
+    path: Path, form: AclsFormat = AclsFormat.AUTO, topics: Sequence[str] | None = None, *, strict: bool = False
+) -> RulesRead:
     """Read a file or a directory. Raises as read_tree."""
-    context = ReadContext(tree=DirectoryTree(str(path)), topics=None if topics is None else lambda: topics)
+    names = None if topics is None else lambda: topics
+    context = ReadContext(tree=DirectoryTree(str(path)), topics=names, strict=strict)
     found = read_tree(context, form)
     return RulesRead(rules=_lines(found.stated), ignored=dict(context.ignored))
 
@@ -50,10 +53,10 @@ def _lines(stated: StatedRules) -> dict[str, list[int]]:
     return lines
 
 
-def refused(path: Path) -> str:
+def refused(path: Path, topics: Sequence[str] | None = None, *, strict: bool = False) -> str:
     """Return the message with which reading a path fails."""
     with pytest.raises(ConfigError) as caught:
-        read_rules(path)
+        read_rules(path, topics=topics, strict=strict)
     return str(caught.value)
 
 

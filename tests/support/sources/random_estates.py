@@ -1,5 +1,6 @@
 """Random sets of rules with odd names, of what a format can hold."""
 
+from collections.abc import Callable
 from random import Random
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
@@ -29,8 +30,13 @@ _KUBERNETES = ("web", "a.b", "007", "1e3", "yes", "null", "0", "on", "x" * 60, "
 
 def random_estate(form: AclsFormat, seed: int) -> list[StandardAcl]:
     """Return up to 40 rules without duplicates that a format can hold."""
+    return random_rules(form, seed, WRITERS[form].unfit)
+
+
+def random_rules(form: str, seed: int, unfit: Callable[[StandardAcl], str | None]) -> list[StandardAcl]:
+    """Return up to 40 rules without duplicates; `unfit` returns why one is left out."""
     random = Random(f"{form}{seed}")
-    unfit, tls = WRITERS[form].unfit, random.random() < 0.5
+    tls = random.random() < 0.5
     wanted = random.randrange(1, 40)
     found: dict[StandardAcl, None] = {}
     for _ in range(wanted * 20):
@@ -40,13 +46,13 @@ def random_estate(form: AclsFormat, seed: int) -> list[StandardAcl]:
     return list(found)
 
 
-def _rule(random: Random, form: AclsFormat, *, tls: bool) -> StandardAcl:
+def _rule(random: Random, form: str, *, tls: bool) -> StandardAcl:
     kind = random.choice(_TYPES)
     name = "kafka-cluster" if kind == ResourceType.CLUSTER else _name(random)
     return acl(
         name,
         _user(random, tls=tls)
-        if form is AclsFormat.STRIMZI
+        if form == AclsFormat.STRIMZI
         else f"{random.choice(('User', 'User', 'Group'))}:{_name(random)}",
         random.choice(_HOSTS),
         random.choice(_OPERATIONS),

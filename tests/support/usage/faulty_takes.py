@@ -5,7 +5,6 @@ writes one is tried. write_faults.c must be preloaded. Each write is tried in a 
 index holds what it did `before` or `after` the run, and the last one is `done`. What is neither ends with an error.
 """
 
-import ctypes
 import os
 import shutil
 import sys
@@ -17,6 +16,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.usage.index.run import TakenContent
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
+from tests.support.processes.write_faults import fault_at
 
 RULES = plain_rules([f"rule-{at}" for at in range(40)])
 
@@ -106,9 +106,7 @@ def main(work: Path, how: str, age: str, step: int) -> None:
 
 def run(directory: Path, write: int, *, full: bool) -> int:
     """Take a run with a fault at a write; return 0 if there were fewer writes."""
-    shim = ctypes.CDLL(None)
-    shim.fault_left.restype = ctypes.c_long
-    shim.fault_at(ctypes.c_long(write), int(full))
+    shim = fault_at(write, full=full)
     try:
         with UsageIndex.create(directory) as index:
             take(index, 2)

@@ -14,18 +14,15 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
+from tests.support.processes.write_faults import compiled
 
-_SHIM = Path(__file__).parents[2] / "support" / "usage" / "write_faults.c"
 USES = [PlainUse(time=20_000 * DAY, principal="User:a", host="h", matched=frozenset({0}))]
 
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the library to preload."""
-    library = tmp_path_factory.mktemp("shim") / "write_faults.so"
-    compiler = os.environ.get("CC", "cc")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(_SHIM), "-ldl"], check=True)
-    return library
+    return compiled(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="preloads a library by LD_PRELOAD")

@@ -11,13 +11,13 @@ import pexpect
 import pytest
 
 from aclog.authorizer.acl import ResourceType
-from aclog.cli.log_writer import open_writer
 from aclog.cli.schema.documents import schema_of
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import BeginTransactionRecord
 from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
+from aclog.places.log_writer import open_writer
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store

@@ -69,7 +69,9 @@ class _Topics:
             for statement in acl.statements():
                 yield statement.rule(principal)
         elif acl.resource_type != ResourceType.TOPIC:
-            self.context.ignore(f"MATCH of {acl.resource_type.name}")  # Jikkou expands patterns of topics only
+            kind = acl.resource_type.name
+            why = "Jikkou expands MATCH patterns of topics only, and makes no rule of it: expected LITERAL or PREFIXED"
+            self.context.makes_nothing(f"MATCH of {kind}", acl.pattern, f"a MATCH pattern of {kind}: {why}")
         else:
             for topic in self._matching(acl):
                 for statement in acl.statements_about(topic):
@@ -83,6 +85,9 @@ class _Topics:
                 )
             self._topics = self.context.topics()
         try:
-            return matching(plain_text(acl.pattern, "pattern"), self._topics)
+            found = matching(plain_text(acl.pattern, "pattern"), self._topics)
         except ConfigError as error:
             raise acl.pattern.error(f"pattern {acl.pattern.raw[:60]!r}: {error}") from error
+        if not found:
+            self.context.ignore("MATCH pattern of no topic that exists")
+        return found

@@ -63,7 +63,8 @@ def _custom(
         statement = custom_acl(name, acl)
         own = acl.get("principal")
         if not exists:
-            context.ignore("custom ACL of an undefined service or user")
+            kind = "custom ACL of an undefined service or user"
+            context.makes_nothing(kind, acl, f"custom ACL {name} of {owner}, which is not defined: it makes no rule")
         elif own is not None:
             yield statement.rule(own.text("principal"))
         elif principal is not None:

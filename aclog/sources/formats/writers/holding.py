@@ -12,11 +12,20 @@ _NAMED = 3
 """How many of the rules that do not fit are named."""
 
 
+class UnfitError(ConfigError):
+    """Rules that a format cannot hold; the text names the first of them."""
+
+    def __init__(self, text: str, unfit: Sequence[tuple[StandardAcl, str]]) -> None:
+        """`unfit` has each of the rules, with the reason."""
+        super().__init__(text)
+        self.unfit = tuple(unfit)
+
+
 def check_holds(form: AclsFormat, rules: Sequence[StandardAcl], unfit: Callable[[StandardAcl], str | None]) -> None:
     """Refuse rules that a format would lose or change; `unfit` returns why it cannot hold one, None if it can.
 
     Raises:
-        ConfigError: it cannot hold them all; with their number and the first of them.
+        UnfitError: it cannot hold them all.
 
     """
     found = [(rule, why) for rule in rules if (why := _unfit_anywhere(rule) or unfit(rule)) is not None]
@@ -24,11 +33,11 @@ def check_holds(form: AclsFormat, rules: Sequence[StandardAcl], unfit: Callable[
         raise refused(form, len(rules), found)
 
 
-def refused(form: AclsFormat, total: int, found: Sequence[tuple[StandardAcl, str]]) -> ConfigError:
+def refused(form: AclsFormat, total: int, found: Sequence[tuple[StandardAcl, str]]) -> UnfitError:
     """Return the error about rules that a format cannot hold, each with the reason."""
     listed = "; ".join(f"{printable(str(rule))[:300]}: {why}" for rule, why in found[:_NAMED])
     more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-    return ConfigError(f"{form} cannot hold {len(found):,} of {total:,} rules: {listed}{more}")
+    return UnfitError(f"{form} cannot hold {len(found):,} of {total:,} rules: {listed}{more}", found)
 
 
 def _unfit_anywhere(rule: StandardAcl) -> str | None:

@@ -44,7 +44,7 @@ def write_rules(form: AclsFormat, rules: Sequence[StandardAcl]) -> str:
     """Return a file of a format that states these rules and no others.
 
     Raises:
-        ConfigError: the format cannot hold some of them; with their number and the first ones.
+        UnfitError: the format cannot hold some of them.
 
     """
     writer = WRITERS[form]

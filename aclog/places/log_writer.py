@@ -20,7 +20,7 @@ from aclog.metalog.control_records import ControlRecord
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
 from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, list_checkpoints
-from aclog.metalog.filelog.filesystem import fsync_directory
+from aclog.metalog.filelog.filesystem import fsync_directory, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
@@ -58,16 +58,25 @@ class LogWriter:
     _in_flight: deque[tuple[Future[Appended], int]] = field(factory=deque, init=False)
     _bytes_in_flight: int = field(default=0, init=False)
 
-    def append(self, values: Iterable[bytes], *, atomic: bool = True, timestamp: int | None = None) -> range:
+    def append(
+        self,
+        values: Iterable[bytes],
+        *,
+        atomic: bool = True,
+        timestamp: int | None = None,
+        transaction: str = "aclog import",
+    ) -> range:
         """Append record values and wait until they are committed; return their offsets.
 
-        With `atomic` they become visible all at once. `timestamp` is in ms since 1970, by default now.
+        With `atomic` they become visible all at once, in a metadata transaction of this name if need be. `timestamp` is
+        in ms since 1970, by default now.
 
         Raises:
             LogError: the log cannot be written.
 
         """
-        offsets = self.submit(values, atomic=atomic, timestamp=current_time_ms() if timestamp is None else timestamp)
+        now = current_time_ms() if timestamp is None else timestamp
+        offsets = self.submit(values, atomic=atomic, timestamp=now, transaction=transaction)
         try:
             self.flush()
         except KeyboardInterrupt:
@@ -195,7 +204,8 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
 
     A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing; a note
     names what a killed one has left. It begins at `timestamp`, by default now. The log of a formatted directory is
-    begun in place, and is not new: it has features and users. Raises as open_writer.
+    begun in place, and is not new: it has features and users. Raises as open_writer,
+    and LogError: another program has made the log meanwhile.
     """
     is_formatted = formatted_log(directory) is not None
     if is_formatted or (directory.exists() and (not directory.is_dir() or any(directory.iterdir()))):
@@ -209,11 +219,18 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             writer.stays = False
             yield writer, True
-        partial.replace(directory)  # rename() also replaces an empty directory
+        _name(partial, directory)
         fsync_directory(directory.absolute().parent)  # else a power loss could undo the rename of what is acknowledged
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def _name(partial: Path, directory: Path) -> None:
+    try:
+        partial.replace(directory)  # rename() also replaces an empty directory
+    except OSError as error:
+        raise log_error(error, directory, "another program has made it meanwhile, or it cannot be made") from error
 
 
 def _name_remains(directory: Path) -> None:

@@ -1,0 +1,118 @@
+"""Looks at a place again and again, and prints each rule that drifts, and each that is mended."""
+
+import threading
+from pathlib import Path
+
+from attrs import define, field
+
+from aclog.cli.drift.flags import DriftFlags
+from aclog.cli.drift.report import drift_row, drift_text, look
+from aclog.cli.flags.follower import FollowerFlags
+from aclog.cli.flags.output import Output
+from aclog.cli.flags.plan import WantFlags
+from aclog.cli.flags.target import TargetFlags
+from aclog.cli.follower_endpoint import FollowerStatus, serving
+from aclog.cli.planning.origin import time_now
+from aclog.cli.planning.wanted import read_wanted_rules
+from aclog.cli.signals import on_signals
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.printable import printable
+from aclog.planning.drift import Drift
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import warn
+from aclog.terminal.output import emit, say
+from aclog.terminal.output_format import OutputFormat
+
+
+def follow_drift(
+    target: TargetFlags, wanted: WantFlags, flags: DriftFlags, follower: FollowerFlags, output: Output
+) -> None:
+    """Look until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: flags that do not go together, or a format that is none for a stream; --http cannot listen.
+        MetadataError, OSError: the first look fails, or none has succeeded for too long.
+
+    """
+    if output.form not in (OutputFormat.TEXT, OutputFormat.JSONL):
+        raise ConfigError(f"--follow with --format {output.form}: expected text or jsonl")
+    seconds = flags.seconds(is_log=target.log is not None)
+    watcher = _Watcher(target=target, wanted=_WantedFiles(wanted), flags=flags, form=output.form)
+    stop, status, patience = threading.Event(), FollowerStatus(), follower.patience()
+    status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.known))
+    with serving(follower.address(), status), on_signals(stop.set):
+        watcher.look()
+        status.succeeded()
+        while not stop.wait(seconds):
+            try:
+                watcher.look()
+            except (MetadataError, OSError) as error:
+                status.failed(str(error))
+                watcher.tell_trouble(str(error))
+                if patience is not None and status.age > patience:
+                    raise LogError(f"no look has succeeded for {status.age:.0f} s: gave up: {error}") from error
+            else:
+                status.succeeded()
+                watcher.trouble = None
+
+
+@define(eq=False)
+class _WantedFiles:
+    """What is wanted, read again when its files change."""
+
+    flags: WantFlags
+    _signature: tuple[object, ...] | None = field(default=None, init=False)
+    _rules: frozenset[bytes] = field(default=frozenset(), init=False)
+
+    def rules(self) -> frozenset[bytes]:
+        """Return the rules. Raises as read_wanted_rules."""
+        signature = _signature(Path(self.flags.want or ""))
+        if signature != self._signature:
+            self._rules, _ = read_wanted_rules(self.flags)
+            self._signature = signature
+        return self._rules
+
+
+@define(eq=False, kw_only=True)
+class _Watcher:
+    """Knows what drifted at the newest look."""
+
+    target: TargetFlags
+    wanted: _WantedFiles
+    flags: DriftFlags
+    form: OutputFormat
+    known: dict[bytes, Drift] = field(factory=dict, init=False)
+    trouble: str | None = field(default=None, init=False)
+    """Why the newest look failed, once it is told."""
+
+    def look(self) -> None:
+        """Look once, and print what is new. Raises as aclog.cli.drift.report.look."""
+        found = {each.content: each for each in look(self.target, self.wanted.rules(), self.flags).drift}
+        for content, drift in found.items():
+            known = self.known.get(content)
+            if known is None or known.kind is not drift.kind:
+                self._print("DRIFTED", drift)
+        for content, drift in self.known.items():
+            if content not in found:
+                self._print("MENDED", drift)
+        self.known = found
+
+    def tell_trouble(self, why: str) -> None:
+        """Warn that a look failed, once for each reason."""
+        if why != self.trouble:
+            warn(f"{why}: nobody knows what drifts until the next look that succeeds")
+            self.trouble = why
+
+    def _print(self, event: str, drift: Drift) -> None:
+        time = time_now()
+        if self.form is OutputFormat.JSONL:
+            emit(json_text({"time": time, "event": event, **drift_row(drift)}), flush=True)
+        else:
+            say(printable(f"{time}  {event}  {drift_text(drift)}"), flush=True)
+
+
+def _signature(path: Path) -> tuple[object, ...]:
+    """Return what changes when a file does, or one below a directory. Raises OSError: it is gone."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    stats = ((str(each), each.stat()) for each in files)
+    return tuple((name, status.st_ino, status.st_mtime_ns, status.st_size) for name, status in stats)

@@ -1,0 +1,162 @@
+"""The flags that name an intent: who, what for, and on which resources."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from attrs import field, frozen
+
+from aclog.analysis.answers.intents import Intent
+from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.cli.flags.values import completions, named, typed_text
+from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aclog.planning.granting.needs import IntentResources
+
+_INTENT, _RESOURCE = "Who, and what for", "Resource"
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+@frozen(kw_only=True)
+class IntentFlags:
+    """A principal, what it is for, and on which resources."""
+
+    principal: Annotated[
+        str,
+        typer.Option(
+            "--principal",
+            metavar="TYPE:NAME",
+            help="Whose rules change; [cyan]'User:*'[/] is everyone.",
+            rich_help_panel=_INTENT,
+            show_default=False,
+        ),
+    ]
+    intent: Annotated[
+        Intent,
+        typer.Option(
+            "--intent",
+            metavar="INTENT",
+            help="All that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
+            "[cyan]admin[/].",
+            rich_help_panel=_INTENT,
+            show_default=False,
+        ),
+    ]
+    hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="The host of the rules; can be repeated. [dim]Default: * to grant, any to revoke[/]",
+            rich_help_panel=_INTENT,
+        ),
+    ] = field(factory=list)
+    topics: Annotated[
+        list[str],
+        typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
+    ] = field(factory=list)
+    groups: Annotated[
+        list[str],
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            help="A consumer group; of a Streams application its id.",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = field(factory=list)
+    transactional_ids: Annotated[
+        list[str],
+        typer.Option(
+            "--transactional-id",
+            metavar="ID",
+            help="A transactional id; of a Streams application its id, if it processes exactly once.",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = field(factory=list)
+    input_topics: Annotated[
+        list[str],
+        typer.Option(
+            "--input-topic", metavar="NAME", help="A topic that a Streams application reads.", rich_help_panel=_RESOURCE
+        ),
+    ] = field(factory=list)
+    output_topics: Annotated[
+        list[str],
+        typer.Option(
+            "--output-topic",
+            metavar="NAME",
+            help="A topic that a Streams application writes.",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = field(factory=list)
+    resource_pattern_type: Annotated[
+        PatternType | None,
+        typer.Option(
+            "--resource-pattern-type",
+            parser=named(_PATTERNS),
+            autocompletion=completions(_PATTERNS),
+            metavar="TYPE",
+            help="How the names of these flags are compared: [cyan]literal[/] or [cyan]prefixed[/]; an application id "
+            "is always literal. [dim]Default: literal[/]",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = None
+    topic_prefixes: Annotated[
+        list[str],
+        typer.Option(
+            "--topic-prefix", metavar="NAME", help="All topics that begin with this.", rich_help_panel=_RESOURCE
+        ),
+    ] = field(factory=list)
+    group_prefixes: Annotated[
+        list[str],
+        typer.Option(
+            "--group-prefix", metavar="NAME", help="All groups that begin with this.", rich_help_panel=_RESOURCE
+        ),
+    ] = field(factory=list)
+    transactional_id_prefixes: Annotated[
+        list[str],
+        typer.Option(
+            "--transactional-id-prefix",
+            metavar="ID",
+            help="All transactional ids that begin with this.",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = field(factory=list)
+
+    def resources(self) -> "IntentResources":
+        """Return the resources that are named. Raises ConfigError: a name that is not UTF-8."""
+        from aclog.planning.granting.needs import IntentResources
+
+        given = self.resource_pattern_type or PatternType.LITERAL
+        application = PatternType.LITERAL if self.intent is Intent.STREAM else given
+        found = [
+            *_patterns(ResourceType.TOPIC, self.topics, given),
+            *_patterns(ResourceType.GROUP, self.groups, application),
+            *_patterns(ResourceType.TRANSACTIONAL_ID, self.transactional_ids, application),
+            *_patterns(ResourceType.TOPIC, self.topic_prefixes, PatternType.PREFIXED),
+            *_patterns(ResourceType.GROUP, self.group_prefixes, PatternType.PREFIXED),
+            *_patterns(ResourceType.TRANSACTIONAL_ID, self.transactional_id_prefixes, PatternType.PREFIXED),
+        ]
+        return IntentResources(
+            named=tuple(dict.fromkeys(found)),
+            inputs=tuple(_patterns(ResourceType.TOPIC, self.input_topics, given)),
+            outputs=tuple(_patterns(ResourceType.TOPIC, self.output_topics, given)),
+        )
+
+    def who(self) -> str:
+        """Return the principal. Raises ConfigError: it has no colon, or is not UTF-8."""
+        principal = typed_text(self.principal.strip())
+        if ":" not in principal:
+            raise ConfigError(f"--principal {principal!r}: expected TYPE:NAME, such as User:alice")
+        return principal
+
+    def rule_hosts(self) -> tuple[str, ...]:
+        """Return the hosts of the rules. Raises ConfigError: one is not UTF-8."""
+        return tuple(dict.fromkeys(typed_text(host.strip()) for host in self.hosts))
+
+
+def _patterns(kind: ResourceType, names: list[str], pattern_type: PatternType) -> list[ResourcePattern]:
+    trimmed = names if kind is ResourceType.TRANSACTIONAL_ID else [name.strip() for name in names]  # as kafka-acls.sh
+    return [
+        ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=pattern_type)
+        for name in dict.fromkeys(trimmed)
+    ]

@@ -1,0 +1,1 @@
+"""What `aclog grant` and `aclog revoke` share."""

@@ -1,0 +1,57 @@
+"""Runs `aclog grant`."""
+
+from attrs import evolve
+
+from aclog.analysis.regions.region import Direction
+from aclog.authorizer.acl import acl_text
+from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.unmatched import reasons_unmatched
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.granting import DoFlags
+from aclog.cli.flags.intent import IntentFlags
+from aclog.cli.flags.output import Output
+from aclog.cli.flags.place import place_address
+from aclog.cli.flags.target import TargetFlags
+from aclog.cli.granting.finished import IntentChange, check_do, finish
+from aclog.cli.granting.told import grant_lines
+from aclog.cli.planning.found_place import FoundPlace, find_place
+from aclog.planning.delete_limit import DeleteLimit
+from aclog.planning.granting.asked import Asked
+from aclog.planning.granting.grant import grant
+from aclog.planning.granting.needs import asked_needs
+from aclog.planning.granting.sharing import shared
+from aclog.terminal.notices import warn
+
+
+def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: AuthorizerFlags, output: Output) -> int:
+    """Grant what is asked; return the exit code.
+
+    Raises:
+        ConfigError: flags that do not go together.
+        RefusedError: a rule denies what is asked, or others would lose access.
+        MetadataError, OSError: the place, the journal or a file cannot be read or written.
+
+    """
+    check_do(do)
+    address = place_address(target)
+    needs = asked_needs(flags.intent, flags.resources(), whole=True)
+    asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
+    found = find_place(address, authorizer, do.journal)
+    return finish(found, _change(asked, flags, found), do, output)
+
+
+def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange:
+    # What is not known to be open is to be allowed by rules.
+    settings = found.settings if found.settings_known else evolve(found.settings, allow_everyone=False)
+    granted = grant(asked, found.state.contents, settings)
+    for acl in granted.added:
+        for reason in reasons_unmatched(acl, cidr=settings.cidr):
+            warn(f"{acl_text(acl)}: {reason}")
+    return IntentChange(
+        changes=[RuleChange(added=True, acl=acl) for acl in granted.added],
+        aside=Direction.LOST,
+        adopt=False,
+        limit=DeleteLimit(),
+        nothing=f"nothing to do: {asked.principal} may {flags.intent} already",
+        more=list(grant_lines(asked.principal, granted, shared(granted.added, found.state.contents))),
+    )

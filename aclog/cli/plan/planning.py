@@ -1,0 +1,65 @@
+"""Makes a plan from what a command line names, prints it and writes it."""
+
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.place import place_address
+from aclog.cli.flags.plan import OwnershipFlags, PlanOutputFlags, WantFlags
+from aclog.cli.flags.target import TargetFlags
+from aclog.cli.planning.found_place import find_place
+from aclog.cli.planning.origin import origin_now
+from aclog.cli.planning.plan_output import CHANGES, NOTHING, check_accesses, print_plan, take_plan_file, write_plan
+from aclog.cli.planning.wanted import Wanted, read_wanted
+from aclog.planning.delete_limit import DeleteLimit
+from aclog.planning.errors import RefusedError
+from aclog.planning.making import make_plan
+from aclog.planning.planner import PlannedChange
+from aclog.terminal.output_format import OutputFormat
+
+
+def print_new_plan(
+    target: TargetFlags,
+    asked: tuple[WantFlags, str | None],
+    ownership: OwnershipFlags,
+    authorizer: AuthorizerFlags,
+    output: PlanOutputFlags,
+) -> int:
+    """Make a plan, print it, and write it if it changes anything; return the exit code.
+
+    `asked`: what is wanted, or the file of a change.
+
+    Raises:
+        RefusedError: it deletes too much, or something cannot be done.
+        ConfigError: flags that do not go together, or files that hold something else.
+        MetadataError, OSError: the place, a journal or a file cannot be read.
+
+    """
+    how = output.choose()
+    check_accesses(output.log(), how)
+    take_plan_file(output.out)
+    address = place_address(target)
+    limit = DeleteLimit.parse(ownership.max_deletes)
+    wanted = read_wanted(*asked)
+    found = find_place(address, authorizer, ownership.journal, ownership.other_journals)
+    change = wanted.change_of(found.held, adopt=ownership.adopt)
+    plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
+    try:
+        _check(change, wanted, limit, cidr=found.settings.cidr)
+    except RefusedError:
+        if how.form is not OutputFormat.JSONL:  # people look at what is refused, programs would do it
+            print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+        raise
+    print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+    if plan.is_empty:
+        return NOTHING
+    if output.out is not None:
+        write_plan(plan, output.out)
+    return CHANGES
+
+
+def _check(change: PlannedChange, wanted: Wanted, limit: DeleteLimit, *, cidr: bool) -> None:
+    """Raise RefusedError: a source without rules would delete all, or as PlannedChange.check."""
+    if wanted.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
+        raise RefusedError(
+            f"{wanted.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
+            "expected --max-deletes if that is meant"
+        )
+    change.check(limit, cidr=cidr, origins=wanted.origins)

@@ -1,0 +1,1 @@
+"""What the commands share that make plans and apply them."""

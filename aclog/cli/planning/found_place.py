@@ -1,0 +1,154 @@
+"""A place as it was found when a plan was made for it."""
+
+import secrets
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.places.applied_journal import check_applied
+from aclog.places.choice import open_place
+from aclog.planning.batching import Batching
+from aclog.planning.errors import JournalError, RefusedError
+from aclog.planning.journal.journal import Journal
+from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.making import Circumstances
+from aclog.planning.place import PlaceState
+from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
+from aclog.planning.planner import Held
+from aclog.terminal.notices import note
+
+
+@frozen(eq=False, kw_only=True)
+class FoundPlace:
+    """What a place held, what decides there, and who owns what."""
+
+    name: str
+    address: PlaceAddress
+    identity: str | None
+    batching: Batching
+    state: PlaceState
+    settings: Settings
+    settings_known: bool
+    journal: Journal | None
+    owned_by_others: AbstractSet[bytes]
+
+    @property
+    def held(self) -> Held:
+        """What is there, and who owns it."""
+        owned = frozenset[bytes]() if self.journal is None else self.journal.owned_in(self.state.contents)
+        return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
+
+    def circumstances(self, origin: Origin) -> Circumstances:
+        """Return what a plan says of the place."""
+        journal = self.journal
+        mark = None
+        if journal is not None:
+            mark = JournalMark(path=str(Path(journal.path).absolute()), id=journal.id, entries=len(journal.entries))
+        return Circumstances(
+            place=PlanPlace(address=self.address, identity=self.identity, batching=self.batching),
+            state=self.state,
+            settings=self.settings,
+            settings_known=self.settings_known,
+            origin=origin,
+            journal=mark,
+        )
+
+
+def find_place(
+    address: PlaceAddress, authorizer: AuthorizerFlags, journal: Path | None, others: Sequence[Path] = ()
+) -> FoundPlace:
+    """Read a place, and the journals of it.
+
+    Raises:
+        RefusedError: it answers that it has nothing, though the journal owns something in it.
+        JournalError: a journal is damaged, or of another place.
+        MetadataError: the place cannot be read.
+
+    """
+    own = None if journal is None else read_journal(journal, _new_id, note)
+    foreign = [_other_journal(path, own) for path in others]
+    with open_place(address, note, write=False) as place:
+        identity, state, told = place.identity(), place.read(), place.settings()
+        if own is not None and not state.exists:
+            _check_beside(own, Path(address.value))
+        for each in (own, *foreign):
+            if each is not None:
+                each.check_place(identity, place.name)
+                if address.kind is PlaceKind.LOG:
+                    check_applied(Path(address.value), identity, each)
+        if own is not None:
+            _check_rules_there(own, state, place.name)
+        settings, known = _settings(authorizer, told, address.kind)
+        return FoundPlace(
+            name=place.name,
+            address=address,
+            identity=identity,
+            batching=place.batching,
+            state=state,
+            settings=settings,
+            settings_known=known,
+            journal=own,
+            owned_by_others=frozenset[bytes]().union(*(each.owned_in(state.contents) for each in foreign)),
+        )
+
+
+def _other_journal(path: Path, own: Journal | None) -> Journal:
+    """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
+    found = read_journal(path, _new_id, note)
+    if found.is_new:
+        raise JournalError(f"--other-journal {path}: no such journal: what its source owns would be deleted")
+    if own is not None and found.id == own.id:
+        raise JournalError(f"--other-journal {path}: the same as --journal {own.path}: expected another source's")
+    return found
+
+
+def _check_beside(journal: Journal, directory: Path) -> None:
+    """Raise JournalError if the journal would be in the directory of a log that is yet to be made."""
+    if directory.resolve() in Path(journal.path).resolve().parents:
+        raise JournalError(
+            f"--journal {journal.path}: in the directory of the log, which is made by the first apply: expected "
+            "another directory"
+        )
+
+
+def _check_rules_there(journal: Journal, state: PlaceState, name: str) -> None:
+    """Raise RefusedError if a place answers with nothing, though there should be rules that the journal owns.
+
+    If an apply was ended on its way that removed them all, there should be none.
+    """
+    owned = journal.owned_in(state.contents)
+    if owned and not state.contents:
+        raise RefusedError(
+            f"{name}: answers that it has no rules at all, and {journal.path} owns {len(owned):,} there: it may not be "
+            "ready, or not the same place. If all were really removed, begin a new journal"
+        )
+
+
+def _settings(flags: AuthorizerFlags, told: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+    """Return what decides: flags, then what the place tells; and whether allow.everyone is known at all.
+
+    What is not known counts as open: then a plan that seems safe is safe.
+    """
+    given = Settings(
+        super_users=parse_super_users(flags.super_users),
+        documented=flags.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
+        cidr=flags.cidr,
+    )
+    if told is not None and not flags.super_users:
+        given = evolve(given, super_users=told.super_users)
+    flags.warn_of_super_users()
+    if flags.allow_everyone or flags.no_allow_everyone:
+        return evolve(given, allow_everyone=flags.allow_everyone), True
+    if told is not None:
+        return evolve(given, allow_everyone=told.allow_everyone), True
+    return evolve(given, allow_everyone=True), False
+
+
+def _new_id() -> str:
+    return uuid_text(random_uuid(secrets.token_bytes))

@@ -1,0 +1,120 @@
+"""When the ACLs that a plan deletes were last used: by an index of last use, or by an access log."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import evolve
+
+from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.planning.found_place import FoundPlace
+from aclog.metalog.errors import ConfigError
+from aclog.planning.report.rule_uses import RuleUse, RuleUses
+from aclog.terminal.progress import progress
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.index.database import FILE
+from aclog.usage.index.last_use import EVENTS, LastUse
+from aclog.usage.index.rule_texts import digests
+from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.judging.tallying import TalliedPart, tally_log
+from aclog.usage.run_rules import seen_rules
+from aclog.usage.unused.state_rules import StateRules
+from aclog.usage.unused_report import lives_of
+
+_MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
+
+
+def read_rule_uses(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+    """Return when some ACLs of a place were last used, each access judged by what the place has now; or by an index.
+
+    Raises:
+        ConfigError: an index beside logs, of another cluster, or without accesses; a log that holds none, or denials
+            alone, by which no rule seems to be used.
+        OSError: a file cannot be read.
+
+    """
+    indexes = [path for path in flags.accesses if Path(path, FILE).is_file()]
+    if not indexes:
+        return _by_log(flags, found, acls)
+    if len(flags.accesses) > 1:
+        raise ConfigError(f"--accesses {indexes[0]}: an index of last use: expected it alone, or access logs")
+    return _by_index(Path(indexes[0]), found, acls)
+
+
+def _by_index(path: Path, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+    with UsageIndex.open(path) as index:
+        index.check_cluster(found.identity)
+        coverage = index.coverage()
+        if not len(coverage):
+            raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog usage-index")
+        state = _state_of(acls)
+        lives = lives_of(state, index.lives())
+        known = lives.number[lives.number >= 0]
+        last = index.last_use(np.unique(known))
+        return RuleUses(
+            source=str(path),
+            first=int(coverage.first.min()),
+            last=int(coverage.last.max()),
+            of_rules={
+                state.rule(at).acl: evolve(_use_of(last, number), since=since)
+                for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
+                if number >= 0
+            },
+        )
+
+
+def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+    log = AccessLog.of(flags)
+    # Whether it will be missed is asked, so what is there now judges, not what was there at the time.
+    judging = Judging(rules=Rules.of_image(found.state.acls), settings=found.settings, own_time=False)
+    last = LastUse.nothing()
+    rejects: Counter[Reason] = Counter()
+    times: list[int] = []
+    accesses = denials = 0
+    for part in _counted(tally_log(log.found.parts, judging.how(None), log.each)):
+        last = last.plus(*(tally.last_use for tally in part.tallies))
+        rejects += part.counted.rejects
+        times += [each for each in (part.counted.earliest, part.counted.latest) if each is not None]
+        accesses += part.counted.rows.total
+        denials += part.counted.logged_denials
+    name = ", ".join(flags.accesses)
+    if not times:
+        raise ConfigError(f"--accesses {name}: holds no access with a time: expected some")
+    if denials and denials == accesses:
+        raise ConfigError(
+            f"--accesses {name}: all {denials:,} accesses are denials, by which no rule is used: Kafka logs what it "
+            "allows only if kafka.authorizer.logger is at DEBUG"
+        )
+    warn_of_rejects(rejects)
+    of_rules = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
+    return RuleUses(source=name, first=min(times), last=max(times), of_rules=of_rules)
+
+
+def _counted(parts: Iterator[TalliedPart]) -> Iterator[TalliedPart]:
+    with progress("reading the accesses", "rows") as advance:
+        done = 0
+        for part in parts:
+            done += part.counted.rows.total
+            advance(done, None)
+            yield part
+
+
+def _ordinals(rules: Rules, acls: Sequence[StandardAcl]) -> Mapping[StandardAcl, int]:
+    """Return the ordinals of some of the rules."""
+    ordinals = {key.tobytes(): at for at, key in enumerate(seen_rules(rules, own_time=False).digests)}
+    state = _state_of(acls)
+    keys = digests(state.acls.records())
+    return {state.rule(at).acl: ordinals[key.tobytes()] for at, key in enumerate(keys)}
+
+
+def _state_of(acls: Sequence[StandardAcl]) -> StateRules:
+    return StateRules.of(AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls))
+
+
+def _use_of(last: LastUse, number: int) -> RuleUse:
+    return RuleUse(matched=last.use(number, _MATCHED), needed=last.use(number, _NEEDED))

@@ -1,0 +1,74 @@
+"""What a source of rules wants of a place, and what has to change for it."""
+
+from attrs import frozen
+
+from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.rule_change import ChangedOrigins, RuleChange
+from aclog.authorizer.rule_content import content_of
+from aclog.cli.flags.plan import WantFlags
+from aclog.cli.flags.source import parse_modules
+from aclog.metalog.errors import ConfigError
+from aclog.planning.planner import Held, PlannedChange, change_as_asked, change_to_want
+from aclog.sources.change_lines import read_changes
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.name_file import NameFile
+from aclog.sources.read_options import ReadOptions
+from aclog.sources.rule_files import find_rules
+from aclog.terminal.notices import note
+from aclog.terminal.progress import BYTES, progress
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """All rules of a source, or changes of some; exactly one of the two is not None."""
+
+    path: str
+    rules: frozenset[bytes] | None = None
+    changes: tuple[RuleChange, ...] | None = None
+    origins: Origins = NO_ORIGINS
+    """Where the rules stand."""
+
+    def change_of(self, held: Held, *, adopt: bool) -> PlannedChange:
+        """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""
+        if self.rules is not None:
+            return change_to_want(held, self.rules, adopt=adopt)
+        return change_as_asked(held, self.changes or (), adopt=adopt)
+
+
+def read_wanted(flags: WantFlags, change: str | None = None) -> Wanted:
+    """Read what is wanted: --want, or the file of a change.
+
+    Raises:
+        ConfigError: not exactly one of them, or what is in the files is none.
+        OSError: a file cannot be read.
+
+    """
+    if (flags.want is None) is (change is None):
+        raise ConfigError("expected either --want PATH, with all rules of this source, or --change FILE")
+    if change is not None:
+        if flags.want_format is not None:
+            raise ConfigError("--want-format: expected --want PATH")
+        changes = tuple(read_changes(change))
+        return Wanted(path=change, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
+    rules, origins = read_wanted_rules(flags)
+    return Wanted(path=str(flags.want), rules=rules, origins=origins)
+
+
+def read_wanted_rules(flags: WantFlags) -> tuple[frozenset[bytes], Origins]:
+    """Return the rules of --want, and where they stand. Raises as read_wanted."""
+    if flags.want is None:
+        raise ConfigError("expected --want PATH, with all rules of this source")
+    topics = None if flags.topics_file is None else NameFile(flags.topics_file).names
+    with progress(f"reading {flags.want}", BYTES) as advance:
+        options = ReadOptions(
+            form=flags.want_format or AclsFormat.AUTO,
+            modules=parse_modules(flags.modules),
+            topics=topics,
+            advance=advance,
+            strict=True,  # a rule that never comes is no less wanted
+        )
+        found = find_rules(flags.want, options)
+        rules = frozenset(content_of(rule.acl) for rule in found.rules)
+    for text in found.notes:
+        note(text)
+    return rules, found.origins

@@ -1,0 +1,40 @@
+"""Makes a plan back to before an apply, prints it and writes it."""
+
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.place import place_address
+from aclog.cli.flags.plan import PlanOutputFlags
+from aclog.cli.flags.target import TargetFlags
+from aclog.cli.planning.found_place import find_place
+from aclog.cli.planning.origin import origin_now
+from aclog.cli.planning.plan_output import CHANGES, NOTHING, check_accesses, print_plan, take_plan_file, write_plan
+from aclog.cli.rollback.flags import RollbackFlags
+from aclog.planning.errors import JournalError
+from aclog.planning.making import make_plan
+from aclog.planning.rollback import change_back
+
+
+def print_way_back(
+    target: TargetFlags, authorizer: AuthorizerFlags, flags: RollbackFlags, output: PlanOutputFlags
+) -> int:
+    """Make the plan, print it, and write it if it changes anything; return the exit code.
+
+    Raises:
+        JournalError: there is no such journal, or no such apply.
+        MetadataError, OSError: the place or a file cannot be read.
+
+    """
+    how = output.choose()
+    check_accesses(output.log(), how)
+    take_plan_file(output.out)
+    journal, others = flags.journals()
+    found = find_place(place_address(target), authorizer, journal, others)
+    if found.journal is None or found.journal.is_new:
+        raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
+    change = change_back(found.journal, found.held, flags.apply)
+    plan = make_plan(change, found.circumstances(origin_now()))
+    print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+    if plan.is_empty:
+        return NOTHING
+    if output.out is not None:
+        write_plan(plan, output.out)
+    return CHANGES

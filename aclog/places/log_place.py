@@ -1,0 +1,165 @@
+"""A log directory as a place: a whole plan is one batch, or one metadata transaction, so there is no state between."""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field
+
+from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import LogError
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.nodes.controller.write_path.formatted_log import formatted_log
+from aclog.places.applies_file import append_applies, applied_line, done_line, read_applies
+from aclog.places.log_writer import LogWriter, check_parent, open_or_create, open_writer
+from aclog.planning.batching import Batching
+from aclog.planning.errors import StoppedError
+from aclog.planning.place import ApplyNote, PlaceState
+from aclog.planning.step import Step
+from aclog.sources.cluster_identity import cluster_id_of
+from aclog.sources.paths import LogSource
+
+
+@define(eq=False, kw_only=True)
+class LogPlace:
+    """A log directory, or one that is yet to be made; owned by one command."""
+
+    directory: Path
+    notify: Callable[[str], None]
+    force: bool = False
+    """Whether a log may be written that belongs to a Kafka node."""
+    _writer: LogWriter | None = None
+    """The open log, whose writer's lock is held; None for reading, and for a log that is yet to be made."""
+    _note: ApplyNote | None = field(default=None, init=False)
+    _source: LogSource | None = field(default=None, init=False)
+
+    batching: Batching = field(default=Batching.ALL, init=False)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    def identity(self) -> str | None:
+        """Return the id of the log's cluster, or the one that the first apply gave the log. Raises as Place."""
+        cluster = cluster_id_of(self.directory)  # a formatted directory tells, before there is a log
+        if cluster is not None:
+            return cluster
+        found = read_applies(self.directory)
+        return None if found is None else found.id
+
+    def settings(self) -> Settings | None:
+        """Return None: a log does not tell the settings of its brokers."""
+        return None
+
+    def read(self) -> PlaceState:
+        """Return the newest state. Raises as LogSource.image."""
+        if self._writer is not None:
+            return PlaceState.of_image(self._writer.image.acls, self._writer.log.end_offset())
+        formatted = formatted_log(self.directory)
+        if formatted is not None:
+            return PlaceState.of_image(formatted.image.acls, exists=False)
+        if is_absent(self.directory):
+            check_parent(self.directory)
+            return PlaceState.of_image(AclsImage.empty(), exists=False)
+        self._source = self._source or LogSource(self.directory, self.notify)
+        image = self._source.image()
+        return PlaceState.of_image(image.acls, image.end_offset)
+
+    def note_begin(self, note: ApplyNote) -> None:
+        """Remember the apply: its note is written together with what it writes."""
+        self._note = note
+
+    def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+        """Yield all steps at once."""
+        if steps:
+            yield steps
+
+    def write(self, piece: Sequence[Step]) -> None:
+        """Make all steps in one batch or transaction. Raises LogError; StoppedError: the log is not what was read."""
+        if self._writer is not None:
+            self._append(self._writer, piece)
+            return
+        with open_or_create(self.directory, force=self.force) as (writer, is_new):
+            if not is_new and len(writer.image.acls):
+                raise StoppedError(f"{self.directory}: another program has written to it since it was read")
+            self._append(writer, piece)
+
+    def read_back(self, acls: Sequence[StandardAcl]) -> set[StandardAcl]:
+        """Return which of these ACLs the log has now: read anew, from the files that others read."""
+        source = LogSource(self.directory, self.notify)
+        try:
+            found = source.image().acls
+        finally:
+            source.close()
+        return {acl for acl in acls if found.find(acl) is not None}
+
+    def note_done(self, note: ApplyNote) -> None:
+        """Keep that the apply has ended. Raises LogError."""
+        if not is_absent(self.directory):
+            append_applies(self.directory, _new_id(), [done_line(note)])
+
+    def was_noted(self, apply: str) -> bool:
+        """Return whether applies.jsonl names the apply. Raises as read_applies."""
+        found = read_applies(self.directory)
+        return found is not None and any(each.note.apply == apply for each in found.applied)
+
+    def _append(self, writer: LogWriter, steps: Sequence[Step]) -> None:
+        """Append the records of the steps, the note of the apply first, and wait until they are committed.
+
+        The note of a new log is where that is made, under a temporary name: the log is never there without it.
+        """
+        records = [_record(writer.image.acls, step) for step in steps]
+        if self._note is not None:
+            line = applied_line(self._note, offset=writer.log.end_offset(), steps=len(steps))
+            append_applies(writer.log.directory, _new_id(), [line])
+        writer.append([encode_record(record) for record in records], transaction="aclog apply")
+
+
+@contextmanager
+def open_log_place(
+    directory: Path, notify: Callable[[str], None], *, write: bool, force: bool = False
+) -> Iterator[LogPlace]:
+    """Open a log directory as a place; with `write`, nobody else can write to the log until the end of the `with`.
+
+    Raises:
+        LockedError, LogError, DecodeError: as open_writer.
+
+    """
+    if directory.exists() and not directory.is_dir():
+        raise LogError(f"{directory}: not a directory: expected that of a log; what is wanted is given by --want")
+    formatted = formatted_log(directory)
+    if write and formatted is not None:
+        formatted.check_writable(force=force)
+    if not write or formatted is not None or is_absent(directory):
+        yield LogPlace(directory=directory, notify=notify, force=force)
+        return
+    with open_writer(directory, force=force) as writer:
+        yield LogPlace(directory=directory, notify=notify, force=force, writer=writer)
+
+
+def is_absent(directory: Path) -> bool:
+    """Return whether nothing is there: no directory, or an empty one. Raises LogError: it cannot be looked at."""
+    try:
+        return not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+    except OSError as error:
+        raise LogError(f"{directory}: {error.strerror}") from error
+
+
+def _record(acls: AclsImage, step: Step) -> AccessControlEntryRecord | RemoveAccessControlEntryRecord:
+    found = acls.find(step.acl)
+    if step.adds is (found is not None):
+        raise StoppedError(f"{acl_text(step.acl)}: {'is there' if step.adds else 'is not there'} already")
+    if found is None:
+        return record_of(step.acl, random_uuid(secrets.token_bytes))
+    return RemoveAccessControlEntryRecord(id=found)
+
+
+def _new_id() -> str:
+    return uuid_text(random_uuid(secrets.token_bytes))

@@ -1,0 +1,307 @@
+"""Applying a plan: checks, then the journal, then the place, piece by piece, each read back; then the journal again.
+
+Whatever the moment at which it is killed, the journal and the place together tell what was made: BEGIN is durable
+before the first step, and DONE after the last one was read back.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.rule_content import content_of
+from aclog.metalog.errors import MetadataError
+from aclog.planning.base_check import Remaining, check_base
+from aclog.planning.batching import Batching
+from aclog.planning.errors import JournalError, RefusedError, StoppedError
+from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep
+from aclog.planning.journal.journal import settled_steps
+from aclog.planning.journal.journal_file import JournalWriter
+from aclog.planning.place import ApplyNote, PlaceState, WritablePlace
+from aclog.planning.plan import Plan
+from aclog.planning.plan_file import plan_digest
+from aclog.planning.step import Step
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the steps that are made, and with all of them."""
+
+
+@frozen(kw_only=True)
+class ApplyOptions:
+    """Who applies, when, and what was accepted."""
+
+    apply: str
+    """The id of a new apply."""
+    at: str
+    """ISO 8601, UTC."""
+    who: str
+    git: str | None = None
+    accept_transient: bool = False
+    resume: bool = False
+    """Whether an apply of the same plan must have been ended on its way; without a journal, that it may have been."""
+
+
+@frozen(eq=False, kw_only=True)
+class Ready:
+    """What an apply is to do, as its place was when it was asked."""
+
+    state: PlaceState
+    begun: Entry | None
+    """The newest entry of an earlier run of the same apply."""
+    remaining: Remaining
+
+    @property
+    def is_done(self) -> bool:
+        """Whether that run has ended, so that nothing is to be done."""
+        return self.begun is not None and self.begun.kind is EntryKind.DONE
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """What an apply did."""
+
+    apply: str
+    made: int
+    """Steps that it made."""
+    made_before: int
+    """Steps that an earlier run of the same apply had made."""
+    was_done: bool = False
+    """Whether it had ended before, so that nothing was done now."""
+
+
+@define(eq=False, kw_only=True)
+class Applying:
+    """One apply of a plan; owned by the command."""
+
+    plan: Plan
+    place: WritablePlace
+    journal: JournalWriter | None
+    options: ApplyOptions
+    _digest: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._digest = plan_digest(self.plan)
+
+    def check(self) -> Ready:
+        """Return what is to be done; nothing is written.
+
+        Raises:
+            RefusedError, JournalError: the plan is not, or no longer, for what is there.
+            MetadataError: the place cannot be read.
+
+        """
+        self._check_plan()
+        state = self.place.read()
+        begun = self._begun()
+        if begun is not None and begun.kind is EntryKind.DONE:
+            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
+        self._check_place(state, begun)
+        resumed = begun is not None or (self.journal is None and self.options.resume)
+        remaining = check_base(self.plan, state, self.place.name, resumed=resumed)
+        self._check_owned(state)
+        return Ready(state=state, begun=begun, remaining=remaining)
+
+    def make(self, ready: Ready, progress: Progress) -> Outcome:
+        """Make what `check` found is to be done, and keep the journal.
+
+        Raises:
+            StoppedError: it ended on its way; the journal has what may have been written.
+            MetadataError: the journal cannot be written.
+
+        """
+        begun, remaining = ready.begun, ready.remaining
+        if begun is not None and ready.is_done:
+            return Outcome(apply=begun.apply, made=0, made_before=remaining.made, was_done=True)
+        apply = self.options.apply if begun is None else begun.apply
+        if begun is None:
+            self._settle(ready.state)
+            self._append(EntryKind.BEGIN, apply)
+        self._make(remaining, self._note(apply), progress)
+        self._append(EntryKind.DONE, apply)
+        return Outcome(apply=apply, made=len(remaining.steps), made_before=remaining.made)
+
+    def _check_plan(self) -> None:
+        if self.plan.transient and not self.options.accept_transient:
+            raise RefusedError(
+                f"{len(self.plan.transient):,} sets of requests would be denied for a moment, though they are allowed "
+                "before and after: the plan lists them; expected --accept-transient-denials"
+            )
+        if self.plan.place.batching is not self.place.batching:
+            raise RefusedError(
+                f"{self.place.name}: shows a change in other parts than the plan was made for: make the plan again"
+            )
+
+    def _begun(self) -> Entry | None:
+        """Return the newest entry of an apply of this plan; None if there is none.
+
+        Raises:
+            JournalError: the journal is not where it was when the plan was made.
+
+        """
+        mark, writer = self.plan.journal, self.journal
+        if mark is None or writer is None:
+            return None
+        entries = writer.journal.entries
+        last = entries[-1] if entries else None
+        if last is not None and last.plan == self._digest:
+            self._check_whole(last)
+            return last
+        if self.options.resume:
+            raise RefusedError(
+                f"{writer.journal.path}: no apply of this plan was ended on its way: apply it without --resume"
+            )
+        if len(entries) != mark.entries:
+            raise JournalError(
+                f"{writer.journal.path}: has {len(entries):,} entries, and had {mark.entries:,} when the plan was "
+                "made: something else was applied, or it is an older copy: make the plan again"
+            )
+        return None
+
+    def _check_whole(self, last: Entry) -> None:
+        """Check that an apply of this plan that has ended made all of it: another command may have settled it."""
+        made, steps = set(last.steps), set(_journal_steps(self.plan))
+        if last.kind is EntryKind.DONE and made != steps:
+            raise RefusedError(
+                f"apply {last.apply} of this plan was ended on its way, and settled by a later command with "
+                f"{len(made):,} of its {len(steps):,} changes: make the plan again"
+            )
+
+    def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
+        wanted, found = self.plan.place.identity, self.place.identity()
+        name = self.place.name
+        if begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
+            if found is not None and not self.place.was_noted(begun.apply):
+                raise RefusedError(f"{name}: another place than the one that this apply made: nothing was changed")
+        elif found != wanted:
+            raise RefusedError(
+                f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
+                f"{wanted or 'a new place'}: expected the same place"
+            )
+        if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
+            now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
+            raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")
+
+    def _check_owned(self, state: PlaceState) -> None:
+        """Check that the plan removes only what is owned, but for what it says itself."""
+        if self.journal is None:
+            return
+        journal, unowned = self.journal.journal, set(self.plan.unowned)
+        owned = journal.owned | journal.owned_in(state.contents)
+        for step in self.plan.steps:
+            if not step.adds and step.acl not in unowned and content_of(step.acl) not in owned:
+                raise RefusedError(f"{acl_text(step.acl)}: the journal does not own it: make the plan again")
+
+    def _settle(self, state: PlaceState) -> None:
+        """End what an earlier apply left open, by what the place has now."""
+        entry = None if self.journal is None else self.journal.journal.open
+        if entry is not None and self.journal is not None:
+            self.journal.append(
+                Entry(
+                    kind=EntryKind.DONE,
+                    apply=entry.apply,
+                    at=self.options.at,
+                    who=self.options.who,
+                    plan=entry.plan,
+                    place=self.place.identity(),
+                    git=entry.git,
+                    settled=True,
+                    steps=settled_steps(entry, state.contents),
+                )
+            )
+
+    def _make(self, remaining: Remaining, note: ApplyNote, progress: Progress) -> None:
+        made, total = remaining.made, len(self.plan.steps)
+        progress(made, total)
+        self.place.note_begin(note)
+        stage = remaining.steps[0].stage if remaining.steps else None
+        for piece in self.place.pieces(remaining.steps):
+            if piece and piece[0].stage != stage:
+                self._check_alone(made)
+                stage = piece[0].stage
+            try:
+                self.place.write(piece)
+                self._check_written(piece)
+            except MetadataError as error:
+                raise StoppedError(self._stopped(error, made)) from error
+            made += len(piece)
+            progress(made, total)
+        self.place.note_done(note)
+
+    def _check_alone(self, made: int) -> None:
+        """Check between two stages that nobody else changed what the plan touches, where that takes a while.
+
+        A DENY that was needless when the plan was made may not be so any more. And brokers with a ZooKeeper learn of
+        changes each in an order of its own: a cluster is read when all of them show the stage before.
+        """
+        if self.plan.place.batching is not Batching.RULE:
+            return
+        try:
+            check_base(self.plan, self.place.read(), self.place.name, resumed=True)
+        except RefusedError as error:
+            raise StoppedError(
+                f"{self.place.name}: somebody else has changed rules in the region that the plan touches, since the "
+                f"apply began; stopped after {made:,} of {len(self.plan.steps):,} steps: a new plan begins from what "
+                "is there"
+            ) from error
+        except MetadataError as error:
+            raise StoppedError(self._stopped(error, made)) from error
+
+    def _check_written(self, piece: Sequence[Step]) -> None:
+        there = self.place.read_back([step.acl for step in piece])
+        for step in piece:
+            if (step.acl in there) is not step.adds:
+                what = "is not there" if step.adds else "is still there"
+                raise StoppedError(
+                    f"{self.place.name}: {acl_text(step.acl)} {what} after it was written: who else writes?"
+                )
+
+    def _stopped(self, error: MetadataError, made: int) -> str:
+        kept = "" if self.journal is None else "; the journal has what may have been made"
+        return (
+            f"{error}; stopped after {made:,} of {len(self.plan.steps):,} steps{kept}: `aclog apply PLAN --resume` "
+            "goes on, and a new plan begins from what is there"
+        )
+
+    def _note(self, apply: str) -> ApplyNote:
+        options = self.options
+        return ApplyNote(
+            apply=apply,
+            at=options.at,
+            who=options.who,
+            plan=self._digest,
+            journal=None if self.plan.journal is None else self.plan.journal.id,
+            git=options.git or self.plan.origin.git,
+        )
+
+    def _append(self, kind: EntryKind, apply: str) -> None:
+        if self.journal is None:
+            return
+        options = self.options
+        self.journal.append(
+            Entry(
+                kind=kind,
+                apply=apply,
+                at=options.at,
+                who=options.who,
+                plan=self._digest,
+                place=self.place.identity(),
+                git=options.git or self.plan.origin.git,
+                steps=_journal_steps(self.plan),
+            )
+        )
+
+
+def _journal_steps(plan: Plan) -> tuple[JournalStep, ...]:
+    return (
+        *(
+            JournalStep(action=JournalAction.ADD if step.adds else JournalAction.REMOVE, content=content_of(step.acl))
+            for step in plan.steps
+        ),
+        *_of(JournalAction.ADOPT, plan.adopt),
+        *_of(JournalAction.RELEASE, plan.release),
+    )
+
+
+def _of(action: JournalAction, acls: Sequence[StandardAcl]) -> list[JournalStep]:
+    return [JournalStep(action=action, content=content_of(acl)) for acl in acls]

@@ -1,0 +1,70 @@
+"""What a journal says: every apply of a source, and what the source owns."""
+
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+
+from attrs import define
+
+from aclog.planning.errors import JournalError
+from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep, fold, owned_after
+
+
+@define(eq=False, slots=False, kw_only=True)
+class Journal:
+    """The entries of a journal. Immutable by convention."""
+
+    path: str
+    id: str
+    entries: tuple[Entry, ...] = ()
+    is_new: bool = False
+    """Whether there is no file yet."""
+
+    @property
+    def open(self) -> Entry | None:
+        """The BEGIN of an apply that has not ended, if there is one; it is the last entry."""
+        last = self.entries[-1] if self.entries else None
+        return last if last is not None and last.kind is EntryKind.BEGIN else None
+
+    @cached_property
+    def owned(self) -> AbstractSet[bytes]:
+        """What is owned by the applies that have ended."""
+        return owned_after(self.entries)
+
+    @property
+    def place(self) -> str | None:
+        """The identity of the place that it was last applied to; None before that."""
+        return next((entry.place for entry in reversed(self.entries) if entry.place is not None), None)
+
+    def check_place(self, identity: str | None, name: str) -> None:
+        """Check that a place is the one that the journal is of.
+
+        Raises:
+            JournalError: it is another one, or nothing tells that it is the same.
+
+        """
+        known = self.place
+        if known is None or identity == known:
+            return
+        found = f"is {identity}" if identity is not None else "has no identity: it is new, or was replaced"
+        raise JournalError(
+            f"{self.path}: the journal of {known}, and {name} {found}: expected the same place, or a journal of its own"
+        )
+
+    def owned_in(self, contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Return what is owned, with an apply that has not ended settled by what the place has now."""
+        if self.open is None:
+            return self.owned
+        owned = set(self.owned)
+        fold(owned, settled_steps(self.open, contents))
+        return owned
+
+
+def settled_steps(entry: Entry, contents: AbstractSet[bytes]) -> tuple[JournalStep, ...]:
+    """Return which steps of an apply that may have been killed were made, by what the place has now."""
+    return tuple(step for step in entry.steps if _is_made(step, contents))
+
+
+def _is_made(step: JournalStep, contents: AbstractSet[bytes]) -> bool:
+    if step.action is JournalAction.REMOVE:
+        return step.content not in contents
+    return step.action is JournalAction.RELEASE or step.content in contents

@@ -1,0 +1,129 @@
+"""Journals as files: read by anyone, written by one apply at a time."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+from aclog.metalog.errors import LockedError, LogError
+from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, read_at, write_all
+from aclog.metalog.filelog.named_file import NamedFile
+from aclog.planning.errors import JournalError
+from aclog.planning.journal.entry import Entry
+from aclog.planning.journal.journal import Journal
+from aclog.planning.journal.journal_lines import entry_line, head_line, is_torn_head, parse_journal
+
+
+def read_journal(path: Path, new_id: Callable[[], str], notify: Callable[[str], None]) -> Journal:
+    """Return the journal in a file; if there is none, a new one that owns nothing, with an id from `new_id`.
+
+    Raises:
+        JournalError: the file is not a journal, or is damaged.
+        LogError: it cannot be read.
+
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Journal(path=str(path), id=new_id(), is_new=True)
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+    if is_torn_head(data):
+        return Journal(path=str(path), id=new_id(), is_new=True)
+    journal, end = parse_journal(data, str(path))
+    _tell_torn(path, len(data) - end, notify)
+    return journal
+
+
+@define(eq=False, kw_only=True)
+class JournalWriter:
+    """A journal that is locked for one apply; owned by the command."""
+
+    journal: Journal
+    _fd: int
+    _file: NamedFile
+    _failed: bool = field(default=False, init=False)
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry, and wait until it is durable.
+
+        Raises:
+            LogError: it cannot be written; or the file was removed or replaced.
+
+        """
+        if self._failed:
+            raise LogError(f"{self._file.path}: an entry failed to be written: open the journal again")
+        line = entry_line(entry)
+        self._failed = True
+        try:
+            write_all(self._fd, line)
+            os.fsync(self._fd)
+        except OSError as error:
+            raise log_error(error, Path(self._file.path), "cannot write") from error
+        self._file.check()
+        self._failed = False
+        self.journal = evolve(self.journal, entries=(*self.journal.entries, entry), is_new=False)
+
+
+@contextmanager
+def open_journal(
+    path: Path, journal_id: str, notify: Callable[[str], None], *, is_new: bool
+) -> Iterator[JournalWriter]:
+    """Lock a journal for one apply. With `is_new` a file that is not there is made, with this id. A torn end is cut.
+
+    Raises:
+        LockedError: another apply has it.
+        JournalError: it is damaged, another one, or gone. LogError: it cannot be opened.
+
+    """
+    fd = _opened(path, create=is_new)
+    try:
+        _lock(fd, path)
+        file = NamedFile.of(fd, path)
+        file.check()
+        data = read_at(fd, 0, os.fstat(fd).st_size)
+        if is_torn_head(data):
+            if not is_new:
+                raise JournalError(f"{path}: the journal is gone, or empty: nobody knows what is owned; put it back")
+            data = head_line(journal_id)
+            os.ftruncate(fd, 0)
+            write_all(fd, data)
+            os.fsync(fd)
+            fsync_directory(path.resolve().parent)
+        journal, end = parse_journal(data, str(path))
+        if end < len(data):
+            _tell_torn(path, len(data) - end, notify)
+            os.ftruncate(fd, end)
+            os.fsync(fd)
+        if journal.id != journal_id:
+            raise JournalError(f"{path}: another journal than the one that the plan was made with: make the plan again")
+        yield JournalWriter(journal=journal, fd=fd, file=file)
+    finally:
+        os.close(fd)
+
+
+def _opened(path: Path, *, create: bool) -> int:
+    flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
+    try:
+        # A journal may be a link into a repository: links are followed.
+        return os.open(path, flags, FILE_MODE)
+    except OSError as error:
+        raise log_error(error, path, "cannot open the journal") from error
+
+
+def _lock(fd: int, path: Path) -> None:
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EAGAIN}:
+            raise LockedError(f"{path}: another apply is using this journal") from error
+        raise log_error(error, path, "cannot lock") from error
+
+
+def _tell_torn(path: Path, size: int, notify: Callable[[str], None]) -> None:
+    if size:
+        notify(f"{path}: its last {size} bytes are not a whole line: an apply was killed while it wrote them")

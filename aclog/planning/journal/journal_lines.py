@@ -1,0 +1,101 @@
+"""The lines of a journal: JSON with a checksum at the end, so that a changed line is known for what it is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aclog.metalog.checksum import crc32c
+from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.metalog.json_object import parse_object
+from aclog.planning.errors import JournalError
+from aclog.planning.journal.entry import Entry, EntryKind, entry_object, parse_entry
+from aclog.planning.journal.journal import Journal
+from aclog.terminal.json_text import json_text
+
+_HEAD, _VERSION = "JOURNAL", 1
+_HEAD_BEGIN = f'{{"kind":"{_HEAD}"'.encode()
+_CHECKSUM = b',"crc":"'
+_BEGIN, _STEPS = f'{{"kind":"{EntryKind.BEGIN}"'.encode(), b',"steps":'
+_TAIL = len(_CHECKSUM) + len('00000000"}')
+
+
+def head_line(journal_id: str) -> bytes:
+    """Return the first line of a journal, with its line end."""
+    return _line({"kind": _HEAD, "version": _VERSION, "id": journal_id})
+
+
+def is_torn_head(data: bytes) -> bool:
+    """Return whether a file is empty, or holds a part of the first line only: nothing was applied with it."""
+    return b"\n" not in data and (data.startswith(_HEAD_BEGIN) or _HEAD_BEGIN.startswith(data))
+
+
+def entry_line(entry: Entry) -> bytes:
+    """Return the line of an entry, with its line end."""
+    return _line(entry_object(entry))
+
+
+def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
+    """Return the journal in the bytes of a file, and how many of them are whole lines; what follows was torn.
+
+    Raises:
+        JournalError: not a journal, one of another version, or a damaged line; with its number.
+
+    """
+    end = data.rfind(b"\n") + 1
+    lines = data[:end].splitlines()
+    if not lines:
+        raise JournalError(f"{path}: not a journal: its first line is not whole")
+    if not lines[0].startswith(_HEAD_BEGIN):
+        raise JournalError(f"{path}: not a journal: expected a file that `aclog apply` wrote")
+    head = _parsed(lines[0], path, 1)
+    if not isinstance(head.get("id"), str):
+        raise JournalError(f"{path}: line 1: a journal without an id: expected a file that `aclog apply` wrote")
+    if head.get("version") != _VERSION:
+        raise JournalError(f"{path}: a journal of version {head.get('version')}: expected {_VERSION}")
+    entries: list[Entry] = []
+    begun: set[str] = set()
+    for number, line in enumerate(lines[1:], 2):
+        value = _parsed(line, path, number, without_steps=number < len(lines) and line.startswith(_BEGIN))
+        try:
+            entries.append(parse_entry(value))
+        except (ConfigError, EncodeError) as error:
+            raise JournalError(f"{path}: line {number}: {error}") from error
+        _check_order(entries, path, number)
+        _check_once(entries[-1], begun, path, number)
+    return Journal(path=path, id=head["id"], entries=tuple(entries)), end
+
+
+def _check_order(entries: list[Entry], path: str, number: int) -> None:
+    """Check that each apply begins before it is done, and is done before the next one begins."""
+    last, before = entries[-1], entries[-2] if len(entries) > 1 else None
+    is_open = before is not None and before.kind is EntryKind.BEGIN
+    if last.kind is EntryKind.DONE and not (is_open and before is not None and before.apply == last.apply):
+        raise JournalError(f"{path}: line {number}: apply {last.apply} is done, and did not begin on the line before")
+    if last.kind is EntryKind.BEGIN and is_open:
+        raise JournalError(f"{path}: line {number}: apply {last.apply} begins before the one on the line above is done")
+
+
+def _check_once(entry: Entry, begun: set[str], path: str, number: int) -> None:
+    """Check that no apply begins twice: a merge of two copies would own again what was removed since."""
+    if entry.kind is EntryKind.BEGIN:
+        if entry.apply in begun:
+            raise JournalError(f"{path}: line {number}: apply {entry.apply} begins a second time: was it merged?")
+        begun.add(entry.apply)
+
+
+def _line(value: Mapping[str, object]) -> bytes:
+    text = json_text(value).encode()[:-1]
+    return text + _CHECKSUM + f'{crc32c(text):08x}"}}\n'.encode()
+
+
+def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False) -> dict[str, Any]:
+    text, checksum = line[:-_TAIL], line[-_TAIL:]
+    if checksum != _CHECKSUM + f'{crc32c(text):08x}"}}'.encode():
+        raise JournalError(
+            f"{path}: line {number}: damaged, or changed by hand: its checksum does not fit; nobody knows what is owned"
+        )
+    if without_steps:  # the next line, DONE, has those that count
+        line = text[: text.find(_STEPS)] + _STEPS + b"[]}"
+    try:
+        return parse_object(line)
+    except ConfigError as error:
+        raise JournalError(f"{path}: line {number}: {error}") from error

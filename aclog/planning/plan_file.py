@@ -1,0 +1,175 @@
+"""PLAN files: JSON lines, a head that says what the plan is for, then one step a line."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.rule_change import Action
+from aclog.authorizer.rule_object import object_of_rule, rule_of_object
+from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.json_object import parse_object
+from aclog.planning.batching import Batching
+from aclog.planning.plan import Base, JournalMark, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
+from aclog.planning.step import Step
+from aclog.planning.touched import Touched
+from aclog.terminal.json_text import json_text
+
+KIND, VERSION = "PLAN", 1
+PLAN_BEGIN = f'{{"kind":"{KIND}"'.encode()
+"""How the file of a plan begins."""
+
+
+def step_object(step: Step) -> dict[str, object]:
+    """Return the JSON object of a step."""
+    return {"action": step.action.value, "rule": object_of_rule(step.acl), "batch": step.batch}
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the SHA-256 of a plan, in hexadecimal: of its file without this digest."""
+    return _digest(_head(plan), map(json_text, map(step_object, plan.steps)))
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """Yield the lines of a PLAN file, without line ends."""
+    head = _head(plan)
+    steps = [json_text(step_object(step)) for step in plan.steps]
+    yield json_text({**head, "digest": _digest(head, steps)})
+    yield from steps
+
+
+def parse_plan(lines: Iterable[bytes], name: str) -> Plan:
+    """Return the plan in the lines of a file; `name` is that of the file, for errors.
+
+    Raises:
+        ConfigError: not a plan, one of another version, or not as it was written: a line is missing or was changed.
+
+    """
+    found = iter(lines)
+    try:
+        head = parse_object(next(found, b""))
+    except ConfigError as error:
+        raise ConfigError(f"{name}: line 1: {error}: expected a plan, as `aclog plan --out` writes it") from error
+    if head.get("kind") != KIND:
+        raise ConfigError(f"{name}: not a plan: expected a file that `aclog plan --out` wrote")
+    if head.get("version") != VERSION:
+        raise ConfigError(f"{name}: a plan of version {head.get('version')}: expected {VERSION}")
+    texts, steps = _steps(found, name)
+    digest = head.pop("digest", None)
+    if len(steps) != head.get("steps") or digest != _digest(head, texts):
+        raise ConfigError(
+            f"{name}: not as it was written: the head names {head.get('steps')} steps and their digest, and the file "
+            f"has {len(steps)}: make the plan again instead of changing it"
+        )
+    try:
+        return _plan(head, steps)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{name}: line 1: the head of a plan lacks something: {error}") from error
+
+
+def _steps(lines: Iterable[bytes], name: str) -> tuple[list[str], tuple[Step, ...]]:
+    texts, steps = [], []
+    for number, line in enumerate(lines, 2):
+        try:
+            value = parse_object(line)
+            steps.append(_step(value))
+        except ConfigError as error:
+            raise ConfigError(f"{name}: line {number}: {error}") from error
+        texts.append(json_text(value))
+    return texts, tuple(steps)
+
+
+def _step(value: dict[str, object]) -> Step:
+    action, rule, batch = value.get("action"), value.get("rule"), value.get("batch")
+    if action not in set(Action) or not isinstance(rule, dict) or type(batch) is not int:
+        raise ConfigError('expected a step: {"action":"ADD"|"REMOVE","rule":{...},"batch":N}')
+    return Step(action=Action(str(action)), acl=rule_of_object(rule).acl, batch=batch)
+
+
+def _digest(head: Mapping[str, object], steps: Iterable[str]) -> str:
+    digest = sha256(json_text(head).encode())
+    for text in steps:
+        digest.update(b"\n" + text.encode())
+    return digest.hexdigest()
+
+
+def _head(plan: Plan) -> dict[str, object]:
+    address, base, origin, journal = plan.place.address, plan.base, plan.origin, plan.journal
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "at": origin.at,
+        "who": origin.who,
+        "git": origin.git,
+        "place": {
+            "kind": address.kind.value,
+            "value": address.value,
+            "commandConfig": address.command_config,
+            "properties": {key: value for key, value in address.properties.items() if not _is_secret(key)},
+            "id": plan.place.identity,
+            "batching": plan.place.batching.value,
+        },
+        "base": {
+            "rules": base.rules,
+            "endOffset": base.end_offset,
+            "exists": base.exists,
+            "touched": {"rules": base.touched.rules, "digest": base.touched.digest},
+        },
+        "settings": {
+            "superUsers": sorted(plan.settings.super_users),
+            "allowEveryone": plan.settings.allow_everyone,
+            "documented": plan.settings.documented,
+            "cidr": plan.settings.cidr,
+            "known": plan.settings_known,
+        },
+        "journal": None if journal is None else {"path": journal.path, "id": journal.id, "entries": journal.entries},
+        "adopt": [object_of_rule(acl) for acl in plan.adopt],
+        "release": [object_of_rule(acl) for acl in plan.release],
+        "unowned": [object_of_rule(acl) for acl in plan.unowned],
+        "transient": list(plan.transient),
+        "steps": len(plan.steps),
+    }
+
+
+def _is_secret(key: str) -> bool:
+    return "password" in key.lower()
+
+
+def _plan(head: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
+    place, base, settings, journal = head["place"], head["base"], head["settings"], head["journal"]
+    address = PlaceAddress(
+        kind=PlaceKind(place["kind"]),
+        value=place["value"],
+        command_config=place["commandConfig"],
+        properties=place["properties"],
+    )
+    return Plan(
+        place=PlanPlace(address=address, identity=place["id"], batching=Batching(place["batching"])),
+        base=Base(
+            rules=base["rules"],
+            end_offset=base["endOffset"],
+            exists=base["exists"],
+            touched=Touched(rules=base["touched"]["rules"], digest=base["touched"]["digest"]),
+        ),
+        settings=Settings(
+            super_users=frozenset(settings["superUsers"]),
+            allow_everyone=settings["allowEveryone"],
+            documented=settings["documented"],
+            cidr=settings["cidr"],
+        ),
+        settings_known=settings["known"],
+        origin=Origin(at=head["at"], who=head["who"], git=head["git"]),
+        steps=steps,
+        journal=None
+        if journal is None
+        else JournalMark(path=journal["path"], id=journal["id"], entries=journal["entries"]),
+        adopt=_acls(head["adopt"]),
+        release=_acls(head["release"]),
+        unowned=_acls(head["unowned"]),
+        transient=tuple(head["transient"]),
+    )
+
+
+def _acls(values: Sequence[dict[str, object]]) -> tuple[StandardAcl, ...]:
+    return tuple(rule_of_object(value).acl for value in values)

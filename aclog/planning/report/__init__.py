@@ -1,0 +1,1 @@
+"""What a plan says: its effect, whose rules it touches, and its steps with what each delete takes away."""

@@ -1,0 +1,67 @@
+"""The steps of a plan in order; each delete with what it takes away, and when it was last used."""
+
+from collections.abc import Iterator
+
+from aclog.analysis.review.document import Item
+from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.planning.batching import Batching
+from aclog.planning.report.plan_report import PlanReport
+from aclog.planning.taken_away import taken_away
+
+_REGIONS = 3
+"""Regions that a delete is told to take away."""
+
+_TITLES = {
+    Batching.ALL: "Steps, in order; all become visible at once",
+    Batching.RESOURCE: "Steps, in order; those of one number become visible together",
+    Batching.RULE: "Steps, in order; they become visible one by one",
+}
+
+
+def steps_title(batching: Batching) -> str:
+    """Return what stands above the steps in a place that shows so much at once."""
+    return _TITLES[batching]
+
+
+def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
+    """Yield the steps in order, so many adds and so many deletes (None: all); what is left out is counted in place.
+
+    Deletes come last, and matter most: many adds before them do not hide them.
+    """
+    room = {True: shown, False: shown}
+    hidden, hidden_adds = 0, True
+    for step in report.plan.steps:
+        left = room[step.adds]
+        if left == 0:
+            if hidden and hidden_adds is not step.adds:
+                yield _hidden(hidden, adds=hidden_adds)
+                hidden = 0
+            hidden, hidden_adds = hidden + 1, step.adds
+            continue
+        if hidden:
+            yield _hidden(hidden, adds=hidden_adds)
+            hidden = 0
+        if left is not None:
+            room[step.adds] = left - 1
+        number = f"{step.batch + 1:,}: " if report.plan.place.batching is Batching.RESOURCE else ""
+        if step.adds:
+            yield Item(text=f"{number}+ {acl_text(step.acl)}")
+        else:
+            yield Item(text=f"{number}- {acl_text(step.acl)}", details=tuple(_details(report, step.acl)))
+    if hidden:
+        yield _hidden(hidden, adds=hidden_adds)
+
+
+def _hidden(count: int, *, adds: bool) -> Item:
+    return Item(text=f"and {count:,} more to {'add' if adds else 'delete'}: --full shows all")
+
+
+def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
+    found = taken_away(report.end, acl)
+    if found.nothing is not None:
+        yield f"takes nothing away: {found.text()}"
+    yield from map(str, found.differences[:_REGIONS])
+    if len(found.differences) > _REGIONS:
+        yield f"and {len(found.differences) - _REGIONS:,} more sets of requests"
+    if report.uses is not None:
+        yield report.uses.text(acl)

@@ -1,0 +1,119 @@
+"""What a killed apply left: what the next command takes it for, whichever that is."""
+
+import pytest
+
+from aclog.places import log_writer
+from aclog.places.applies_file import read_applies
+from aclog.places.log_place import LogPlace
+from aclog.planning.applying import Applying
+from aclog.planning.journal.entry import EntryKind
+from aclog.planning.journal.journal_file import read_journal
+from tests.cli.planning.test_plan_and_apply import Source, held
+from tests.support.builders.acls import acl
+
+A, B, C = (acl(name, "User:a") for name in "abc")
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+def kill(*_: object, **__: object) -> None:
+    raise KilledError
+
+
+@pytest.fixture
+def source(tmp_path):
+    return Source(tmp_path)
+
+
+def end_on_its_way(source, monkeypatch, owner, name, *flags):
+    """Apply, and be killed in this method."""
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, kill)
+        with pytest.raises(KilledError):
+            source.apply(*flags)
+
+
+def test_a_new_log_is_never_there_without_the_note_of_its_apply(source, monkeypatch):
+    source.want(A)
+    assert source.plan().code == 1
+    end_on_its_way(source, monkeypatch, log_writer, "fsync_directory")  # it has its name just now
+    [begun] = read_applies(source.log).applied
+    assert (begun.steps, begun.done) == (1, False)
+    source.apply("--resume").ok()
+    [done] = read_applies(source.log).applied
+    assert done.done
+    source.make(A, B)
+    assert held(source.log) == {A, B}
+
+
+def test_an_apply_that_another_command_settled_before_it_was_whole_is_not_done(source, monkeypatch):
+    source.make(A)
+    source.want(A, B)
+    assert source.plan().code == 1
+    first = source.plan_file.read_bytes()
+    end_on_its_way(source, monkeypatch, LogPlace, "write")
+    source.want(A, B, C)
+    assert source.plan().code == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(Applying, "_append", kill)  # of BEGIN, after the first apply was settled
+        with pytest.raises(KilledError):
+            source.apply()
+    assert read_journal(source.journal, lambda: "new", print).entries[-1].kind is EntryKind.DONE
+    source.plan_file.write_bytes(first)
+    for flags in ((), ("--resume",)):
+        refused = source.apply(*flags)
+        assert refused.code == 2
+        assert "settled by a later command with 0 of its 1 changes: make the plan again" in refused.complaint
+    assert held(source.log) == {A}
+    source.make(A, B)
+    assert held(source.log) == {A, B}
+
+
+def test_after_all_was_removed_a_new_plan_can_be_made(source, monkeypatch):
+    source.make(A, B)
+    source.want()
+    assert source.plan("--max-deletes", "100%").code == 1
+    end_on_its_way(source, monkeypatch, LogPlace, "read_back")
+    assert held(source.log) == set()
+    assert source.plan().code == 0
+    source.make(C)
+    assert (held(source.log), source.owned) == ({C}, 1)
+
+
+def test_what_no_apply_could_write_is_refused_before_there_is_a_journal(source, tmp_path):
+    source.want(A)
+    source.log = tmp_path / "typo" / "log"
+    assert "typo: no such directory" in source.plan().complaint
+    source.log = source.rules
+    assert f"{source.rules}: not a directory: expected that of a log" in source.plan().complaint
+    source.log = tmp_path / "empty"
+    source.log.mkdir()
+    source.journal = source.log / "journal"
+    assert "in the directory of the log" in source.plan().complaint
+    assert not list(source.log.iterdir())
+
+
+def test_a_new_log_that_another_apply_has_made_meanwhile_is_left_to_it(source, tmp_path, monkeypatch):
+    """Both plans were made for a log that was not there."""
+    other = Source(tmp_path, "other")
+    for each, rule in ((source, A), (other, B)):
+        each.want(rule)
+        assert each.plan().code == 1
+    name = log_writer._name
+
+    def late(partial, directory):
+        monkeypatch.setattr(log_writer, "_name", name)
+        other.apply().ok()
+        name(partial, directory)
+
+    monkeypatch.setattr(log_writer, "_name", late)
+    stopped = source.apply()
+    assert stopped.code == 2
+    assert f"{source.log}: another program has made it meanwhile" in stopped.complaint
+    assert "stopped after 0 of 1 steps" in stopped.complaint
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == ["log"]
+    assert "another place" in source.apply("--resume").complaint
+    source.make(A)
+    assert held(source.log) == {A, B}

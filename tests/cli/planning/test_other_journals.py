@@ -1,0 +1,89 @@
+"""What other sources own for the same place stays, if their journals are given."""
+
+import json
+import shutil
+
+import pytest
+
+from aclog.authorizer.acl import acl_text
+from aclog.authorizer.rule_object import object_of_rule
+from tests.cli.planning.test_plan_and_apply import Source, add, held, steps
+from tests.support.builders.acls import acl
+from tests.support.cli.command import aclog
+
+A, B = (acl(name, "User:a") for name in "ab")
+
+
+@pytest.fixture
+def source(tmp_path):
+    found = Source(tmp_path)
+    found.make(A, B)
+    found.want(A)
+    return found
+
+
+def test_a_journal_that_is_not_there_or_ones_own_protects_nothing_and_is_refused(source, tmp_path):
+    """A mistyped name would let rules of others be deleted; one's own, or a copy, would be owned no more."""
+    copy = tmp_path / "copy"
+    shutil.copy(source.journal, copy)
+    for other, why in ((tmp_path / "typo", "no such journal"), (source.journal, "the same"), (copy, "the same")):
+        for command in ("plan", "drift"):
+            refused = aclog(command, "--log", source.log, "--want", source.rules, "--journal", source.journal,
+                            "--other-journal", other)  # fmt: skip
+            assert refused.code == 2
+            assert why in refused.complaint
+
+
+def test_a_rollback_leaves_what_another_source_has_adopted(source, tmp_path):
+    other = Source(tmp_path, "other")
+    other.make(A, flags=("--adopt",))
+    back = aclog("rollback", "--log", source.log, "--journal", source.journal, "--other-journal", other.journal,
+                 "--out", source.plan_file, "--format", "jsonl")  # fmt: skip
+    assert [(step["action"], step["rule"]["resourceName"]) for step in steps(back)] == [("REMOVE", "b")]
+    source.apply().ok()
+    assert (held(source.log), source.owned) == ({A}, 0)
+
+
+def test_a_rule_wanted_by_two_is_shown(source, tmp_path):
+    other = Source(tmp_path, "other")
+    other.make(A, flags=("--adopt",))
+    source.want(A)
+    text = source.plan("--other-journal", other.journal).out
+    assert "Wanted by two: another journal owns them, too" in text
+    assert f"(1):\n  {acl_text(A)}\n" in text
+    late = Source(tmp_path, "late")
+    late.want(A, B)
+    text = late.plan("--other-journal", other.journal).out
+    _, present, two, *_ = text.split(" (1):\n  ")
+    assert (present.splitlines()[0], two.splitlines()[0]) == (acl_text(B), acl_text(A))
+    assert "Wanted by two" not in source.plan().out
+
+
+def test_a_change_removes_no_rule_that_another_source_owns(source, tmp_path):
+    third = Source(tmp_path, "third")
+    third.rules.write_text(json.dumps({"action": "REMOVE", "rule": object_of_rule(A)}))
+    asked = ("plan", "--log", source.log, "--change", third.rules, "--journal", third.journal, "--adopt")
+    refused = aclog(*asked, "--other-journal", source.journal)
+    assert refused.complaint == (
+        f"{acl_text(A)}: owned by another journal, and not by this one: expected its source to remove them"
+    )
+    assert aclog(*asked).code == 1
+
+
+def test_a_journal_into_which_another_copy_was_merged_is_refused(source):
+    """After the lines of a copy, what was removed meanwhile would be owned again."""
+    copied = source.journal.read_bytes().splitlines(keepends=True)[1:]
+    source.plan()
+    source.apply().ok()
+    source.journal.write_bytes(source.journal.read_bytes() + b"".join(copied))
+    add(source.log, B)
+    refused = source.plan()
+    assert refused.code == 2
+    assert "line 6: apply" in refused.complaint
+    assert "begins a second time" in refused.complaint
+
+
+def test_a_file_that_is_no_journal_is_called_that(source):
+    for content in (b"hello\n", source.rules.read_bytes(), b"\xef\xbb\xbf" + source.journal.read_bytes()):
+        source.journal.write_bytes(content)
+        assert "not a journal: expected a file that `aclog apply` wrote" in source.plan().complaint

@@ -1,0 +1,49 @@
+"""What an apply that goes on may find: any part of its own steps, and all of them."""
+
+import pytest
+
+from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.settings import Settings
+from aclog.planning.base_check import check_base
+from aclog.planning.batching import Batching
+from aclog.planning.errors import RefusedError
+from aclog.planning.ordering import ordered
+from aclog.planning.place import PlaceState
+from aclog.planning.plan import Base, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
+from aclog.planning.touched import touched
+from tests.support.builders.acls import acl
+
+RULES = [acl(f"topic-{number}") for number in range(4)]
+
+
+def plan_to_remove(*removed):
+    steps = ordered([RuleChange(added=False, acl=each) for each in removed], Batching.RULE)
+    place = PlanPlace(
+        address=PlaceAddress(kind=PlaceKind.BOOTSTRAP_SERVER, value="localhost:9092"),
+        identity="a",
+        batching=Batching.RULE,
+    )
+    base = Base(rules=len(RULES), end_offset=None, exists=True, touched=touched(map(content_of, removed)))
+    return Plan(
+        place=place, base=base, settings=Settings(), settings_known=True, origin=Origin(at="", who=""), steps=steps
+    )
+
+
+def state_of(acls):
+    return PlaceState(contents={content_of(each) for each in acls})
+
+
+def test_any_part_of_the_steps_may_be_made_also_when_nothing_is_left():
+    plan = plan_to_remove(*RULES)
+    for made in range(len(RULES) + 1):
+        left = {each.acl for each in plan.steps[made:]}
+        remaining = check_base(plan, state_of(left), "it", resumed=True)
+        assert (remaining.made, {each.acl for each in remaining.steps}) == (made, left)
+
+
+def test_no_rules_at_all_are_not_taken_for_steps_that_were_made():
+    with pytest.raises(RefusedError, match="no rules at all"):
+        check_base(plan_to_remove(*RULES[1:]), state_of([]), "it", resumed=True)
+    with pytest.raises(RefusedError, match="no rules at all"):
+        check_base(plan_to_remove(*RULES), state_of([]), "it", resumed=False)

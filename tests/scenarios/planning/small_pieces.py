@@ -1,0 +1,18 @@
+"""`aclog apply PLAN` in pieces of a few steps, in a process that can be killed."""
+
+import sys
+from unittest import mock
+
+from aclog.__main__ import run
+from aclog.places import server_place
+
+
+def main() -> None:
+    """Arguments: steps of a piece, and the plan."""
+    most, plan = int(sys.argv[1]), sys.argv[2]
+    with mock.patch.multiple(server_place, MOST_ADDED=most, MOST_REMOVED=most):
+        sys.exit(run(["apply", plan, "--yes", "--accept-transient-denials"]))
+
+
+if __name__ == "__main__":
+    main()

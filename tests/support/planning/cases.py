@@ -1,0 +1,128 @@
+"""Random cases of plan and apply: who owns what of what is there, what is wanted, and what must come of it."""
+
+from collections.abc import Iterable
+from random import Random
+
+from attrs import field, frozen
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.settings import Settings
+from aclog.planning.batching import Batching
+from aclog.planning.planner import Held, PlannedChange, change_as_asked, change_to_want
+from tests.support.analysis.policies import distinct, random_rule
+from tests.support.planning.changes import close_rule
+
+
+@frozen(kw_only=True)
+class Case:
+    """What is there and whose it is, and either all that a source wants or changes that it asks for."""
+
+    there: frozenset[StandardAcl]
+    owned: frozenset[StandardAcl]
+    """By the journal; some of it may be gone from the place."""
+    others: frozenset[StandardAcl]
+    """By other journals."""
+    wanted: frozenset[StandardAcl] | None
+    changes: tuple[tuple[bool, StandardAcl], ...] = ()
+    """Whether it is to be added, and the rule; if nothing is wanted."""
+    adopt: bool = False
+    batching: Batching
+    settings: Settings
+    seed: int = field(default=0)
+
+    def change(self) -> PlannedChange:
+        """What the product makes of it."""
+        held = Held(there=_contents(self.there), owned=_contents(self.owned), others=_contents(self.others))
+        if self.wanted is not None:
+            return change_to_want(held, _contents(self.wanted), adopt=self.adopt)
+        asked = [RuleChange(added=added, acl=rule) for added, rule in self.changes]
+        return change_as_asked(held, asked, adopt=self.adopt)
+
+    @property
+    def asks_for_shared(self) -> bool:
+        """Whether it asks to remove what others own, too: released once, it is no longer the source's to ask for."""
+        return any(not added and rule in self.others for added, rule in self.changes)
+
+    @property
+    def target(self) -> frozenset[StandardAcl]:
+        """All that the source wants."""
+        if self.wanted is not None:
+            return self.wanted
+        kept = set(self.owned & self.there)
+        for added, rule in self.changes:
+            kept = kept | {rule} if added else kept - {rule}
+        return frozenset(kept)
+
+    @property
+    def foreign(self) -> frozenset[StandardAcl]:
+        """What is there and must stay whatever is wanted, for it is not the source's, or not its alone."""
+        asked = {rule for added, rule in self.changes if not added} if self.adopt else set()
+        return frozenset((self.there - self.owned - asked) | (self.there & self.owned & self.others))
+
+    @property
+    def end(self) -> frozenset[StandardAcl]:
+        """What must be there at last."""
+        return self.target | self.foreign
+
+    @property
+    def owned_at_last(self) -> frozenset[StandardAcl]:
+        """What the journal must own at last."""
+        if self.wanted is not None:
+            present = (self.wanted & self.there) - self.owned
+            return self.wanted if self.adopt else self.wanted - present
+        owned = set(self.owned)
+        for added, rule in self.changes:
+            if not added:
+                owned.discard(rule)
+            elif self.adopt or rule not in self.there:
+                owned.add(rule)
+        return frozenset(owned)
+
+
+def random_case(seed: int, *, allow_everyone: bool) -> Case:
+    """A case that a plan accepts; with the same seed the same rules, whatever the setting."""
+    random = Random(seed)
+    cidr = random.random() < 0.1
+    there = _rules(random, random.choice([0, 2, 5, 10]), cidr=cidr)
+    owned = {rule for rule in there if random.random() < random.choice([0.4, 0.8])}
+    gone = set(_rules(random, random.choice([0, 0, 1]), cidr=cidr)) - set(there)
+    new = _rules(random, random.choice([0, 2, 4, 8]), cidr=cidr)
+    wanted = {rule for rule in sorted(owned | gone, key=str) if random.random() < random.choice([0, 0.5, 0.9])}
+    wanted |= {rule for rule in there if rule not in owned and random.random() < 0.2} | set(new)
+    others = {rule for rule in there if random.random() < random.choice([0, 0, 0.2])}
+    adopt, asks = random.random() < 0.3, random.random() < 0.2
+    changes = [(True, rule) for rule in wanted - owned] + [(False, rule) for rule in owned - wanted]
+    if adopt:
+        changes += [(False, rule) for rule in there if rule not in owned | wanted | others and random.random() < 0.3]
+    changes.sort(key=str)
+    random.shuffle(changes)
+    return Case(
+        there=frozenset(there),
+        owned=frozenset(owned | gone),
+        others=frozenset(others),
+        wanted=None if asks else frozenset(wanted),
+        changes=tuple(changes) if asks else (),
+        adopt=adopt,
+        batching=random.choice(list(Batching)),
+        settings=Settings(
+            super_users=frozenset(random.choice([(), (), ("User:a",)])),
+            allow_everyone=allow_everyone,
+            documented=random.random() < 0.1,
+            cidr=cidr,
+        ),
+        seed=seed,
+    )
+
+
+def _rules(random: Random, count: int, *, cidr: bool) -> list[StandardAcl]:
+    found = (
+        close_rule(random) if random.random() < 0.7 else random_rule(random, odd=0, cidr=cidr) for _ in range(count)
+    )
+    return [rule for rule in distinct(list(found)) if refusal(rule, cidr=cidr) is None]
+
+
+def _contents(rules: Iterable[StandardAcl]) -> frozenset[bytes]:
+    return frozenset(map(content_of, rules))

@@ -1,0 +1,199 @@
+"""Plans for a ZooKeeper: each resource changes at once; under a second writer, and a server that is killed."""
+
+import json
+import threading
+
+import pytest
+
+from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, resource_of
+from aclog.authorizer.rule_object import object_of_rule
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.planning.found_place import find_place
+from aclog.metalog.errors import MetadataError
+from aclog.places.zookeeper_place import ZooKeeperPlace, open_zookeeper_place
+from aclog.planning.batching import Batching
+from aclog.planning.plan import PlaceAddress, PlaceKind
+from aclog.planning.plan_file import parse_plan
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import zk_settings
+from aclog.zkstore.znodes.acl_json import entry_of
+from aclog.zkstore.znodes.paths import resource_path
+from tests.support.builders.acls import acl
+from tests.support.cli.command import aclog
+from tests.support.zookeeper.differential import rules_of, wait_for
+from tests.support.zookeeper.server import ZooKeeperServer
+
+pytestmark = pytest.mark.server
+
+DENY = AclPermissionType.DENY
+CLOSED = "--no-allow-everyone-if-no-acl-found"
+
+
+class Source:
+    """Rules for a ZooKeeper, with their journal."""
+
+    def __init__(self, home, connect):
+        self.rules, self.journal, self.plan_file = home / "rules.jsonl", home / "journal", home / "PLAN"
+        self.place = ("--authorizer-properties", f"zookeeper.connect={connect}")
+
+    def plan(self, *acls, flags=(CLOSED,)):
+        self.rules.write_text("".join(f"{json.dumps(object_of_rule(each))}\n" for each in acls))
+        return aclog(
+            "plan", *self.place, "--want", self.rules, "--journal", self.journal, "--out", self.plan_file, *flags
+        )
+
+    def apply(self, *flags):
+        return aclog("apply", self.plan_file, "--yes", *flags)
+
+    def make(self, *acls):
+        assert self.plan(*acls).code == 1
+        self.apply().ok()
+
+
+@pytest.fixture
+def source(tmp_path, connect):
+    return Source(tmp_path, connect)
+
+
+def test_planned_applied_and_rolled_back_as_the_real_authorizer_sees_it(source, real, ours):
+    first = [acl("a"), acl("a", "User:b"), acl("pre", pattern_type=PatternType.PREFIXED, permission_type=DENY)]
+    source.make(*first)
+    wait_for(lambda: rules_of(ours) == set(first))
+    wait_for(lambda: real.acls() == set(first))
+    second = [acl("a", "User:c"), first[0], acl("b")]
+    source.make(*second)
+    wait_for(lambda: rules_of(ours) == real.acls() == set(second))
+    back = aclog("rollback", *source.place, "--journal", source.journal, "--out", source.plan_file, CLOSED)
+    assert back.code == 1
+    source.apply().ok()
+    wait_for(lambda: rules_of(ours) == set(first))
+    assert source.plan(*first).code == 0
+
+
+def test_what_changes_on_a_resource_becomes_visible_at_once(source, store):
+    source.make(acl("a"), acl("a", "User:b"), acl("z"))
+    source.plan(acl("a", "User:c"), acl("a", "User:d", permission_type=DENY), acl("z", "User:z"))
+    plan = parse_plan(source.plan_file.read_bytes().splitlines(), "PLAN")
+    assert plan.place.batching is Batching.RESOURCE
+    assert {step.acl.resource_name: step.batch for step in plan.steps} == {"a": 0, "z": 1}
+    path = resource_path(acl_resource("a"))
+    before = store.client.get(path).version
+    source.apply().ok()
+    assert store.client.get(path).version == before + 1, "one write"
+
+
+def acl_resource(name):
+    return resource_of(acl(name))
+
+
+def test_a_second_writer_loses_nothing_and_nothing_of_it_is_lost(source, connect, store):
+    """It adds and removes its own rules on the same resources while the plan is applied."""
+    names = [f"t{number}" for number in range(60)]
+    source.make(*(acl(name) for name in names))
+    assert source.plan(*(acl(name, "User:new") for name in names), flags=(CLOSED, "--max-deletes", "100%")).code == 1
+    stop, rounds = threading.Event(), []
+
+    def write():
+        while not stop.is_set():
+            for name in names:
+                entry = entry_of(acl(name, f"User:other{len(rounds)}"))
+                store.update(resource_path(acl_resource(name)), lambda held, entry=entry: held | {entry})
+            rounds.append(1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        wait_for(lambda: len(rounds) > 0)
+        source.apply().ok()
+    finally:
+        stop.set()
+        writer.join()
+    held = {entry.on(node.pattern) for node in store.load().resources.values() for entry in node.entries}
+    expected = {acl(name, "User:new") for name in names}
+    expected |= {acl(name, f"User:other{number}") for name in names for number in range(len(rounds))}
+    assert held == expected
+
+
+def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatch):
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
+        source = Source(tmp_path, f"{server.connect}/chroot")
+        source.place = (*source.place, "--authorizer-properties", "zookeeper.session.timeout.ms=2000")
+        wanted = [acl(f"t{number}") for number in range(8)]
+        assert source.plan(*wanted).code == 1
+        address = parse_plan(source.plan_file.read_bytes().splitlines(), "PLAN").place.address
+        written = []
+        write = ZooKeeperPlace.write
+
+        def killing(place, piece):
+            if len(written) == 3:
+                server.kill()
+            written.append(piece)
+            write(place, piece)
+
+        monkeypatch.setattr(ZooKeeperPlace, "write", killing)
+        stopped = source.apply()
+        assert stopped.code == 2
+        assert "stopped after 3 of 8 steps; the journal has what may have been made" in stopped.complaint
+        monkeypatch.undo()
+        server.start()
+        assert "(3 of these steps were made before)" in source.apply("--resume").ok().out
+        found = find_place(address, AuthorizerFlags(), source.journal)
+        assert len(found.held.owned) == len(found.state.contents) == 8
+
+
+def test_the_cluster_id_is_its_identity(source, connect, tmp_path):
+    source.make(acl("a"))
+    client = open_client(zk_settings({"zookeeper.connect": connect}))
+    client.ensure("/cluster")
+    client._kazoo.create("/cluster/id", b'{"version":"1","id":"abc"}')
+    with open_zookeeper_place({"zookeeper.connect": connect}, print) as place:
+        assert place.identity() == "abc"
+    source.make(acl("b"))
+    client._kazoo.set("/cluster/id", b'{"version":"1","id":"another"}')
+    assert "expected the same place" in source.plan(acl("c")).complaint
+    client._kazoo.set("/cluster/id", b"{}")
+    assert source.plan(acl("c")).code == 2
+    client.close()
+
+
+def test_what_kafka_3_9_cannot_hold_is_refused_before_anything_is_written(source, ours):
+    source.make(acl("a"))
+    assert source.plan(acl("a"), acl("b"), acl("a/b")).code == 1
+    assert "Kafka 3.9 cannot hold it: expected no /" in source.apply().complaint
+    closed = ("--authorizer-properties", "inter.broker.protocol.version=1.1")
+    prefixed = acl("p", pattern_type=PatternType.PREFIXED)
+    assert source.plan(acl("a"), acl("b"), prefixed, flags=(CLOSED, *closed)).code == 1
+    assert "requires inter.broker.protocol.version of 2.0-IV1" in source.apply().complaint
+    assert rules_of(ours) == {acl("a")}
+
+
+def test_a_rule_that_kafka_3_9_does_not_read_is_not_taken_for_there(source, store, ours):
+    group = acl("g", resource_type=ResourceType.GROUP, permission_type=DENY)
+    legacy = "/kafka-acl/ConsumerGroup/g"
+    store.update(legacy, lambda held: held | {entry_of(group)})
+    refused = source.plan(group)
+    assert refused.code == 2
+    assert f"{legacy}: ACLs of a group in a legacy directory" in refused.complaint
+    store.update(legacy, lambda _: frozenset())
+    source.make(group)
+    wait_for(lambda: rules_of(ours) == {group})
+    assert store.client.get(resource_path(resource_of(group))) is not None
+
+
+def test_no_password_is_in_a_plan(source):
+    source.plan(acl("a"), flags=(CLOSED, "--authorizer-properties", "zookeeper.ssl.keystore.password=tell-nobody"))
+    assert "tell-nobody" not in source.plan_file.read_text()
+    place = parse_plan(source.plan_file.read_bytes().splitlines(), "PLAN").place.address
+    assert place.kind is PlaceKind.ZOOKEEPER
+    assert "tell-nobody" not in repr(PlaceAddress(kind=place.kind, value="", properties={"a.password": "tell-nobody"}))
+
+
+def test_nobody_listens(source):
+    place = ("--authorizer-properties", "zookeeper.connect=127.0.0.1:1")
+    flags = (*place, "--authorizer-properties", "zookeeper.connection.timeout.ms=500")
+    assert aclog("plan", *flags, "--change", source.rules, "--journal", source.journal).code == 2
+    with (
+        pytest.raises(MetadataError),
+        open_zookeeper_place({"zookeeper.connect": "127.0.0.1:1", "zookeeper.connection.timeout.ms": "500"}, print),
+    ):
+        pass  # fmt: skip
