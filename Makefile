@@ -184,18 +184,21 @@ campaign-usage-kafka: venv build/jvm/.ready  ## an hour of a real Kafka, its aut
 campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every point, on two settings: what was to be seen is judged; kept
 	$(BIN)/python -m tests.planning.campaign --cases 10000 --workers $(WORKERS) --out benchmarks/results/plan.txt
 
+.PHONY: campaign-pdp
+campaign-pdp: venv  ## the golden decisions asked of a decision point in batches of a thousand; kept too
+	$(BIN)/python -m tests.console.pdp.golden --out benchmarks/results/pdp-golden.txt
 
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
 
-.PHONY: campaign-terraform
-campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiCorp's own parser and values; needs Go
-	$(BIN)/python -m tests.support.terraform.campaign --seeds 3 --commits 200 --expressions 5000 --out benchmarks/results/terraform.txt
 .PHONY: campaign-edits
 campaign-edits: venv build/jvm/.ready  ## a consumer on real Kafkas, one with a ZooKeeper, through 60 edits of its rules, by plans and as others make them; kept
 	$(BIN)/python -m tests.planning.edits_campaign --edits 60 --out benchmarks/results/edits.txt
 
+.PHONY: campaign-terraform
+campaign-terraform: venv  ## 600 commits of Terraform repositories beside HashiCorp's own parser and values; needs Go
+	$(BIN)/python -m tests.support.terraform.campaign --seeds 3 --commits 200 --expressions 5000 --out benchmarks/results/terraform.txt
 
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once

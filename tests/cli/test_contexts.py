@@ -39,6 +39,7 @@ READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
     "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
+    "plan", "rollback", "drift", "pdp",
     "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
     "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip
@@ -76,8 +77,8 @@ def test_every_command_is_known_to_read_or_to_write_its_source():
         name for name in COMMANDS if source_options(COMMANDS[name])
     } == READS | WRITES.keys() | WRITES_WITH.keys() | ABOUT_CONTEXTS
     assert {name: unless for name in COMMANDS if (unless := written_unless(COMMANDS[name])) is not None} == WRITES
-
     assert {name: flags for name in COMMANDS if (flags := written_with(COMMANDS[name]))} == WRITES_WITH
+
 
 def taking() -> list:
     return [
@@ -391,7 +392,6 @@ def test_a_write_in_a_pipe_names_its_context_or_is_refused(path, log, monkeypatc
     assert aclog("acls", "add", *RULE).complaint.startswith("exactly one target must be given")
 
 
-@contextmanager
 def test_a_grant_asks_for_its_context_only_if_it_writes(path, log, monkeypatch):
     write(path, f'log = "{log}"', "allow-everyone-if-no-acl-found = false")
     monkeypatch.setenv("ACLOG_CONTEXT", "it")
@@ -403,6 +403,7 @@ def test_a_grant_asks_for_its_context_only_if_it_writes(path, log, monkeypatch):
     assert has_rule(log)
 
 
+@contextmanager
 def asked(*words: str):
     """Run a command in a terminal, up to its question."""
     terminal = pexpect.spawn(

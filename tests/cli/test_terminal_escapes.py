@@ -243,6 +243,9 @@ def commands(home, broker):
     yield "plan", *log, "--want", home / "acls", "--journal", home / "acls"
     yield "plan", *log, "--want", home / "acls", *journal, "--max-deletes", NAME
     yield "apply", home / f"plan{NAME}", "--yes"
+    yield "pdp", *log, "--mapping", home / NAME
+    yield "pdp", *log, "--listen", NAME
+    yield "pdp", "--log", home / NAME, "--mapping", home / "acls"
     want = ("--want", home / "acls")
     yield from (("drift", *log, *want, *journal, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "drift", *log, "--want", home / NAME, "--journal", home / f"journal{NAME}"

@@ -1,0 +1,36 @@
+"""`aclog pdp`: a decision point for proxies and programs."""
+
+import typer
+
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.pdp.flags import PdpFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> None:
+    """Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.
+
+    It speaks OpenID AuthZEN's Authorization API 1.0 (evaluation, evaluations,
+    search, metadata), OPA's data API at /v1/data/kafka/authz, and Envoy's
+    external authorization over HTTP below /ext_authz. Beyond this machine it
+    listens only if those who ask have tokens or certificates. Until there is a
+    state, and when nobody has confirmed it for long, the answer is 503, never
+    true. SIGHUP reads mapping and tokens again.
+
+    [bold]Examples[/]
+
+      aclog pdp --log DIR
+      aclog pdp --bootstrap-controller HOST:9093 --listen 0.0.0.0:8443 --tls-cert C --tls-key K --tokens T
+      aclog pdp --acls rules.jsonl --mapping mapping.yaml --audit audit.jsonl
+    """
+    from aclog.cli.web_extra import need_web_extra
+
+    need_web_extra()
+    from aclog.cli.pdp.run import run_pdp
+
+    run_pdp(source, flags, authorizer)

@@ -1,0 +1,59 @@
+"""The flags of `aclog pdp`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class PdpFlags:
+    """Where it listens, who may ask, and how foreign questions are mapped."""
+
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)
+    ] = "127.0.0.1:8180"
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="What foreign subjects, resources and actions are in Kafka's terms, as JSON or YAML. [dim]Default: "
+            "types are Kafka's, and actions its operations[/]",
+            show_default=False,
+        ),
+    ] = None
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
+    ] = None
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
+    ] = None
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-client-ca",
+            metavar="FILE",
+            help="Only clients with a certificate of these authorities may ask (PEM).",
+            show_default=False,
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
+    ] = None
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
+    ] = None
+    audit: Annotated[
+        Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
+    ] = None
+    max_age: Annotated[
+        float,
+        typer.Option(
+            "--max-age", metavar="SECONDS", help="Decide nothing from a state that nobody has confirmed for longer."
+        ),
+    ] = 60.0

@@ -1,0 +1,111 @@
+"""A state source, read again and again in a thread of its own; what answers reads the newest state without waiting."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from attrs import define, field, frozen
+
+from aclog.metalog.clock import current_time_ms, elapsed_seconds
+from aclog.metalog.errors import MetadataError
+from aclog.snapshots.image import Image
+from aclog.snapshots.moment_texts import read_moment
+from aclog.snapshots.state_source import StateSource
+
+_MOMENTS = 8
+"""States of the past that are kept."""
+
+
+@frozen(eq=False, kw_only=True)
+class Seen:
+    """A state, and when it was read (aclog.metalog.clock.elapsed_seconds)."""
+
+    image: Image
+    at: float
+
+
+@define(eq=False, kw_only=True)
+class LiveState:
+    """The newest state of a source; owned by the server that starts and stops it."""
+
+    source: StateSource
+    seconds: float
+    """Between two reads."""
+    tell: Callable[[str], None]
+    """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
+    _newest: Seen | None = field(default=None, init=False)
+    _trouble: str | None = field(default="no state was read yet", init=False)
+    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _reading: threading.Lock = field(factory=threading.Lock, init=False)
+    _past: "OrderedDict[str, Image]" = field(factory=OrderedDict, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread = threading.Thread(target=self._run, name="live-state", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and close the source."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(10)
+        self.source.close()
+
+    @property
+    def newest(self) -> Seen | None:
+        """The newest state; None before the first."""
+        return self._newest
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the newest read failed; None after a good one."""
+        return self._trouble
+
+    def age(self) -> float | None:
+        """Return for how many seconds nothing has confirmed the newest state; None before the first."""
+        seen = self._newest
+        if seen is None:
+            return None
+        told = self.source.freshness()
+        read = max(elapsed_seconds() - seen.at, 0.0)
+        return read if told is None else max(read, told.seconds)
+
+    def past(self, text: str) -> Image | None:
+        """Return the state at a moment in the past; None if the text names the newest one.
+
+        Raises:
+            ConfigError: neither an offset nor a time. MetadataError: nobody knows that state.
+
+        """
+        with self._reading:
+            known = self._past.get(text)
+            if known is None:
+                now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+                moment = read_moment(text, now=now).moment
+                if moment is None:
+                    return None
+                known = self.source.image_at(moment)
+                self._past[text] = known
+                if len(self._past) > _MOMENTS:
+                    self._past.popitem(last=False)
+            self._past.move_to_end(text)
+            return known
+
+    def _run(self) -> None:
+        while True:
+            self._look()
+            if self._stopping.wait(self.seconds):
+                return
+
+    def _look(self) -> None:
+        try:
+            with self._reading:
+                image = self.source.image()
+        except (MetadataError, OSError) as error:
+            if str(error) != self._trouble:
+                self.tell(str(error))
+            self._trouble = str(error)
+        else:
+            self._newest, self._trouble = Seen(image=image, at=elapsed_seconds()), None

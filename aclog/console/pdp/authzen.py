@@ -1,0 +1,73 @@
+"""The Authorization API: bodies in, answers out, without HTTP."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from aclog.console.pdp.batch import evaluate_all
+from aclog.console.pdp.decider import Decider
+from aclog.console.pdp.paging import page_of, parse_page
+from aclog.console.pdp.requests import parse_action, parse_context, parse_entity, parse_evaluation
+from aclog.console.pdp.search import search_actions, search_resources, search_subjects
+
+Json = Mapping[str, Any]
+EVALUATION, EVALUATIONS = "/access/v1/evaluation", "/access/v1/evaluations"
+SEARCHES = {kind: f"/access/v1/search/{kind}" for kind in ("subject", "resource", "action")}
+WELL_KNOWN = "/.well-known/authzen-configuration"
+
+
+@define(eq=False, kw_only=True)
+class AuthZen:
+    """Answers requests; a state is asked for with each, so that one request is answered from one state."""
+
+    state: Callable[[str | None], Decider]
+    """Returns what decides at a moment, None for the newest. Raises NotReadyError; BadRequestError: no such moment."""
+    existing: Callable[[], Mapping[int, Iterable[str]]] = field(default=dict)
+    """Returns names that are known to exist, by type of resource."""
+
+    def evaluation(self, body: Json) -> Json:
+        """Answer one question. Raises BadRequestError, NotReadyError."""
+        asked = parse_evaluation(body)
+        decider = self.state(asked.circumstances.as_of)
+        return decider.evaluate(asked).to_dict(decider.offset)
+
+    def evaluations(self, body: Json) -> Json:
+        """Answer many questions, all of one moment from the same state. Raises as evaluation."""
+        states: dict[str | None, Decider] = {None: self.state(None)}
+
+        def evaluate(one: Json) -> Json:
+            """Answer one of them."""
+            asked = parse_evaluation(one)
+            as_of = asked.circumstances.as_of
+            if as_of not in states:
+                states[as_of] = self.state(as_of)
+            decider = states[as_of]
+            return decider.evaluate(asked).to_dict(decider.offset)
+
+        return evaluate_all(body, evaluate)
+
+    def search(self, kind: str, body: Json) -> Json:
+        """Answer a search for subjects, resources or actions. Raises as evaluation."""
+        page, given = parse_page(body), parse_context(body)
+        subject = parse_entity(body, "subject", searched=kind == "subject")
+        resource = parse_entity(body, "resource", searched=kind == "resource")
+        if kind == "action":
+            return page_of(search_actions(self.state(given.as_of), subject, resource, given), page)
+        action = parse_action(body)
+        decider = self.state(given.as_of)
+        if kind == "subject":
+            return page_of(search_subjects(decider, subject, action, resource, given), page)
+        found = search_resources(decider, subject, action, resource, given, self.existing())
+        return page_of(found, page)
+
+
+def metadata(base_url: str) -> Json:
+    """Return the document that tells where the decision point is; `base_url` is its identifier."""
+    base = base_url.rstrip("/")
+    return {
+        "policy_decision_point": base,
+        "access_evaluation_endpoint": f"{base}{EVALUATION}",
+        "access_evaluations_endpoint": f"{base}{EVALUATIONS}",
+        **{f"search_{kind}_endpoint": f"{base}{path}" for kind, path in SEARCHES.items()},
+    }

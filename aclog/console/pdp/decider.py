@@ -1,0 +1,136 @@
+"""Decides foreign questions from one state."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.console.pdp.mapping import Mapped
+from aclog.console.pdp.requests import ActionName, Entity, Evaluation
+from aclog.metalog.errors import ConfigError
+
+_HOST = "127.0.0.1"
+_REMEMBERED = 100_000
+
+
+@frozen(kw_only=True)
+class Answer:
+    """A decision, and why; `rule` as Kafka's audit log names it, None if the question is not mapped."""
+
+    decision: bool
+    rule: str | None
+    reason: str
+
+    def to_dict(self, offset: int) -> dict[str, Any]:
+        """Return the object of AuthZEN's decision; `offset` is the end of the state that it was made from."""
+        context = {"reason": self.reason, "offset": offset}
+        return {"decision": self.decision, "context": context if self.rule is None else {"rule": self.rule, **context}}
+
+
+@frozen(kw_only=True)
+class KafkaRequest:
+    """A question in Kafka's terms."""
+
+    principal: str
+    host: str
+    operation: int
+    resource_type: int
+    name: str
+
+
+@define(eq=False, kw_only=True)
+class Decider:
+    """One state, its settings, and a mapping. Safe for any number of threads."""
+
+    acls: AclsImage
+    authorizer: StandardAuthorizer
+    """Decides from these ACLs; ready, and changed by nobody any more."""
+    mapping: Mapped
+    offset: int
+    """The end offset of the state; 0 where there are no offsets."""
+    super_users: frozenset[str] = frozenset()
+    _known: dict[KafkaRequest, Answer] = field(factory=dict)
+
+    @staticmethod
+    def of(acls: AclsImage, settings: Settings, mapping: Mapped, offset: int) -> "Decider":
+        """Return what decides from these ACLs with these settings."""
+        acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        return Decider(
+            acls=acls,
+            authorizer=Policy(acls, settings).authorizer,
+            mapping=mapping,
+            offset=offset,
+            super_users=settings.super_users,
+        )
+
+    def evaluate(self, asked: Evaluation) -> Answer:
+        """Return the decision on a question; what is not mapped is not allowed."""
+        found = self.request_of(asked.subject, asked.action, asked.resource, asked.circumstances.host)
+        return found if isinstance(found, Answer) else self.decide(found)
+
+    def request_of(
+        self, subject: Entity, action: ActionName, resource: Entity, host: str | None
+    ) -> KafkaRequest | Answer:
+        """Return a question in Kafka's terms; or the answer, if it has none."""
+        mapping = self.mapping
+        principal = mapping.subjects.forward(subject.type, subject.id, subject.properties)
+        if principal is None:
+            return _unmapped("subject", subject.type)
+        target = mapping.resources.forward(resource.type, resource.id, resource.properties)
+        if target is None:
+            return _unmapped("resource", resource.type)
+        operation = mapping.operation(resource.type, action.name, action.properties)
+        if operation is None:
+            return _unmapped("action", action.name)
+        return KafkaRequest(
+            principal=principal[1],
+            host=host_of(host),
+            operation=int(operation),
+            resource_type=int(target[0].resource_type),
+            name=target[1],
+        )
+
+    def decide(self, asked: KafkaRequest) -> Answer:
+        """Return the decision on a request of Kafka's."""
+        known = self._known.get(asked)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[asked] = self._decided(asked)
+        return known
+
+    def _decided(self, asked: KafkaRequest) -> Answer:
+        pattern = ResourcePattern(resource_type=asked.resource_type, name=asked.name)
+        context = RequestContext(principal=asked.principal, host=asked.host)
+        try:
+            found = self.authorizer.decide(context, Action(operation=asked.operation, resource_pattern=pattern))
+        except InvalidRequestError as error:
+            return Answer(decision=False, rule=None, reason=str(error))
+        return Answer(decision=bool(found), rule=found.text, reason=found.basis.value)
+
+
+def host_of(text: str | None) -> str:
+    """Return a client's host as the rules have it; without one that of this machine."""
+    if not text:
+        return _HOST
+    try:
+        return host_address(text)
+    except (ConfigError, ValueError):
+        return text
+
+
+def _unmapped(what: str, name: str) -> Answer:
+    return Answer(decision=False, rule=None, reason=f"{what} {name[:80]!r} is not mapped")
+
+
+def error_answer(message: str, status: int = 400) -> Mapping[str, Any]:
+    """Return the object of an evaluation in a batch that is no question."""
+    return {"decision": False, "context": {"error": {"status": status, "message": message}}}

@@ -1,0 +1,44 @@
+"""What is measured of a decision point."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
+
+_ANSWERS = ("/access/", "/v1/data/")
+
+
+@define(eq=False)
+class Measures:
+    """Counters in Prometheus's form."""
+
+    registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
+    _decisions: Counter = field(init=False)
+    _requests: Counter = field(init=False)
+    _seconds: Histogram = field(init=False)
+    age: Gauge = field(init=False)
+    """Seconds since something confirmed the state."""
+
+    def __attrs_post_init__(self) -> None:
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._decisions = Counter("aclog_pdp_decisions", "Decisions.", ["decision"], registry=self.registry)
+        self._requests = Counter("aclog_pdp_requests", "Requests.", ["status"], registry=self.registry)
+        self._seconds = Histogram("aclog_pdp_request_seconds", "Time of a request.", registry=self.registry)
+        self.age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=self.registry)
+
+    def answered(self, answer: Mapping[str, Any]) -> None:
+        """Count the decisions of an answer."""
+        for each in answer.get("evaluations", [answer]):
+            decision = each.get("decision", each.get("result"))
+            if isinstance(decision, dict):
+                decision = decision.get("allow")
+            if isinstance(decision, bool):
+                self._decisions.labels("true" if decision else "false").inc()
+
+    def took(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(str(status)).inc()
+        if path.startswith(_ANSWERS):
+            self._seconds.observe(seconds)

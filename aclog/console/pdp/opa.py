@@ -1,0 +1,69 @@
+"""OPA's data API, as its Kafka plugin asks it: `POST /v1/data/kafka/authz`, and `/allow` below it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
+from aclog.console.pdp.decider import Answer, Decider, KafkaRequest, host_of
+from aclog.console.pdp.errors import BadRequestError
+from aclog.console.pdp.requests import parse_evaluation
+
+PATH = "/v1/data/kafka/authz"
+ALLOW = f"{PATH}/allow"
+_OPERATIONS = {each.name: each for each in AclOperation if each > AclOperation.ALL}
+_TYPES = {each.name: each for each in ResourceType if each > ResourceType.ANY}
+
+
+def opa_answer(
+    body: Mapping[str, Any], state: Callable[[str | None], Decider], decision_id: str, *, only_allow: bool
+) -> dict[str, Any]:
+    """Return the answer to a query of OPA's; `only_allow` for the document `allow` alone.
+
+    The input is a question of the Authorization API, or what OPA's Kafka plugin sends. Without an input that is one,
+    nothing is allowed.
+
+    Raises:
+        NotReadyError: as AuthZen.evaluation.
+
+    """
+    try:
+        answer, offset = _answer(body.get("input"), state)
+    except BadRequestError as error:
+        answer, offset = Answer(decision=False, rule=None, reason=str(error)), 0
+    if only_allow:
+        return {"decision_id": decision_id, "result": answer.decision}
+    result = {"allow": answer.decision, "rule": answer.rule, "reason": answer.reason, "offset": offset}
+    return {"decision_id": decision_id, "result": result}
+
+
+def _answer(value: object, state: Callable[[str | None], Decider]) -> tuple[Answer, int]:
+    if not isinstance(value, dict):
+        raise BadRequestError("input: expected an object")
+    if "subject" in value:
+        asked = parse_evaluation(value)
+        decider = state(asked.circumstances.as_of)
+        return decider.evaluate(asked), decider.offset
+    decider = state(None)
+    return decider.decide(_plugin_request(value)), decider.offset
+
+
+def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
+    """Return the request in what the plugin sends: the action and the context of Kafka's Authorizer interface."""
+    try:
+        action, context = value["action"], value["requestContext"]
+        pattern, principal = action["resourcePattern"], context["principal"]
+        kind, operation = _TYPES[pattern["resourceType"]], _OPERATIONS[action["operation"]]
+        if pattern["patternType"] != PatternType.LITERAL.name:
+            raise BadRequestError("input.action.resourcePattern: expected a LITERAL pattern")
+        texts = (principal["principalType"], principal["name"], pattern["name"], context["clientAddress"])
+    except (KeyError, TypeError) as error:
+        raise BadRequestError(f"input: not a question, nor what OPA's Kafka plugin sends: {error}") from error
+    if not all(isinstance(text, str) for text in texts):
+        raise BadRequestError("input: expected texts")
+    return KafkaRequest(
+        principal=f"{texts[0]}:{texts[1]}",
+        host=host_of(texts[3].lstrip("/")),
+        operation=int(operation),
+        resource_type=int(kind),
+        name=texts[2],
+    )

@@ -1,0 +1,97 @@
+"""Searches: which subjects may, on which resources, by which actions. Every result is allowed when it is asked about.
+
+Candidates are the principals of rules and super users, and the names in rules and those that are known to exist. What
+a prefix or `User:*` would allow besides is without end, and is not listed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.console.pdp.decider import Answer, Decider, KafkaRequest, host_of
+from aclog.console.pdp.mapping import ResourceTarget, Thing
+from aclog.console.pdp.requests import ActionName, Circumstances, Entity
+
+Found = Mapping[str, Any]
+
+
+def search_subjects(
+    decider: Decider, kind: Entity, action: ActionName, resource: Entity, given: Circumstances
+) -> Iterator[Found]:
+    """Yield the subjects of a type that may do something with a resource."""
+    mapping = decider.mapping
+    target = mapping.resources.forward(resource.type, resource.id, resource.properties)
+    operation = mapping.operation(resource.type, action.name, action.properties)
+    if target is None or operation is None:
+        return
+    for principal in candidates_of(decider):
+        thing = mapping.subjects.backward(kind.type, None, principal)
+        if thing is None or not _is_asked(decider, kind, thing, principal):
+            continue
+        request = KafkaRequest(
+            principal=principal,
+            host=host_of(given.host),
+            operation=int(operation),
+            resource_type=int(target[0].resource_type),
+            name=target[1],
+        )
+        if decider.decide(request).decision:
+            yield _entity(kind.type, thing)
+
+
+def search_resources(
+    decider: Decider,
+    subject: Entity,
+    action: ActionName,
+    kind: Entity,
+    given: Circumstances,
+    existing: Mapping[int, Iterable[str]],
+) -> Iterator[Found]:
+    """Yield the resources of a type with which a subject may do something; `existing` names by type besides rules'."""
+    mapping = decider.mapping
+    cases = mapping.resources.cases(kind.type)
+    for target in {case.to.resource_type: case.to for case in (cases or ())}.values():
+        names = {*_names(decider.acls, target), *existing.get(int(target.resource_type), ())}
+        for name in names:
+            thing = mapping.resources.backward(kind.type, target, name)
+            if thing is None:
+                continue
+            properties = {**dict(thing.properties), **kind.properties}
+            resource = Entity(type=kind.type, id=thing.id, properties=properties)
+            found = decider.request_of(subject, action, resource, given.host)
+            if not isinstance(found, Answer) and found.name == name and decider.decide(found).decision:
+                yield _entity(kind.type, thing)
+
+
+def search_actions(decider: Decider, subject: Entity, resource: Entity, given: Circumstances) -> Iterator[Found]:
+    """Yield the actions that a subject may do with a resource, without any properties of theirs."""
+    for name in decider.mapping.actions(resource.type):
+        found = decider.request_of(subject, ActionName(name=name), resource, given.host)
+        if not isinstance(found, Answer) and decider.decide(found).decision:
+            yield {"name": name}
+
+
+def candidates_of(decider: Decider) -> Iterator[str]:
+    """Yield the principals of rules, and super users, each once; not User:*."""
+    found = {*decider.acls.principals(), *decider.super_users}
+    return (principal for principal in found if principal != WILDCARD_PRINCIPAL and ":" in principal)
+
+
+def _is_asked(decider: Decider, kind: Entity, thing: Thing, principal: str) -> bool:
+    """Return whether a thing with the properties that were asked for is this principal."""
+    properties = {**dict(thing.properties), **kind.properties}
+    found = decider.mapping.subjects.forward(kind.type, thing.id, properties)
+    return found is not None and found[1] == principal
+
+
+def _names(acls: AclsImage, target: ResourceTarget) -> Iterator[str]:
+    for pattern in acls.resource_patterns():
+        is_name = pattern.pattern_type == PatternType.LITERAL and pattern.name != WILDCARD
+        if is_name and pattern.resource_type == target.resource_type:
+            yield pattern.name
+
+
+def _entity(kind: str, thing: Thing) -> Found:
+    properties = dict(thing.properties)
+    return {"type": kind, "id": thing.id, **({"properties": properties} if properties else {})}

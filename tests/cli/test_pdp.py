@@ -1,0 +1,157 @@
+"""`aclog pdp` as a process: over HTTPS, with tokens, on a log that changes; and what it refuses."""
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+from tests.support.cli.command import aclog
+from tests.support.kafka.server import free_port
+from tests.support.nodes.certificates import Authority
+
+TOKEN = "a-token-of-a-proxy"
+QUESTION = {
+    "subject": {"type": "User", "id": "a"}, "action": {"name": "READ"}, "resource": {"type": "topic", "id": "t"},
+}  # fmt: skip
+SECONDS = 60
+
+
+class Served:
+    """A decision point in a process of its own, until the end of the `with`."""
+
+    def __init__(self, *flags: object, context: ssl.SSLContext | None = None):
+        self.port, self.context = free_port(), context
+        listen = ("--listen", f"127.0.0.1:{self.port}")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "aclog", "pdp", *map(str, flags), *listen],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.scheme = "http" if context is None else "https"
+
+    def __enter__(self):
+        wait(lambda: self.ask("/healthz")[0] == 200)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.said = self.process.communicate(timeout=SECONDS)
+        assert self.process.returncode in {0, -signal.SIGTERM}, self.said
+
+    def ask(self, path: str, body: object = None, token: str | None = None) -> tuple[int, bytes]:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        request = urllib.request.Request(f"{self.scheme}://127.0.0.1:{self.port}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS, context=self.context) as reply:
+                return reply.status, reply.read()
+        except HTTPError as error:
+            return error.code, error.read()
+        except (URLError, OSError):
+            assert self.process.poll() is None, self.process.communicate()
+            return 0, b""
+
+    def decision(self, token: str | None = None) -> object:
+        status, body = self.ask("/access/v1/evaluation", QUESTION, token)
+        return json.loads(body)["decision"] if status == 200 else status
+
+
+def wait(condition) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def add(log: Path) -> None:
+    aclog("acls", "add", "--log", log, "--allow-principal", "User:a", "--topic", "t", "--operation", "READ").ok()
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "none").write_text("")
+    aclog("import", tmp_path / "none", "--log", tmp_path / "log").ok()
+    return tmp_path / "log"
+
+
+@pytest.mark.slow(4)
+def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path):
+    mapping, tokens, audit = tmp_path / "mapping.yaml", tmp_path / "tokens", tmp_path / "audit"
+    mapping.write_text("{}")
+    tokens.write_text(f"# of the proxy\n{TOKEN}\n")
+    tokens.chmod(0o600)
+    with Served("--log", log, "--mapping", mapping, "--tokens", tokens, "--audit", audit) as served:
+        wait(lambda: served.ask("/readyz")[0] == 200)
+        assert served.decision() == 401
+        assert served.decision(TOKEN) is False
+        add(log)
+        wait(lambda: served.decision(TOKEN) is True)
+        mapping.write_text("subject: {user: User}")
+        served.process.send_signal(signal.SIGHUP)
+        wait(lambda: served.decision(TOKEN) is False)
+        mapping.write_text("subject: [")
+        served.process.send_signal(signal.SIGHUP)
+        mapping.write_text("{}")
+        wait(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) is True)
+        assert json.loads(served.ask("/.well-known/authzen-configuration")[1])["policy_decision_point"].endswith(
+            str(served.port)
+        )
+        assert TOKEN.encode() not in served.ask("/metrics", None, TOKEN)[1]
+    assert TOKEN not in "".join(served.said)
+    assert TOKEN not in audit.read_text()
+    assert len(audit.read_text().splitlines()) >= 3
+
+
+@pytest.mark.slow(3)
+def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
+    authority = Authority.make()
+    root = authority.write_pem(tmp_path / "root.pem")
+    server, client = (authority.issue(name).write_pem(tmp_path / f"{name}.pem") for name in ("server", "client"))
+    add(log)
+    context = ssl.create_default_context(cafile=root)
+    context.load_cert_chain(client)
+    flags = ("--tls-cert", server, "--tls-key", server)
+    with Served("--log", log, *flags, "--tls-client-ca", root, context=context) as served:
+        wait(lambda: served.decision() is True)
+        served.context = ssl.create_default_context(cafile=root)
+        assert served.ask("/healthz") == (0, b""), "no certificate, no answer"
+        served.context = context
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--listen", "0.0.0.0:8180"), "others can reach it, and everybody could ask"),
+        (("--listen", "nowhere"), "--listen"),
+        (("--tls-cert", "x"), "expected --tls-cert and --tls-key together"),
+        (("--tls-client-ca", "x"), "expected --tls-cert and --tls-key"),
+        (("--as-of", "0"), "ask it with context.as_of"),
+        (("--mapping", "none.yaml"), "No such file"),
+        (("--tokens", "open"), "chmod 600"),
+        (("--tokens", "short"), "can be guessed"),
+        (("--tokens", "none"), "no token in it"),
+    ],
+)
+def test_what_would_be_unsafe_or_unclear_is_refused(log, tmp_path, monkeypatch, flags, said):
+    monkeypatch.chdir(tmp_path)
+    for name, text, mode in (("open", f"{TOKEN}\n", 0o644), ("short", "x\n", 0o600), ("none", "# x\n", 0o600)):
+        (tmp_path / name).write_text(text)
+        os.chmod(tmp_path / name, mode)  # noqa: PTH101
+    result = aclog("pdp", "--log", log, *flags)
+    assert result.code == 2
+    assert said in result.complaint
+
+
+def test_an_address_in_use_is_said_so(log):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = aclog("pdp", "--log", log, "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert result.code == 2
+    assert "Address already in use" in result.complaint

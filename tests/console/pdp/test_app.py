@@ -1,0 +1,330 @@
+"""The decision point's endpoints: decisions, errors, batches, searches, and when nothing is decided."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aclog.authorizer.acl import PatternType
+from aclog.authorizer.settings import Settings
+from aclog.console.pdp.mapping import parse_mapping
+from aclog.console.pdp.tokens import Tokens
+from tests.support.builders.acls import acl
+from tests.support.web.asgi import ask, post
+from tests.support.web.points import HeldSource, certified, image_of, look, point_of
+
+ALICE, BOB = {"type": "user", "id": "alice"}, {"type": "user", "id": "bob"}
+BOSS = BOB | {"properties": {"role": "admin"}}
+FIRST, SECOND = {"type": "record", "id": "record-1"}, {"type": "record", "id": "record-2"}
+OLD = SECOND | {"properties": {"status": "archived"}}
+READ, WRITE = {"name": "read"}, {"name": "write"}
+SOFT, HARD = ({"name": "delete", "properties": {"soft": soft}} for soft in (True, False))
+ONE, MANY = "/access/v1/evaluation", "/access/v1/evaluations"
+
+
+@pytest.fixture(scope="module")
+def app():
+    return certified().app()
+
+
+def asked(subject, action, resource, **more):
+    return {"subject": subject, "action": action, "resource": resource, **more}
+
+
+@pytest.mark.parametrize(
+    ("body", "decision"),
+    [
+        (asked(ALICE, READ, FIRST), True),
+        (asked(ALICE, WRITE, FIRST), True),
+        (asked(BOB, READ, FIRST), True),
+        (asked(BOB, WRITE, FIRST), False),
+        (asked(ALICE, WRITE, OLD), False),
+        (asked(BOSS, WRITE, OLD), True),
+        (asked(ALICE, SOFT, FIRST), True),
+        (asked(ALICE, HARD, FIRST), False),
+        (asked(ALICE, READ, FIRST, context={"ip": "192.168.1.1", "time": "now"}, foo=[1]), True),
+        (asked({"type": "user", "id": "bob+admin"}, WRITE, OLD), False),
+        (asked({"type": "ship", "id": "x"}, READ, FIRST), False),
+        (asked(ALICE, {"name": "fly"}, FIRST), False),
+    ],
+)
+def test_decisions_by_identifiers_and_properties(app, body, decision):
+    reply = post(app, ONE, body, {"X-Request-ID": "r-1"})
+    assert (reply.status, reply.headers["x-request-id"]) == (200, "r-1")
+    assert reply.json["decision"] is decision
+    assert reply.json["context"]["reason"]
+
+
+def test_the_answer_names_the_rule_and_the_offset(app):
+    context = post(app, ONE, asked(ALICE, READ, FIRST)).json["context"]
+    assert context["rule"].startswith("MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=record-1")
+    assert context["offset"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (asked(ALICE, READ, None), {}),
+        ({"action": READ, "resource": FIRST}, {}),
+        (asked({"type": "user"}, READ, FIRST), {}),
+        (asked(ALICE, {"name": 5}, FIRST), {}),
+        (asked("alice", READ, FIRST), {}),
+        (asked(ALICE | {"properties": []}, READ, FIRST), {}),
+        (asked(ALICE, READ, FIRST, context=5), {}),
+        (asked(ALICE, READ, FIRST, context={"as_of": []}), {}),
+        (b"", {}), (b"{", {}), (b"[]", {}), (b"null", {}), (b"\xff\xfe", {}), (b"[" * 100_000, {}),
+        (b'{"subject":{},"subject":{}}', {}), (b'{"a":NaN}', {}), (b"1" * 5000, {}),
+        (asked(ALICE, READ, FIRST), {"content-type": "text/plain"}),
+        (b'{"a":"' + b"x" * (5 << 20) + b'"}', {}),
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_refused(app, body, headers):
+    reply = post(app, ONE, body, {"X-Request-ID": "r", **headers})
+    assert reply.status == 400
+    assert reply.json["error"]
+    assert reply.headers["x-request-id"] == "r"
+
+
+def test_a_batch_inherits_whole_entities_and_answers_in_order(app):
+    body = {
+        "subject": BOB,
+        "resource": FIRST,
+        "evaluations": [{"action": READ}, {"action": WRITE}, {"subject": ALICE, "action": WRITE}],
+    }
+    assert [each["decision"] for each in post(app, MANY, body).json["evaluations"]] == [True, False, True]
+    body = {"subject": ALICE, "action": READ, "evaluations": [{"resource": FIRST}, {}, 5, {"resource": "x"}]}
+    answers = post(app, MANY, body).json["evaluations"]
+    assert [each["decision"] for each in answers] == [True, False, False, False]
+    assert answers[1]["context"]["error"] == {"status": 400, "message": "resource is missing"}
+    assert post(app, MANY, asked(ALICE, READ, FIRST)).json["decision"] is True
+    assert post(app, MANY, {"evaluations": 5}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("semantic", "expected"),
+    [
+        ("execute_all", [True, False, True]),
+        ("deny_on_first_deny", [True, False]),
+        ("permit_on_first_permit", [True]),
+    ],
+)
+def test_the_three_semantics(app, semantic, expected):
+    body = {"subject": BOB, "resource": FIRST, "options": {"evaluations_semantic": semantic},
+            "evaluations": [{"action": READ}, {"action": WRITE}, {"action": READ}]}  # fmt: skip
+    assert [each["decision"] for each in post(app, MANY, body).json["evaluations"]] == expected
+    assert post(app, MANY, body | {"options": {"evaluations_semantic": "guess"}}).status == 400
+
+
+def search(app, kind, body):
+    reply = post(app, f"/access/v1/search/{kind}", body)
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def test_searches_answer_the_types_own_names(app):
+    found = search(app, "subject", {"subject": {"type": "user", "id": "ignored"}, "action": READ, "resource": FIRST})
+    assert {each["id"] for each in found["results"]} == {"alice", "bob"}
+    found = search(app, "subject", {"subject": {"type": "user"}, "action": WRITE, "resource": OLD})
+    assert found["results"] == [{"type": "user", "id": "bob", "properties": {"role": "admin"}}]
+    found = search(app, "resource", asked(ALICE, READ, {"type": "record"}))
+    assert found["results"] == [FIRST]
+    found = search(app, "resource", asked(BOSS, WRITE, {"type": "record"}))
+    assert found["results"] == [OLD]
+    found = search(app, "action", {"subject": ALICE, "resource": FIRST})
+    assert [each["name"] for each in found["results"]] == ["read", "write"]
+    for body in (
+        {"subject": {"type": "ship"}, "action": READ, "resource": FIRST},
+        asked(ALICE, READ, {"type": "ship"}),
+    ):
+        assert search(app, "resource" if body["resource"] == {"type": "ship"} else "subject", body)["results"] == []
+    assert post(app, "/access/v1/search/subject", {"subject": {}, "action": READ, "resource": FIRST}).status == 400
+
+
+def many():
+    rules = [acl(f"t{number:03}", f"User:u{number:03}") for number in range(57)]
+    rules += [acl("*", "User:all"), acl("t", "User:prefix", pattern_type=PatternType.PREFIXED)]
+    return point_of(
+        HeldSource(image_of(*rules)), settings=Settings(super_users=frozenset({"User:root"})), topics=("t900", "x")
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 56, 57, 58, 1000])
+def test_pages_of_any_size_give_the_same_set(limit):
+    app = many().app()
+    body = {"subject": {"type": "User", "id": "prefix"}, "action": {"name": "READ"}, "resource": {"type": "TOPIC"}}
+    whole = search(app, "resource", body)
+    assert (len(whole["results"]), whole["page"]) == (58, {"next_token": "", "count": 58, "total": 58})
+    page, found = {"limit": limit}, []
+    while True:
+        answer = search(app, "resource", body | {"page": page})
+        found += answer["results"]
+        assert len(answer["results"]) <= limit
+        if not answer["page"]["next_token"]:
+            break
+        page = {"token": answer["page"]["next_token"]}
+    assert found == whole["results"]
+
+
+def test_a_token_is_of_one_request():
+    app = many().app()
+    body = {"subject": {"type": "User"}, "action": {"name": "READ"}, "resource": {"type": "TOPIC", "id": "t001"}}
+    first = search(app, "subject", body | {"page": {"limit": 1}})
+    assert {each["id"] for each in search(app, "subject", body)["results"]} == {"u001", "all", "prefix", "root"}
+    token = first["page"]["next_token"]
+    other = body | {"resource": {"type": "TOPIC", "id": "t002"}, "page": {"token": token}}
+    path = "/access/v1/search/subject"
+    assert post(app, path, other).status == 400
+    assert post(app, path, body | {"page": {"token": token, "limit": 2}}).status == 400
+    for bad in ({"token": "x"}, {"token": 5}, {"limit": -1}, {"limit": True}, 5):
+        assert post(app, path, body | {"page": bad}).status == 400
+
+
+def test_every_result_is_allowed_when_it_is_asked_about(app):
+    for subject in (ALICE, BOB, BOSS):
+        for action in (READ, WRITE):
+            for each in search(app, "resource", asked(subject, action, {"type": "record"}))["results"]:
+                assert post(app, ONE, asked(subject, action, each)).json["decision"] is True
+
+
+def test_nothing_is_decided_without_a_fresh_state():
+    source = HeldSource(None)
+    point = point_of(source)
+    app, body = point.app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
+    for path in (ONE, MANY, "/v1/data/kafka/authz"):
+        assert post(app, path, {"input": body} if "data" in path else body).status == 503
+    assert ask(app, "GET", "/readyz").status == 503
+    assert ask(app, "GET", "/healthz").status == 200
+    source.held = image_of(acl("t", "User:a"))
+    look(point)
+    assert post(app, ONE, body).json["decision"] is True
+    assert ask(app, "GET", "/readyz").status == 200
+    source.held = None
+    look(point)
+    assert post(app, ONE, body).json["decision"] is True, "it was read a moment ago"
+    point.deciders.max_age = -1.0
+    assert post(app, ONE, body).status == 503
+    assert ask(app, "GET", "/readyz").status == 503
+
+
+def test_a_change_of_the_state_and_of_the_mapping_is_seen():
+    source = HeldSource(image_of())
+    point = point_of(source)
+    app, body = point.app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
+    assert post(app, ONE, body).json["decision"] is False
+    source.held = image_of(acl("t", "User:a"))
+    look(point)
+    assert post(app, ONE, body).json["decision"] is True
+    assert post(app, ONE, body | {"context": {"as_of": 0}}).json["decision"] is False
+    assert post(app, ONE, body | {"context": {"as_of": "latest"}}).json["decision"] is True
+    assert post(app, ONE, body | {"context": {"as_of": 7}}).status == 400
+    assert post(app, ONE, body | {"context": {"as_of": "someday"}}).status == 400
+    point.deciders.mapping = parse_mapping({"subject": {"user": "User"}}, "it")
+    assert post(app, ONE, body).json["decision"] is False
+
+
+def test_metadata_names_the_endpoints(app):
+    reply = ask(app, "GET", "/.well-known/authzen-configuration")
+    assert reply.json["policy_decision_point"] == "http://127.0.0.1:1"
+    assert reply.json["access_evaluation_endpoint"] == "http://127.0.0.1:1/access/v1/evaluation"
+    assert ask(app, "GET", "/nothing", headers={"X-Request-ID": "n"}).headers["x-request-id"] == "n"
+    assert ask(app, "GET", ONE).status == 405
+
+
+def test_who_has_no_token_is_told_nothing():
+    point = point_of(HeldSource(image_of(acl("t", "User:a"))), tokens=Tokens.of(["a-long-secret-token"]))
+    app, body = point.app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
+    for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic a-long-secret-token"}):
+        reply = post(app, ONE, body, headers)
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
+    assert ask(app, "GET", "/metrics").status == 401
+    assert post(app, ONE, body, {"Authorization": "Bearer a-long-secret-token"}).json["decision"] is True
+    assert "a-long" not in repr(point.tokens)
+
+
+def test_what_is_answered_is_written_down(tmp_path):
+    point = point_of(HeldSource(image_of(acl("t", "User:a"))), audit=tmp_path / "audit")
+    body = asked({"type": "User", "id": "a\u202e"}, READ, {"type": "topic", "id": "t"})
+    post(point.app(), ONE, body, {"X-Request-ID": "r-7"})
+    line = json.loads((tmp_path / "audit").read_text())
+    assert (line["requestId"], line["path"], line["answer"]["decision"]) == ("r-7", ONE, False)
+    assert line["asked"]["subject"]["id"] == "a\u202e"
+    assert "\u202e" not in (tmp_path / "audit").read_text()
+    point.audit.close()
+    metrics = ask(point.app(), "GET", "/metrics").body.decode()
+    assert 'aclog_pdp_decisions_total{decision="false"} 1.0' in metrics
+
+
+PLUGIN = {
+    "action": {
+        "operation": "READ",
+        "resourcePattern": {"name": "t", "patternType": "LITERAL", "resourceType": "TOPIC"},
+    },
+    "requestContext": {"clientAddress": "10.0.0.1", "principal": {"name": "a", "principalType": "User"}},
+}
+
+
+def test_opas_kafka_plugin_is_answered():
+    app = point_of(HeldSource(image_of(acl("t", "User:a", "10.0.0.1")))).app()
+    reply = post(app, "/v1/data/kafka/authz", {"input": PLUGIN}).json
+    assert reply["result"]["allow"] is True
+    assert len(reply["decision_id"]) == 32
+    assert post(app, "/v1/data/kafka/authz/allow", {"input": PLUGIN}).json["result"] is True
+    other = PLUGIN | {"requestContext": PLUGIN["requestContext"] | {"clientAddress": "10.0.0.2"}}
+    assert post(app, "/v1/data/kafka/authz/allow", {"input": other}).json["result"] is False
+    question = asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"}, context={"ip": "10.0.0.1"})
+    assert post(app, "/v1/data/kafka/authz/allow", {"input": question}).json["result"] is True
+    for bad in ({}, {"input": 5}, {"input": {}}, {"input": {"action": {}}}, {"input": {"subject": 5}}):
+        assert post(app, "/v1/data/kafka/authz", bad).json["result"]["allow"] is False
+
+
+def test_envoy_is_answered_by_method_and_path():
+    methods = {"route": {"GET": "READ", "POST": "WRITE"}}
+    envoy = {"subject": "user", "header": "X-User", "resource": "route"}
+    table = {"subject": {"user": "User"}, "resource": {"route": "TOPIC"}, "action": methods, "envoy": envoy}
+    mapping = parse_mapping(table, "it")
+    app = point_of(HeldSource(image_of(acl("/orders", "User:a"))), mapping).app()
+    for method, path, headers, status in (
+        ("GET", "/orders", {"X-User": "a"}, 200),
+        ("GET", "/orders?x=/../y", {"X-User": "a"}, 200),
+        ("POST", "/orders", {"X-User": "a"}, 403),
+        ("GET", "/orders", {"X-User": "b"}, 403),
+        ("GET", "/orders", {}, 403),
+        ("GET", "/other", {"X-User": "a"}, 403),
+        ("GET", "/x/../orders", {"X-User": "a"}, 403),
+        ("GET", "//orders", {"X-User": "a"}, 403),
+        ("GET", "/x%2f..%2forders", {"X-User": "a"}, 403),
+    ):
+        assert ask(app, method, f"/ext_authz{path}", headers=headers).status == status, (method, path, headers)
+    assert ask(certified().app(), "GET", "/ext_authz/orders", headers={"X-User": "a"}).status == 403
+
+
+KEYS = (
+    "subject", "action", "resource", "type", "id", "name", "properties", "evaluations", "context", "options", "page",
+    "input",
+)  # fmt: skip
+WORDS = st.sampled_from(["user", "alice", "record", "read"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+PATHS = (
+    ONE,
+    MANY,
+    *(f"/access/v1/search/{kind}" for kind in ("subject", "resource", "action")),
+    "/v1/data/kafka/authz",
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(body=JSON | st.binary(max_size=40), path=st.sampled_from(PATHS))
+def test_no_body_fails_it_and_none_of_these_is_allowed(app_of_nobody, body, path):
+    reply = post(app_of_nobody, path, body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert reply.status in {200, 400}
+    assert not any(told in reply.body for told in (b'"decision":true', b'"allow":true', b'"result":true'))
+
+
+@pytest.fixture(scope="module")
+def app_of_nobody():
+    return point_of(HeldSource(image_of())).app()

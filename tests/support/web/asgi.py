@@ -1,0 +1,56 @@
+"""Asks a web application without a socket."""
+
+import asyncio
+import json
+from typing import Any
+
+from attrs import frozen
+
+
+@frozen
+class Reply:
+    """What an application answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, as JSON."""
+        return json.loads(self.body)
+
+
+def ask(app: Any, method: str, path: str, body: bytes | Any = b"", headers: dict[str, str] | None = None) -> Reply:
+    """Send one request; what is not bytes is sent as JSON."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    given = {"content-type": "application/json", **{key.lower(): value for key, value in (headers or {}).items()}}
+    return asyncio.run(_ask(app, method, path, data, given))
+
+
+def post(app: Any, path: str, body: bytes | Any, headers: dict[str, str] | None = None) -> Reply:
+    """Post a body."""
+    return ask(app, "POST", path, body, headers)
+
+
+async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str, str]) -> Reply:
+    sent: list[dict[str, Any]] = []
+    waiting = [{"type": "http.request", "body": data, "more_body": False}]
+    plain, _, query = path.partition("?")
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+        "path": plain, "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
+        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start = sent[0]
+    found = {key.decode().lower(): value.decode() for key, value in start["headers"]}
+    return Reply(start["status"], found, b"".join(message.get("body", b"") for message in sent[1:]))

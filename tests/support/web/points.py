@@ -1,0 +1,87 @@
+"""Decision points on states that a test holds in its hands."""
+
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
+from aclog.console.live_state import LiveState
+from aclog.console.pdp.app import DecisionPoint
+from aclog.console.pdp.audit import Audit
+from aclog.console.pdp.authzen import AuthZen
+from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.mapping import Mapped, default_mapping
+from aclog.console.pdp.mapping_file import read_mapping
+from aclog.console.pdp.measures import Measures
+from aclog.console.pdp.tokens import Tokens
+from aclog.metalog.errors import LogError
+from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import read_acls
+
+ASSETS = Path(__file__).parents[3] / "docs" / "assets"
+
+
+@define(eq=False)
+class HeldSource:
+    """A state source whose state a test sets; None fails."""
+
+    held: Image | None
+    name: str = "held"
+    log: None = None
+
+    def image(self) -> Image:
+        if self.held is None:
+            raise LogError("gone")
+        return self.held
+
+    def image_at(self, moment: Any) -> Image:
+        if moment != 0:
+            raise LogError("no such state")
+        return Image.EMPTY
+
+    def freshness(self) -> None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def image_of(*acls: StandardAcl) -> Image:
+    return Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls))
+
+
+def point_of(
+    source: HeldSource,
+    mapping: Mapped | None = None,
+    *,
+    settings: Settings | None = None,
+    tokens: Tokens | None = None,
+    audit: Path | None = None,
+    topics: tuple[str, ...] = (),
+) -> DecisionPoint:
+    """A decision point that has read its source once; `look` reads it again."""
+    live = LiveState(source=source, seconds=60, tell=lambda why: None)
+    live._look()
+    deciders = Deciders(live=live, settings=settings or Settings(), mapping=mapping or default_mapping(), max_age=60.0)
+    return DecisionPoint(
+        authzen=AuthZen(state=deciders.at, existing=lambda: {2: topics}),
+        deciders=deciders,
+        base_url="http://127.0.0.1:1",
+        tokens=tokens,
+        audit=None if audit is None else Audit(audit),
+        measures=Measures(),
+    )
+
+
+def look(point: DecisionPoint) -> None:
+    """Let it read its source again."""
+    point.deciders.live._look()
+
+
+def certified() -> DecisionPoint:
+    """The decision point of the certification's fixture."""
+    rules = [rule.acl for rule in read_acls(str(ASSETS / "authzen-rules.jsonl"))]
+    return point_of(HeldSource(image_of(*rules)), read_mapping(ASSETS / "authzen-mapping.yaml"))
