@@ -218,7 +218,7 @@ COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-ha
 .PHONY: constraints
 constraints:  ## compile constraints.txt and constraints-run.txt from pyproject.toml; needs uv
 	$(COMPILE) --extra all --group dev pyproject.toml --output-file constraints.txt
-	$(COMPILE) --constraint constraints.txt --group build pyproject.toml --output-file constraints-run.txt
+	$(COMPILE) --constraint constraints.txt --extra web --group build pyproject.toml --output-file constraints-run.txt
 
 RESOLVE_FOR ?= 3.11 3.12 3.13 3.14
 .PHONY: resolve

@@ -57,13 +57,13 @@ def test_it_stays_small(base: set[str]):
 
 
 def test_no_extra_is_in_it(base: set[str]):
-    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web")) - base
+    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp")) - base
     assert extras >= {"confluent-kafka", "kazoo", "pandas", "pyarrow", "pyroaring", "pyspark"}
     assert "numpy" in base
 
 
 def test_all_are_all_extras():
-    assert set(requirements("all")) == set(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web"))
+    assert set(requirements("all")) == set(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp"))
 
 
 def test_what_running_needs_is_pinned_as_everything_is(base: set[str]):
