@@ -63,7 +63,8 @@ def test_no_extra_is_in_it(base: set[str]):
 
 
 def test_all_are_all_extras():
-    assert set(requirements("all")) == set(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp"))
+    extras = ("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp")
+    assert set(requirements("all")) == set(requirements(*extras))
 
 
 def test_what_running_needs_is_pinned_as_everything_is(base: set[str]):

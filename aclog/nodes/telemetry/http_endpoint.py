@@ -91,7 +91,7 @@ class HttpEndpoint:
         self._server.close()
         for writer in (*self._idle, *self._answered):
             writer.transport.abort()  # since Python 3.12 wait_closed also waits for open connections
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*filter(None, self._tasks), return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
 
