@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from aclog.console.private_file import check_private
 from aclog.metalog.errors import ConfigError
 
 _LEAST = 16
@@ -40,8 +41,7 @@ def read_tokens(path: Path) -> Tokens:
         OSError: the file cannot be read.
 
     """
-    if path.stat().st_mode & 0o077:
-        raise ConfigError(f"{path}: others may read it, and so ask in the name of who holds a token: chmod 600")
+    check_private(path, ", and so ask in the name of who holds a token")
     lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:

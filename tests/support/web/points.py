@@ -8,6 +8,7 @@ from attrs import define
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
+from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
 from aclog.console.pdp.audit import Audit
@@ -71,7 +72,7 @@ def point_of(
         deciders=deciders,
         base_url="http://127.0.0.1:1",
         tokens=tokens,
-        audit=None if audit is None else Audit(audit),
+        audit=None if audit is None else Audit(LineFile(audit)),
         measures=Measures(),
     )
 

@@ -1,0 +1,152 @@
+"""Serving over the web: the address, TLS, who can reach it, and the server."""
+
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from attrs import frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import HostPort
+from aclog.sources.bootstrap import parse_servers
+from aclog.terminal.notices import warn
+from aclog.terminal.output import say
+
+_STOP_S = 5
+_MOST_REQUESTS = 1000
+"""At the same time; uvicorn answers 503 beyond."""
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """Where a command listens, and with which certificates."""
+
+    address: HostPort
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    trusted_proxy: str | None = None
+    """The address of a proxy whose X-Forwarded-For is believed; without one no header says who asks."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.address.host)
+
+    @property
+    def url(self) -> str:
+        """How it is reached, if nothing is in front of it."""
+        return f"{'http' if self.tls_cert is None else 'https'}://{self.address}"
+
+    def check(self, *, secrets: str | None, ways: str) -> None:
+        """Refuse to answer strangers.
+
+        `secrets` names what those who may ask must show, such as `tokens`; None if they need nothing. `ways` names the
+        flags by which they would. Warns of secrets that go over a network in the clear.
+
+        Raises:
+            ConfigError: others can reach it, and need neither a secret nor a certificate; or half of TLS is given.
+
+        """
+        if (self.tls_cert is None) is not (self.tls_key is None):
+            raise ConfigError("expected --tls-cert and --tls-key together")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ConfigError("--tls-client-ca: expected --tls-cert and --tls-key")
+        if self.is_local:
+            return
+        if secrets is None and self.tls_client_ca is None:
+            raise ConfigError(
+                f"--listen {self.address}: others can reach it, and everybody could ask: expected {ways} or "
+                f"--tls-client-ca FILE, or an address of this machine such as 127.0.0.1:{self.address.port}"
+            )
+        if secrets is not None and self.tls_cert is None:
+            warn(f"{secrets} go over the network as they are: expected --tls-cert and --tls-key, or a proxy with them")
+
+
+def listen_address(text: str) -> HostPort:
+    """Return the address that `--listen` names. Raises ConfigError: not one HOST:PORT."""
+    found = parse_servers("--listen", text)
+    if len(found) != 1:
+        raise ConfigError(f"--listen {text}: expected one HOST:PORT")
+    return found[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host that is listened on; an empty one is every interface."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(app: Any, endpoint: Endpoint, said: str) -> None:
+    """Serve an ASGI application until SIGINT or SIGTERM; print `said` once it listens.
+
+    Raises:
+        ConfigError: the address cannot be listened on, or a certificate cannot be used.
+
+    """
+    ca = endpoint.tls_client_ca
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_STOP_S,
+        limit_concurrency=_MOST_REQUESTS,
+        proxy_headers=endpoint.trusted_proxy is not None,
+        forwarded_allow_ips=endpoint.trusted_proxy,
+        ssl_certfile=endpoint.tls_cert,
+        ssl_keyfile=endpoint.tls_key,
+        ssl_ca_certs=None if ca is None else str(ca),
+        ssl_cert_reqs=ssl.CERT_NONE if ca is None else ssl.CERT_REQUIRED,
+    )
+    try:
+        config.load()
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"--tls-cert, --tls-key, --tls-client-ca: cannot be used: {error}") from error
+    with _listening(endpoint.address) as bound:
+        _Server(config, said).run(sockets=[bound])
+
+
+@contextmanager
+def at_hangup(action: Callable[[], None]) -> Iterator[None]:
+    """Call something at each SIGHUP."""
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: action())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which says so once it listens."""
+
+    def __init__(self, config: uvicorn.Config, said: str) -> None:
+        super().__init__(config)
+        self._said = said
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        if self.started:
+            say(self._said, flush=True)
+
+
+def _listening(address: HostPort) -> socket.socket:
+    """Return a socket that is bound to an address. Raises ConfigError: it is in use, or none of this machine."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((address.host, address.port))
+    except OSError as error:
+        bound.close()
+        raise ConfigError(f"--listen {address}: {error.strerror or error}") from error
+    return bound
