@@ -268,6 +268,14 @@ class AclsImage:
         """Yield the ids in [low, high), given as integers, in ascending order, lazily."""
         return inventory.ids(self.index, low, high)
 
+    def changed_ids(self, before: "AclsImage") -> tuple[set[int], set[int]] | None:
+        """Return the ids of ACLs that only `before` has, and of those that only this image has, as integers.
+
+        An id that was removed and added again is in both. The cost is that of the changes since the base was built,
+        which both images must share; if they do not, it is None.
+        """
+        return inventory.changed_ids(before.index, self.index)
+
     def resource_patterns(self) -> Iterator[ResourcePattern]:
         """Yield every resource pattern that has an ACL once, in no particular order, with the codes of the records."""
         return inventory.resource_patterns(self.index)

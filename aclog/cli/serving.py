@@ -12,12 +12,16 @@ from typing import Any
 import uvicorn
 from attrs import frozen
 
+from aclog.console.live_state import LiveState
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
 from aclog.sources.bootstrap import parse_servers
+from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 
+_FOLLOWED_S, _POLLED_S = 0.2, 10.0
+"""Between two reads: of a log that is followed, and of what is asked whole each time."""
 _STOP_S = 5
 _MOST_REQUESTS = 1000
 """At the same time; uvicorn answers 503 beyond."""
@@ -113,6 +117,12 @@ def serve(app: Any, endpoint: Endpoint, said: str) -> None:
         raise ConfigError(f"--tls-cert, --tls-key, --tls-client-ca: cannot be used: {error}") from error
     with _listening(endpoint.address) as bound:
         _Server(config, said).run(sockets=[bound])
+
+
+def followed(chosen: ChosenSource) -> LiveState:
+    """Return the newest state of a source, to be started; it warns when the source cannot be read."""
+    seconds = _POLLED_S if chosen.source.log is None else _FOLLOWED_S
+    return LiveState(source=chosen.source, seconds=seconds, tell=lambda why: warn(f"the state cannot be read: {why}"))
 
 
 @contextmanager

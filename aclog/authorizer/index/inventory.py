@@ -32,6 +32,23 @@ def _base_ids(index: AclIndex, low: int, high: int) -> Iterator[int]:
             yield number
 
 
+def changed_ids(old: AclIndex, new: AclIndex) -> tuple[set[int], set[int]] | None:
+    """Return the ids of ACLs that only the old index has, and of those that only the new one has; None: too far apart.
+
+    An id that another ACL has now is in both. The cost is that of the overlays, over one and the same base.
+    """
+    if old.base is not new.base:
+        return None
+    was, now = old.overlay, new.overlay
+    gone = {number for number, record in was.added.items() if now.added.get(number) is not record}
+    come = {number for number, record in now.added.items() if was.added.get(number) is not record}
+    if old.base.has_ids:
+        number_of = old.base.ids.number
+        gone.update(number_of(row) for row in now.removed if row not in was.removed)
+        come.update(number_of(row) for row in was.removed if row not in now.removed)
+    return gone, come
+
+
 def resource_patterns(index: AclIndex) -> Iterator[ResourcePattern]:
     """Yield every resource pattern that has an ACL once, in no particular order, with the codes of the records."""
     for kind, resource in index.resources():

@@ -7,7 +7,7 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.pdp.flags import PdpFlags
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, at_hangup, listen_address, serve
+from aclog.cli.serving import Endpoint, at_hangup, followed, listen_address, serve
 from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
@@ -18,11 +18,7 @@ from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.tokens import Tokens, read_tokens
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import note, warn
-
-_FOLLOWED_S, _POLLED_S = 0.2, 10.0
-"""Between two reads: of a log that is followed, and of what is asked whole each time."""
 
 
 def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> None:
@@ -44,7 +40,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     chosen = source.choose(note)
     if chosen.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
-    live = LiveState(source=chosen.source, seconds=_seconds(chosen), tell=_tell)
+    live = followed(chosen)
     deciders = Deciders(live=live, settings=settings_of(authorizer), mapping=mapping, max_age=flags.max_age)
     measures = Measures()
     measures.age.set_function(lambda: live.age() or 0.0)
@@ -82,17 +78,9 @@ def _tokens(flags: PdpFlags) -> Tokens | None:
     return None if flags.tokens is None else read_tokens(flags.tokens)
 
 
-def _seconds(chosen: ChosenSource) -> float:
-    return _POLLED_S if chosen.source.log is None else _FOLLOWED_S
-
-
 def _existing(source: SourceFlags, live: LiveState) -> Mapping[int, Iterable[str]]:
     names = source.topics()
     if names is not None:
         return {int(ResourceType.TOPIC): names.names()}
     seen = live.newest
     return {} if seen is None else {int(ResourceType.TOPIC): seen.image.opaque.topic_names()}
-
-
-def _tell(why: str) -> None:
-    warn(f"the state cannot be read: {why}")

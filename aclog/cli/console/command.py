@@ -1,0 +1,33 @@
+"""`aclog console`: who may what, and why, in a browser."""
+
+import typer
+
+from aclog.cli.console.flags import ConsoleFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlags) -> None:
+    """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
+
+    Every view has an address of its own, the command line that says the same,
+    and its content as JSON and CSV. It listens on this machine only, unless
+    there is a login.
+
+    [bold]Examples[/]
+
+      aclog console --log DIR
+      aclog console --bootstrap-controller HOST:9093 --command-config client.properties
+      aclog console --acls rules.jsonl --listen 127.0.0.1:9090
+    """
+    from aclog.cli.web_extra import need_web_extra
+
+    need_web_extra()
+    from aclog.cli.console.run import run_console
+
+    run_console(source, flags, authorizer)

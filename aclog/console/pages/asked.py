@@ -1,0 +1,115 @@
+"""What is asked of a page: the parameters of its URL, read with care."""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import TypeVar
+from urllib.parse import parse_qsl, quote
+
+from attrs import field, frozen
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_name
+from aclog.authorizer.hosts import host_address
+from aclog.metalog.errors import ConfigError
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+MOST_CHARACTERS = 8192
+"""Of one parameter."""
+_MOST_PARAMETERS = 100
+OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
+"""What can be asked for."""
+RULE_OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ANY)
+"""What a rule may have."""
+TYPES = tuple(each for each in ResourceType if each > ResourceType.ANY)
+PATTERNS = PatternType.LITERAL, PatternType.PREFIXED
+PERMISSIONS = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+
+class BadAskedError(ConfigError):
+    """What a URL asks makes no sense; the text says what is expected."""
+
+
+@frozen
+class Asked:
+    """The parameters of a URL. A lone surrogate is written as the three bytes that UTF-8 would have for it."""
+
+    given: Mapping[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, query: bytes | str) -> "Asked":
+        """Read the query of a URL; the last of several values counts. Raises BadAskedError: too long, or no text."""
+        text = query.decode("ascii", "replace") if isinstance(query, bytes) else query
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS)
+        except ValueError as error:  # as UnicodeDecodeError is
+            raise BadAskedError(f"the address cannot be read: {error}") from error
+        for name, value in pairs:
+            if len(value) > MOST_CHARACTERS:
+                raise BadAskedError(f"{name[:40]}: more than {MOST_CHARACTERS:,} characters")
+        return cls(dict(pairs))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a parameter as it is."""
+        return self.given.get(name, default)
+
+    def word(self, name: str) -> str:
+        """Return a parameter without blanks around it."""
+        return self.text(name).strip()
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Return a whole number, brought within its limits. Raises BadAskedError: it is none."""
+        text = self.word(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 20):
+            raise BadAskedError(f"{name} {text[:40]!r}: expected a number")
+        return min(max(int(text), least), most)
+
+    def flag(self, name: str) -> bool:
+        """Return whether a box is ticked."""
+        return self.word(name) in ("1", "on", "true", "yes")
+
+    def operation(self, name: str = "operation") -> AclOperation | None:
+        """Return an operation, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(RULE_OPERATIONS, name)
+
+    def resource_type(self, name: str = "type") -> ResourceType | None:
+        """Return a resource type, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(TYPES, name)
+
+    def pattern_type(self, name: str = "pattern") -> PatternType | None:
+        """Return a pattern type, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(PATTERNS, name)
+
+    def permission(self, name: str = "permission") -> AclPermissionType | None:
+        """Return a permission, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(PERMISSIONS, name)
+
+    def host(self, name: str = "host") -> str | None:
+        """Return an address in the form that rules have, None for any. Raises BadAskedError: it is none."""
+        text = self.word(name)
+        if not text:
+            return None
+        try:
+            return host_address(text)
+        except (ConfigError, ValueError) as error:
+            raise BadAskedError(str(error)) from error
+
+    def _named(self, values: Iterable[_Enum], name: str) -> _Enum | None:
+        text = self.word(name)
+        if not text:
+            return None
+        try:
+            return parse_name(values, text)
+        except (ConfigError, ValueError) as error:
+            raise BadAskedError(f"{name}: {error}") from error
+
+
+def url(path: str, /, **parameters: object) -> str:
+    """Return an address; parameters that are None, empty or False are left out."""
+    parts = [
+        f"{name}={quote('1' if value is True else str(value), safe='', errors='surrogatepass')}"
+        for name, value in parameters.items()
+        if value is not None and value is not False and value != ""
+    ]
+    return f"{path}?{'&'.join(parts)}" if parts else path

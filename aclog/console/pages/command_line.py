@@ -1,0 +1,43 @@
+"""The command lines that say what pages say."""
+
+from attrs import frozen
+
+from aclog.authorizer.acl import PatternType, ResourceType
+from aclog.authorizer.shell_word import shell_word
+
+_FLAGS = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+
+
+@frozen(kw_only=True)
+class CommandLine:
+    """How the console's source and settings are named on a command line."""
+
+    source: tuple[str, ...]
+    """Such as `--log`, `DIR`."""
+    settings: tuple[str, ...] = ()
+    """Those of the authorizer."""
+
+    def of(self, command: str, *flags: str, as_of: str | None = None, settings: bool = True) -> str | None:
+        """Return a command with the source, and what else it takes; None if no shell can say it.
+
+        `settings`: whether the command decides, and so takes those of the authorizer.
+        """
+        moment = ("--as-of", as_of) if as_of else ()
+        quoted = [shell_word(part) for part in (*self.source, *moment, *(self.settings if settings else ()), *flags)]
+        if any(part is None for part in quoted):
+            return None
+        return " ".join(["aclog", command, *(part for part in quoted if part is not None)])
+
+
+def resource_words(resource_type: int, name: str, pattern_type: int = PatternType.LITERAL) -> tuple[str, ...]:
+    """Return the flags that name a resource in a question."""
+    if resource_type == ResourceType.CLUSTER:
+        return ("--cluster",)
+    words = (_FLAGS[ResourceType(resource_type)], name)
+    return (*words, "--resource-pattern-type", "prefixed") if pattern_type == PatternType.PREFIXED else words

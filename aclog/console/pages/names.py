@@ -1,0 +1,138 @@
+"""The page of names: a tree of what names begin with, a level at a time, with how many rules are below."""
+
+from aclog.authorizer.acl import PatternType, ResourceType, code_name
+from aclog.console.pages.asked import Asked, url
+from aclog.console.pages.cells import (
+    PAGE_ROWS,
+    as_of_field,
+    choice_of_type,
+    paged,
+    principal_cell,
+    resource_url,
+)
+from aclog.console.pages.console import SEPARATORS, Console
+from aclog.console.pages.listing import Branch, Wanted
+from aclog.console.pages.page import Cell, Column, Field, Form, Links, Page, Row, Table
+from aclog.console.pages.states import State
+
+PATH = "/names"
+_COLUMNS = (
+    Column(key="name", title="Names that begin with"),
+    Column(key="names", title="Names", is_number=True),
+    Column(key="rules", title="Rules", is_number=True),
+    Column(key="who", title="Who can"),
+)
+
+
+def names_page(console: Console, asked: Asked) -> Page:
+    """Return a level of the tree of names. Raises BadAskedError: no such type."""
+    as_of, prefix = asked.word("as_of"), asked.text("prefix")
+    state = console.states.at(as_of)
+    kind = asked.resource_type() or _first_type(state)
+    table = branch_table(state, kind, prefix, as_of)
+    first = asked.number("first", 0, 0, 1 << 40)
+    name = code_name(ResourceType, kind)
+    shown = table.rows[first : first + PAGE_ROWS]
+    cut = paged(
+        Table(
+            key=table.key, title=table.title, columns=table.columns, rows=shown, none=table.none, total=len(table.rows)
+        ),
+        first,
+        PATH,
+        type=name,
+        prefix=prefix,
+        as_of=as_of,
+    )
+    form = Form(
+        key="where",
+        title="Where",
+        path=PATH,
+        fields=(
+            choice_of_type(name, any_type=False),
+            Field(name="prefix", label="Begins with", value=prefix),
+            as_of_field(asked.text("as_of")),
+        ),
+    )
+    rules = sum(1 for rule in state.listing.names(kind, prefix))
+    return Page(
+        path=PATH,
+        title=f"{name} names",
+        answer=f"{rules:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
+        command=console.command.of("shell", "tree", as_of=as_of, settings=False),
+        parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
+        offset=state.offset,
+    )
+
+
+def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
+    """Return a level of the tree as a table, all of it."""
+    name = code_name(ResourceType, kind)
+    found = state.listing.branches(kind, prefix, SEPARATORS)
+    return Table(
+        key="names",
+        title=f"{name} names" + (f" that begin with {prefix}" if prefix else ""),
+        columns=_COLUMNS,
+        rows=tuple(_row(kind, name, branch, as_of) for branch in found),
+        none="No rule is about such a name.",
+    )
+
+
+def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
+    is_leaf = branch.is_name and branch.names == 1
+    inside = url(PATH, type=name, prefix=branch.text, as_of=as_of)
+    here = resource_url(kind, branch.text, as_of=as_of)
+    below = resource_url(kind, branch.text, PatternType.PREFIXED, as_of)
+    return Row(
+        key=branch.text,
+        cells=(
+            Cell(branch.text, here if is_leaf else inside),
+            Cell(f"{branch.names:,}"),
+            Cell(f"{branch.rules:,}"),
+            Cell("who can", here) if is_leaf else Cell("who can, below it", below),
+        ),
+    )
+
+
+def _first_type(state: State) -> int:
+    known = state.listing.types
+    return ResourceType.TOPIC if ResourceType.TOPIC in known or not known else next(iter(known))
+
+
+def _up(name: str, prefix: str, as_of: str) -> Links:
+    """Return the ways back up, one a separator."""
+    cuts = [0, *(place + 1 for place, letter in enumerate(prefix[:-1]) if letter in SEPARATORS)]
+    ways = [Cell(prefix[:cut] or "all", url(PATH, type=name, prefix=prefix[:cut], as_of=as_of)) for cut in cuts]
+    return Links(key="up", title="Up", links=tuple(ways) if prefix else ())
+
+
+def _sharing(state: State, kind: int, prefix: str, as_of: str) -> tuple[Table, ...]:
+    """Return who has rules on names that begin so."""
+    if not prefix:
+        return ()
+    counts: dict[str, int] = {}
+    for rule in state.listing.find(Wanted(resource_type=kind, resource=prefix)):
+        if rule.resource_name.startswith(prefix):
+            counts[rule.principal] = counts.get(rule.principal, 0) + 1
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    name = code_name(ResourceType, kind)
+    rows = tuple(
+        Row(
+            key=who,
+            cells=(
+                principal_cell(who, as_of),
+                Cell(f"{count:,}", url("/rules", principal=who, resource=prefix, type=name, as_of=as_of)),
+            ),
+        )
+        for who, count in most[:PAGE_ROWS]
+    )
+    return (
+        Table(
+            key="sharing",
+            title=f"Who has rules on names that begin with {prefix}",
+            columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+            rows=rows,
+            none="Nobody.",
+            total=len(most),
+            note="" if len(most) <= PAGE_ROWS else f"the {PAGE_ROWS} with most rules of {len(most):,}",
+        ),
+    )

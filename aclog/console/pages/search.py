@@ -1,0 +1,83 @@
+"""The page of a search: names and principals that a text is in."""
+
+from itertools import islice
+
+from aclog.authorizer.acl import ResourceType, code_name
+from aclog.console.pages.asked import Asked
+from aclog.console.pages.cells import PAGE_ROWS, as_of_field, principal_cell, resource_url
+from aclog.console.pages.console import Console
+from aclog.console.pages.listing import pattern_text
+from aclog.console.pages.page import Cell, Column, Field, Form, Page, Row, Table
+from aclog.console.pages.states import State
+
+PATH = "/search"
+
+
+def search_page(console: Console, asked: Asked) -> Page:
+    """Return principals and resources whose name has a text in it, in any case."""
+    text, as_of = asked.word("q"), asked.word("as_of")
+    state = console.states.at(as_of)
+    form = Form(
+        key="search",
+        title="Find",
+        path=PATH,
+        fields=(Field(name="q", label="Name", value=asked.text("q")), as_of_field(asked.text("as_of"))),
+        submit="Find",
+    )
+    principals, resources = _principals(state, text, as_of), _resources(state, text, as_of)
+    return Page(
+        path=PATH,
+        title=f"Find {text}" if text else "Find",
+        answer=f"{principals.total:,} principals and {resources.total:,} resources have it in their name",
+        parts=(form, principals, resources),
+        offset=state.offset,
+    )
+
+
+def _principals(state: State, text: str, as_of: str) -> Table:
+    found = [name for name in state.listing.principals if text.lower() in name.lower()]
+    exact = sorted(found, key=lambda name: (name.partition(":")[2] != text and name != text, name))
+    return Table(
+        key="principals",
+        title="Principals",
+        columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+        rows=tuple(
+            Row(key=name, cells=(principal_cell(name, as_of), Cell(f"{state.listing.principals[name]:,}")))
+            for name in exact[:PAGE_ROWS]
+        ),
+        none="No rule names such a principal.",
+        total=len(found),
+        note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
+    )
+
+
+def _resources(state: State, text: str, as_of: str) -> Table:
+    wanted, count, rows = text.lower(), 0, []
+    for kind in state.listing.types:
+        for each in state.listing.names(kind):
+            if wanted not in each.name.lower():
+                continue
+            count += 1
+            cells = (
+                Cell(code_name(ResourceType, kind)),
+                Cell(
+                    pattern_text(each.name, each.pattern_type),
+                    resource_url(kind, each.name, each.pattern_type, as_of),
+                ),
+                Cell(f"{each.rules:,}"),
+            )
+            rows.append((each.name != text, Row(key=f"{kind} {each.name} {each.pattern_type}", cells=cells)))
+    rows.sort(key=lambda row: row[0])
+    return Table(
+        key="resources",
+        title="Resources",
+        columns=(
+            Column(key="resourceType", title="Type"),
+            Column(key="resourceName", title="Resource"),
+            Column(key="rules", title="Rules", is_number=True),
+        ),
+        rows=tuple(row for _, row in islice(rows, PAGE_ROWS)),
+        none="No rule is about such a name; rules on prefixes may cover it all the same.",
+        total=count,
+        note="" if count <= PAGE_ROWS else f"the first {PAGE_ROWS} of {count:,}",
+    )

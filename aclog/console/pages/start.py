@@ -1,0 +1,116 @@
+"""The first page: what there is, and the ways in."""
+
+from aclog.authorizer.acl import ResourceType, code_name
+from aclog.console.pages.asked import Asked, url
+from aclog.console.pages.cells import PAGE_ROWS, choice_of_operation, principal_cell
+from aclog.console.pages.console import Console
+from aclog.console.pages.names import PATH as NAMES
+from aclog.console.pages.names import branch_table
+from aclog.console.pages.page import Cell, Column, Facts, Field, Form, Links, Page, Row, Table
+from aclog.console.pages.states import State
+
+PATH = "/"
+_ROWS = 40
+"""Of each table here."""
+
+
+def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as every page
+    """Return the ways in: a search, names, principals, and the questions that are asked most."""
+    state = console.states.now()
+    listing = state.listing
+    kinds = ", ".join(f"{count:,} on {code_name(ResourceType, kind)}" for kind, count in listing.types.items())
+    facts = Facts(
+        key="facts",
+        title="What there is",
+        items=(
+            ("Source", Cell(console.name)),
+            ("Rules", Cell(f"{len(listing):,}" + (f": {kinds}" if kinds else ""), url("/rules"))),
+            ("Principals", Cell(f"{len(listing.principals):,}", url("/principal"))),
+            ("State", Cell(f"offset {state.offset:,}", url("/changes"))),
+        ),
+    )
+    return Page(
+        path=PATH,
+        title="aclog",
+        answer=f"{len(listing):,} rules for {len(listing.principals):,} principals",
+        command=console.command.of("acls list", settings=False),
+        parts=(_search(), _why(), facts, _questions(), *_names(state), _principals(state)),
+        offset=state.offset,
+    )
+
+
+def _search() -> Form:
+    return Form(
+        key="search",
+        title="Find a principal or a resource",
+        path="/search",
+        fields=(Field(name="q", label="Name", hint="User:alice, or orders"),),
+        submit="Find",
+        is_live=False,
+    )
+
+
+def _why() -> Form:
+    return Form(
+        key="why",
+        title="Why is it allowed, or refused?",
+        path="/why",
+        fields=(
+            Field(name="principal", label="Principal", hint="User:alice"),
+            choice_of_operation("READ"),
+            Field(name="name", label="Topic"),
+        ),
+        submit="Why?",
+        is_live=False,
+    )
+
+
+def _questions() -> Links:
+    ways = (
+        ("What changed last night?", url("/changes", since="yesterday 18:00")),
+        ("What changed last?", url("/changes")),
+        ("What would a change give?", url("/draft")),
+        ("What is wrong with the rules?", url("/findings")),
+        ("Which rules are unused?", url("/findings", kind="unused")),
+        ("Which findings are new?", url("/findings", kind="new")),
+        ("All rules", url("/rules")),
+    )
+    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in ways))
+
+
+def _names(state: State) -> list[Table]:
+    found = []
+    for kind in state.listing.types:
+        table = branch_table(state, kind, "")
+        name = code_name(ResourceType, kind)
+        rest = len(table.rows) - _ROWS
+        found.append(
+            Table(
+                key=f"names-{name.lower()}",
+                title=f"{name} names",
+                columns=table.columns,
+                rows=table.rows[:_ROWS],
+                none=table.none,
+                total=len(table.rows),
+                note=f"the first {_ROWS} of {len(table.rows):,}" if rest > 0 else "",
+                pages=(Cell("all of them", url(NAMES, type=name)),),
+            )
+        )
+    return found
+
+
+def _principals(state: State) -> Table:
+    known = sorted(state.listing.principals.items(), key=lambda item: (-item[1], item[0]))
+    return Table(
+        key="principals",
+        title="Principals with most rules",
+        columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+        rows=tuple(
+            Row(key=name, cells=(principal_cell(name), Cell(f"{count:,}", url("/rules", principal=name))))
+            for name, count in known[: min(_ROWS, PAGE_ROWS)]
+        ),
+        none="No rule names anybody.",
+        total=len(known),
+        note=f"the {_ROWS} with most of {len(known):,}" if len(known) > _ROWS else "",
+        pages=(Cell("all of them", url("/principal")),),
+    )

@@ -1,0 +1,120 @@
+"""States to show: the newest one, and those of the past that are asked for; each with what is derived from it."""
+
+import threading
+from collections import OrderedDict
+
+from attrs import define, field, frozen
+
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
+from aclog.console.live_state import LiveState
+from aclog.console.pages.asked import BadAskedError
+from aclog.console.pages.listing import Listing
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import MetadataError
+from aclog.snapshots.image import Image
+
+_PAST = 6
+"""States of the past that are kept."""
+
+
+class NotReadyError(MetadataError):
+    """There is no state to show yet."""
+
+
+@frozen(eq=False, kw_only=True)
+class State:
+    """A state, and what is derived from it. Immutable by convention."""
+
+    image: Image
+    policy: Policy
+    listing: Listing
+    as_of: str | None = None
+    """The moment as it was asked for; None for the newest state."""
+
+    @property
+    def offset(self) -> int:
+        """Its end offset; 0 where there are no offsets."""
+        return self.image.end_offset
+
+
+@define(eq=False, kw_only=True)
+class States:
+    """The states of a source. Safe for any number of threads."""
+
+    live: LiveState
+    settings: Settings
+    _newest: State | None = field(default=None, init=False)
+    _past: "OrderedDict[str, State]" = field(factory=OrderedDict, init=False)
+    _versioned: AclsImage | None = field(default=None, init=False)
+    _version: int = field(default=0, init=False)
+    _started: int = field(factory=current_time_ms, init=False)
+    """A page from before a restart is told that there is something new."""
+    _deriving: threading.Lock = field(factory=threading.Lock, init=False)
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def version(self) -> str:
+        """What changes when the rules do."""
+        seen = self.live.newest
+        if seen is None:
+            return "none"
+        if seen.image.acls is not self._versioned:
+            self._versioned, self._version = seen.image.acls, self._version + 1
+        return f"{self._started}-{self._version}"
+
+    def now(self) -> State:
+        """Return the newest state that is known. Raises NotReadyError: there is none yet; says why."""
+        seen = self.live.newest
+        if seen is None:
+            raise NotReadyError(self.live.trouble or "no state was read yet")
+        newest = self._newest
+        if newest is not None and newest.image is seen.image:
+            return newest
+        # Whoever comes while the next one is being made is shown the last one, which is not a second old.
+        if self._deriving.acquire(blocking=newest is None):
+            try:
+                newest = self._newest = self._derived(seen.image, self._newest)
+            finally:
+                self._deriving.release()
+        assert newest is not None  # noqa: S101 - it was there, or has just been made
+        return newest
+
+    def at(self, as_of: str) -> State:
+        """Return the state at a moment, the newest one if the text is empty.
+
+        Raises:
+            BadAskedError: no such moment, or nobody knows that state. NotReadyError: as `now`.
+
+        """
+        if not as_of:
+            return self.now()
+        with self._keeping:
+            known = self._past.get(as_of)
+        if known is not None:
+            return known
+        try:
+            image = self.live.past(as_of)
+        except (MetadataError, OSError) as error:
+            raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
+        if image is None:
+            return self.now()
+        state = self.shown(image, as_of)
+        with self._keeping:
+            self._past[as_of] = state
+            while len(self._past) > _PAST:
+                self._past.popitem(last=False)
+        return state
+
+    def shown(self, image: Image, as_of: str) -> State:
+        """Return a state of the past with what is derived from it."""
+        return self._derived(image, self._newest, as_of)
+
+    def _derived(self, image: Image, before: State | None, as_of: str | None = None) -> State:
+        settings = self.settings
+        if before is not None and before.image.acls is image.acls:  # records of other kinds were committed
+            return State(image=image, policy=before.policy, listing=before.listing, as_of=as_of)
+        acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        listing = Listing.of(acls) if before is None else before.listing.followed_by(acls)
+        return State(image=image, policy=Policy(acls, settings), listing=listing, as_of=as_of)

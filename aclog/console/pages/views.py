@@ -1,0 +1,32 @@
+"""The views by path."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from aclog.console.pages import names, principal, resource, rules, search, start, why
+from aclog.console.pages.asked import Asked
+from aclog.console.pages.console import Console
+from aclog.console.pages.page import Page
+
+View: TypeAlias = Callable[[Console, Asked], Page]
+
+VIEWS: Mapping[str, View] = {
+    start.PATH: start.start_page,
+    search.PATH: search.search_page,
+    names.PATH: names.names_page,
+    resource.PATH: resource.resource_page,
+    principal.PATH: principal.principal_page,
+    why.PATH: why.why_page,
+    rules.PATH: rules.rules_page,
+}
+"""Pure but for the source; each may be called in any thread."""
+
+MENU = (
+    ("/", "Start"),
+    ("/names", "Names"),
+    ("/resource", "Who can"),
+    ("/principal", "Principals"),
+    ("/why", "Why"),
+    ("/rules", "Rules"),
+)
+"""What every page links to."""

@@ -1,0 +1,168 @@
+"""The page of a request: the decision, the rules that take part, and what would change it."""
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    acl_text,
+)
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.explanation import Explanation
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.console.pages.asked import Asked, BadAskedError, url
+from aclog.console.pages.cells import (
+    PRINCIPALS,
+    RULE_COLUMNS,
+    as_of_field,
+    choice_of_operation,
+    choice_of_type,
+    principal_cell,
+    resource_url,
+    rule_cells,
+)
+from aclog.console.pages.command_line import resource_words
+from aclog.console.pages.console import Console
+from aclog.console.pages.page import Cell, Column, Field, Form, Lines, Links, Mark, Page, Row, Table
+from aclog.console.pages.states import State
+
+PATH = "/why"
+_HOST = "127.0.0.1"
+
+
+def why_page(console: Console, asked: Asked) -> Page:
+    """Return why a request is allowed or denied. Raises BadAskedError: no such request."""
+    as_of = asked.word("as_of")
+    state = console.states.at(as_of)
+    form = _form(asked)
+    principal, operation = asked.word("principal"), asked.operation()
+    kind = asked.resource_type() or ResourceType.TOPIC
+    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else asked.text("name")
+    if not principal or operation is None or not name:
+        missing = "a principal" if not principal else "an operation" if operation is None else "a name"
+        return Page(
+            path=PATH,
+            title="Why",
+            answer=f"Who asks for what? Give {missing}.",
+            parts=(form,),
+            offset=state.offset,
+        )
+    found = _explained(console, state, asked, ResourcePattern(resource_type=kind, name=name))
+    host = asked.host()
+    words = ("--principal", principal, "--operation", operation.name, *resource_words(kind, name))
+    return Page(
+        path=PATH,
+        title=f"Why: {principal} {operation.name} {name}",
+        answer=next(iter(explanation_lines(found))),
+        mark=Mark.GOOD if found.allowed else Mark.DENY,
+        command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
+        parts=(
+            form,
+            _ways(principal, kind, name, operation, as_of),
+            _rules(found, as_of),
+            _trace(found),
+            _remedy(found),
+        ),
+        offset=state.offset,
+        data=[found.to_dict()],
+    )
+
+
+def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePattern) -> Explanation:
+    operation, host = asked.operation(), asked.host()
+    if operation is None or operation is AclOperation.ALL:
+        raise BadAskedError("operation: nobody asks for ALL: expected one operation")
+    context = RequestContext(principal=asked.word("principal"), host=host or _HOST)
+    action = Action(operation=operation, resource_pattern=pattern)
+    options = ExplainOptions(
+        allow_everyone=state.policy.settings.allow_everyone,
+        host_given=host is not None,
+        as_of=state.as_of,
+        place=console.place,
+        origins=console.origins,
+    )
+    try:
+        decision = state.policy.authorizer.decide(context, action)
+    except InvalidRequestError as error:
+        raise BadAskedError(str(error)) from error
+    return explain(state.policy.acls, decision, context, action, options=options)
+
+
+def _ways(principal: str, kind: ResourceType, name: str, operation: AclOperation, as_of: str) -> Links:
+    return Links(
+        key="on",
+        title="Further",
+        links=(
+            Cell(f"all that {principal} may do", principal_cell(principal, as_of).url),
+            Cell(
+                f"everyone who can {operation.name} it",
+                f"{resource_url(kind, name, as_of=as_of)}&operation={operation.name}",
+            ),
+            Cell(
+                "when this was allowed",
+                url("/when", principal=principal, operation=operation.name, type=kind.name, name=name),
+            ),
+        ),
+    )
+
+
+def _rules(found: Explanation, as_of: str) -> Table:
+    rows = tuple(
+        Row(
+            key=repr(each.rule.acl),
+            cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
+        )
+        for each in found.rules
+    )
+    total = sum(found.counts.values())
+    return Table(
+        key="rules",
+        title="Rules that cover the resource, the one that decides first",
+        columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
+        rows=rows,
+        none="No rule covers this resource.",
+        total=total,
+        note=f"{found.left_off:,} more are counted and not shown" if found.left_off else "",
+    )
+
+
+def _trace(found: Explanation) -> Lines:
+    return Lines(key="trace", title="In words", lines=tuple(explanation_lines(found)))
+
+
+def _remedy(found: Explanation) -> Table:
+    rows = tuple(
+        Row(
+            key=repr(each),
+            mark=Mark.ADDED if each.add else Mark.REMOVED,
+            cells=(Cell("add" if each.add else "remove"), Cell(acl_text(each.acl)), Cell(each.command or "")),
+        )
+        for each in found.remedy.changes
+    )
+    return Table(
+        key="remedy",
+        title="It would be denied by" if found.allowed else "It would be allowed by",
+        columns=(
+            Column(key="change", title="Change"),
+            Column(key="rule", title="Rule"),
+            Column(key="command", title="Command line"),
+        ),
+        rows=rows,
+        none="; ".join(found.remedy.notes) or "No change of a rule.",
+        note="; ".join(found.remedy.notes) if rows else "",
+    )
+
+
+def _form(asked: Asked) -> Form:
+    fields = (
+        Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
+        choice_of_operation(asked.word("operation")),
+        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=asked.text("name")),
+        Field(name="host", label="From host", value=asked.text("host"), hint=_HOST),
+        as_of_field(asked.text("as_of")),
+    )
+    return Form(key="ask", title="Request", path=PATH, fields=fields, submit="Why?")

@@ -1,0 +1,1 @@
+"""The console as a web application: pages as HTML, JSON and CSV, and what keeps them live."""
