@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job: the tour, then a node (controller and broker) that Kafka's own clients manage, with the tour's rules in it.
+# The main job: the tour, then a node (controller and broker) that Kafka's own clients manage, with the tour's rules in it,
+# and a console on it for a browser.
 # On a terminal it stays until Ctrl-C; otherwise it is asked one thing and changed once, and stopped.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -12,9 +13,9 @@ rm -rf "$HOME_OF_NODE"
 mkdir -p "$HOME_OF_NODE/data"
 cp -r tests/data/kafka-4.3.1-small/{meta.properties,bootstrap.checkpoint,__cluster_metadata-0} "$HOME_OF_NODE/data"
 chmod -R u+w "$HOME_OF_NODE"
-read -r BROKER CONTROLLER HTTP < <(.venv/bin/python - <<'EOF'
+read -r BROKER CONTROLLER HTTP WEB < <(.venv/bin/python - <<'EOF'
 import socket
-probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
 print(*(probe.getsockname()[1] for probe in probes))
 EOF
 )
@@ -36,14 +37,20 @@ say "5. A node that Kafka's own clients manage, with the rules of the same log i
 typed $ACLOG serve "$HOME_OF_NODE/server.properties"
 $ACLOG serve "$HOME_OF_NODE/server.properties" &
 NODE=$!
-stop() { kill "$NODE" 2>/dev/null || true; wait "$NODE" 2>/dev/null || true; }
+CONSOLE=
+stop() { for each in $CONSOLE $NODE; do kill "$each" 2>/dev/null || true; wait "$each" 2>/dev/null || true; done; }
 trap stop EXIT
 trap 'exit 0' INT TERM
-for _ in $(seq 300); do
-  kill -0 "$NODE" 2>/dev/null || { echo "the node did not start" >&2; exit 1; }
-  .venv/bin/python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:$HTTP/readyz', timeout=5)" 2>/dev/null && break
-  sleep 0.1
-done
+until_it_answers() { # process, what it is, address
+  for _ in $(seq 300); do
+    kill -0 "$1" 2>/dev/null || { echo "the $2 did not start" >&2; exit 1; }
+    .venv/bin/python -c "import urllib.request as r; r.urlopen('$3', timeout=5)" 2>/dev/null && return
+    sleep 0.1
+  done
+  echo "the $2 does not answer at $3" >&2
+  exit 1
+}
+until_it_answers "$NODE" node "http://127.0.0.1:$HTTP/readyz"
 
 if [ ! -t 0 ]; then
   show $ACLOG acls add --bootstrap-server "127.0.0.1:$BROKER" --allow-principal User:carol --operation READ --topic invoices
@@ -63,7 +70,12 @@ cat <<EOF
   bin/kafka-acls.sh --bootstrap-server 127.0.0.1:$BROKER --list
   bin/kafka-acls.sh --bootstrap-controller 127.0.0.1:$CONTROLLER --add --allow-principal User:dave --operation WRITE --topic t
 EOF
-if [ -t 0 ]; then
-  say "The node serves until Ctrl-C."
-  wait "$NODE"
-fi
+
+say "6. Who may what, and why, in a browser"
+typed $ACLOG console --bootstrap-controller "127.0.0.1:$CONTROLLER" --listen "127.0.0.1:$WEB"
+$ACLOG console --bootstrap-controller "127.0.0.1:$CONTROLLER" --listen "127.0.0.1:$WEB" > "$HOME_OF_NODE/console.log" 2>&1 &
+CONSOLE=$!
+until_it_answers "$CONSOLE" console "http://127.0.0.1:$WEB/"
+[ ! -t 0 ] || say "The node and its console serve until Ctrl-C."
+say "The console: http://127.0.0.1:$WEB/"
+[ ! -t 0 ] || wait "$NODE"

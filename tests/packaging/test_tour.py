@@ -91,5 +91,6 @@ def test_the_node_is_started_asked_changed_and_stopped():
     listed = dict(parts(shown))
     [rules] = [below for command, below in listed.items() if "acls list --bootstrap-server" in command]
     assert "(principal=User:carol, host=*, operation=READ, permissionType=ALLOW)" in rules
+    assert re.search(r"^The console: http://127\.0\.0\.1:\d+/$", shown, re.MULTILINE)
     [place] = re.findall(r"^  cd (.+)$", shown, re.MULTILINE)
     assert shlex.split(place) == [str(ROOT)]
