@@ -1,13 +1,15 @@
 """Tables of what is allowed, and by which rules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from attrs import evolve
 
 from aclog.analysis.answers.permissions import SUPER_USER, Permission
-from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions.principals import only
 from aclog.analysis.regions.region_text import hosts_text, names_text, operations_text
-from aclog.authorizer.acl import AclPermissionType, ResourceType, StandardAcl, acl_text, code_name
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, ResourceType, StandardAcl, acl_text, code_name
 from aclog.authorizer.origin import Origins, places_text
-from aclog.console.pages.asked import url
 from aclog.console.pages.cells import PAGE_ROWS, principals_cell
 from aclog.console.pages.page import Cell, Column, Mark, Row, Table
 
@@ -26,12 +28,33 @@ COLUMNS = (
 def permission_table(
     found: Iterable[Permission], origins: Origins, *, key: str, title: str, none: str, as_of: str = ""
 ) -> Table:
-    """Return permissions as a table; super users last."""
+    """Return permissions as a table, a row for each principal that is named; super users last."""
     ordered = sorted(found, key=lambda each: each.rules == (SUPER_USER,))
-    rows = tuple(permission_row(each, origins, as_of) for each in ordered[:PAGE_ROWS])
-    left = len(ordered) - len(rows)
-    note = f"the first {PAGE_ROWS} of {len(ordered):,}: the command line shows all" if left else ""
-    return Table(key=key, title=title, columns=COLUMNS, rows=rows, none=none, total=len(ordered), note=note)
+    total = sum(1 if each.region.principals.complement else len(each.region.principals.named) for each in ordered)
+    each_of_one = (one for each in ordered for one in of_each_principal(each))
+    rows = tuple(permission_row(each, origins, as_of) for each in islice(each_of_one, PAGE_ROWS))
+    note = f"the first {PAGE_ROWS} of {total:,}: the command line shows all" if total > len(rows) else ""
+    return Table(key=key, title=title, columns=COLUMNS, rows=rows, none=none, total=total, note=note)
+
+
+def of_each_principal(permission: Permission) -> Iterator[Permission]:
+    """Yield a permission for each principal that it names, with the rules that are for it; else itself."""
+    principals = permission.region.principals
+    if principals.complement or len(principals.named) == 1:
+        yield permission
+        return
+    for name in principals.named:
+        yield evolve(
+            permission,
+            region=evolve(permission.region, principals=only(name)),
+            rules=tuple(rule for rule in permission.rules if isinstance(rule, str) or _is_for(rule, name)),
+            denies=tuple(rule for rule in permission.denies if _is_for(rule, name)),
+        )
+
+
+def _is_for(rule: StandardAcl, principal: str) -> bool:
+    # A rule whose principal has no colon makes Kafka's authorizer throw, for everybody.
+    return rule.principal in (principal, WILDCARD_PRINCIPAL) or ":" not in rule.principal
 
 
 def permission_row(permission: Permission, origins: Origins, as_of: str = "") -> Row:
@@ -55,21 +78,3 @@ def rules_text(rules: Sequence[StandardAcl | str], origins: Origins) -> str:
     texts = [each if isinstance(each, str) else acl_text(each) + places_text(each, origins) for each in rules[:_RULES]]
     more = len(rules) - len(texts)
     return "; ".join(texts) + (f"; and {more:,} more" if more else "")
-
-
-def why_url(principal: str, operation: int, resource_type: int, name: str, as_of: str = "") -> str:
-    """Return the way to why a request is decided as it is."""
-    first = next(iter(operations_of(1 << operation)))
-    return url(
-        "/why",
-        principal=principal,
-        operation=first.name,
-        type=code_name(ResourceType, resource_type),
-        name=name,
-        as_of=as_of,
-    )
-
-
-def denies(rules: Iterable[StandardAcl]) -> list[StandardAcl]:
-    """Return those that deny."""
-    return [each for each in rules if each.permission_type == AclPermissionType.DENY]

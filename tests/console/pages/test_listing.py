@@ -1,0 +1,103 @@
+"""The listing beside a naive one, and one that follows states beside one that is made anew."""
+
+from itertools import groupby
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acls_image import AclsImage
+from aclog.console.pages.listing import Listing, Wanted, key_of
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from tests.support.analysis.policies import image_of
+from tests.support.builders.acls import acl
+
+NAMES = ("", "a", "a.b", "a.b.c", "a-b", "a..", "b", "*", "\U0010ffffz", "ab")
+RULES = st.builds(
+    acl,
+    st.sampled_from(NAMES),
+    st.sampled_from(["User:x", "User:y", "x"]),
+    st.sampled_from(["*", "10.0.0.1"]),
+    st.sampled_from([AclOperation.READ, AclOperation.ALL]),
+    resource_type=st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),
+    pattern_type=st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+)
+STATES = st.lists(st.frozensets(RULES, max_size=12), min_size=1, max_size=6)
+
+
+def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
+    """The images of some states, each made by changes of the one before; the last one."""
+    acls, listing, number = AclsImage.empty(), Listing.of(AclsImage.empty()), 0
+    for place, wanted in enumerate(states):
+        have = {rule.acl: rule.id for rule in acls}
+        gone = [RemoveAccessControlEntryRecord(id=id_) for each, id_ in have.items() if each not in wanted]
+        come = sorted(wanted - have.keys(), key=key_of)
+        # Ids of rules that went are taken again, by others.
+        free = [record.id for record in gone] + [UUID(int=1 << 64 | number + step) for step in range(len(come))]
+        number += len(come)
+        acls = acls.apply([*gone, *(record_of(each, id_) for each, id_ in zip(come, free, strict=False))])
+        if place == merged:
+            acls = acls.merged()
+        listing = listing.followed_by(acls)
+        assert list(listing) == list(Listing.of(acls))
+        assert listing.principals == Listing.of(acls).principals
+        assert listing.find(Wanted(anything="X")) == Listing.of(acls).find(Wanted(anything="X"))
+    return acls
+
+
+@given(STATES, st.integers(0, 6))
+def test_following_ends_as_beginning_anew(states: list[frozenset[StandardAcl]], merged: int) -> None:
+    assert {rule.acl for rule in followed(states, merged)} == states[-1]
+
+
+def test_rules_without_ids_are_listed_anew() -> None:
+    before, after = image_of([acl("a")]), image_of([acl("b")])
+    without = AclsImage.from_acls(rule.__class__(id=None, acl=rule.acl) for rule in after)
+    assert [rule.acl for rule in Listing.of(before).followed_by(without).followed_by(after)] == [acl("b")]
+
+
+@given(
+    st.frozensets(RULES, max_size=20),
+    st.sampled_from(["", "x", "User:X", "A."]),
+    st.sampled_from(["", "y"]),
+    st.sampled_from([None, AclOperation.READ]),
+    st.sampled_from([None, PatternType.PREFIXED]),
+)
+def test_what_is_found(
+    rules: frozenset[StandardAcl], anything: str, principal: str, operation: int | None, pattern: int | None
+) -> None:
+    wanted = Wanted(anything=anything, principal=principal, operation=operation, pattern_type=pattern)
+    found = [rule.acl for rule in Listing.of(image_of(rules)).find(wanted)]
+    texts = {each: (each.principal.lower(), each.resource_name.lower(), each.host) for each in rules}
+    naive = [
+        each
+        for each in sorted(rules, key=key_of)
+        if any(anything.lower() in text for text in texts[each])
+        and principal in each.principal
+        and operation in (None, each.operation)
+        and pattern in (None, each.pattern_type)
+    ]
+    assert found == naive
+
+
+@given(st.frozensets(RULES, max_size=20), st.sampled_from(["", "a", "a.", "a.b"]))
+def test_branches_have_every_rule_once(rules: frozenset[StandardAcl], prefix: str) -> None:
+    listing = Listing.of(image_of(rules))
+    topics = [each for each in rules if each.resource_type == ResourceType.TOPIC]
+    below = [each for each in topics if each.resource_name.startswith(prefix)]
+    branches = listing.branches(ResourceType.TOPIC, prefix, ".-")
+    assert sum(branch.rules for branch in branches) == len(below)
+    assert all(branch.text.startswith(prefix) for branch in branches)
+    names = {(each.resource_name, each.pattern_type) for each in below}
+    assert sum(branch.names for branch in branches) == len(names)
+    found = [(each.name, each.pattern_type, each.rules) for each in listing.names(ResourceType.TOPIC, prefix)]
+    keys = sorted((each.resource_name, each.pattern_type) for each in below)
+    assert found == [(*key, len(list(group))) for key, group in groupby(keys)]
+
+
+def test_a_lone_way_on_is_gone() -> None:
+    listing = Listing.of(image_of([acl("team.orders.eu"), acl("team.orders.us")]))
+    found = listing.branches(ResourceType.TOPIC, "", ".")
+    assert [(each.text, each.is_name) for each in found] == [("team.orders.eu", True), ("team.orders.us", True)]

@@ -1,0 +1,143 @@
+"""Pages over HTTP: as HTML, JSON and CSV, in trouble, and with hostile names."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from aclog.console.pages.asked import url
+from aclog.console.pages.views import VIEWS
+from aclog.console.web.app import WebConsole
+from tests.support.builders.acls import acl
+from tests.support.web.asgi import Reply, ask
+from tests.support.web.consoles import console_of, look
+from tests.support.web.points import HeldSource, image_of
+
+HOSTILE = "<script>alert(1)</script>\u202e'\"&<img src=x onerror=y>"
+RULES = acl("orders", "User:alice"), acl(HOSTILE, f"User:{HOSTILE}"), acl("=1+1", "User:eve"), acl("n" * 249, "odd")
+
+
+class Elements(HTMLParser):
+    """The elements of a document, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def get(source: HeldSource, path: str) -> Reply:
+    return ask(WebConsole(console=console_of(source)).app(), "GET", path)
+
+
+@pytest.fixture
+def source() -> HeldSource:
+    return HeldSource(image_of(*RULES))
+
+
+def test_the_start_has_names_in_its_html(source: HeldSource) -> None:
+    reply = get(source, "/")
+    assert reply.status == 200
+    assert b"orders" in reply.body
+    assert b"User:alice" in reply.body
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_every_view_answers_in_every_form(source: HeldSource, path: str) -> None:
+    assert get(source, path).status == 200
+    found = get(source, f"{path}?format=json").json
+    assert found["title"]
+    tables = [key for key, part in found.items() if isinstance(part, dict) and "rows" in part]
+    for key in tables:
+        rows = get(source, f"{path}?format=csv&table={key}")
+        assert rows.headers["content-type"].startswith("text/csv")
+        assert len(rows.body.splitlines()) == 1 + len(found[key]["rows"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/rules", url("/principal", name=f"User:{HOSTILE}"), url("/resource", name=HOSTILE), url("/search", q="<")],
+)
+def test_hostile_names_are_text(source: HeldSource, path: str) -> None:
+    html = Elements(get(source, path).body.decode())
+    scripts = [attributes for tag, attributes in html.found if tag == "script"]
+    assert all(attributes.get("src", "") and attributes["src"].startswith("/static/") for attributes in scripts)
+    assert not any(tag == "img" or any(name.startswith("on") for name in found) for tag, found in html.found)
+    assert not any("style" in found for _, found in html.found)
+    assert "\\u202e" in html.text
+    assert "\u202e" not in html.text
+    assert "<script>alert(1)</script>" in html.text
+
+
+def test_links_of_hostile_names_come_back_to_them(source: HeldSource) -> None:
+    html = Elements(get(source, "/rules").body.decode())
+    links = [str(found["href"]) for tag, found in html.found if tag == "a" and "href" in found]
+    [there] = {link for link in links if link.startswith("/principal") and "script" in link}
+    assert get(source, f"{there}&format=json").json["title"] == f"User:{HOSTILE}"
+
+
+def test_a_lone_surrogate_in_an_address_is_shown_not_sent(source: HeldSource) -> None:
+    for form in ("", "&format=json", "&format=csv&table=resources"):
+        reply = get(source, f"{url('/search', q=chr(0xD800))}{form}")
+        assert reply.status == 200
+        reply.body.decode("utf-8")
+
+
+def test_formulas_are_inert_in_csv(source: HeldSource) -> None:
+    lines = get(source, "/rules?format=csv&table=rules").body.decode().splitlines()
+    assert any(",'=1+1," in line for line in lines)
+
+
+def test_trouble_is_told_with_its_status(source: HeldSource) -> None:
+    bad = get(source, "/rules?operation=GUESS")
+    assert bad.status == 400
+    assert b"is not one of" in bad.body
+    assert get(source, "/nowhere").status == 404
+    assert get(source, "/rules?format=csv&table=none").status == 404
+    silent = get(HeldSource(None), "/")
+    assert silent.status == 503
+    assert b"Nothing is known yet" in silent.body
+
+
+def test_a_lost_source_is_called_so(source: HeldSource) -> None:
+    console = console_of(source)
+    app = WebConsole(console=console).app()
+    before = ask(app, "GET", "/live").json
+    assert before["trouble"] is None
+    source.held = None
+    look(console)
+    after = ask(app, "GET", "/live").json
+    assert after["version"] == before["version"]
+    assert re.fullmatch(r"Nobody has confirmed this state for \d+ s: gone", after["trouble"])
+    page = ask(app, "GET", "/rules")
+    assert page.status == 200
+    assert b"Nobody has confirmed this state" in page.body
+    assert b"orders" in page.body
+
+
+def test_a_page_is_made_anew_when_the_state_changes(source: HeldSource) -> None:
+    console = console_of(source)
+    app = WebConsole(console=console).app()
+    first, again = (ask(app, "GET", "/rules").body for _ in range(2))
+    assert first == again
+    source.held = image_of(*RULES, acl("brand-new", "User:new"))
+    look(console)
+    assert b"brand-new" in ask(app, "GET", "/rules").body
+    assert b"brand-new" not in first
+
+
+def test_what_pages_need_is_served_and_nothing_else(source: HeldSource) -> None:
+    html = Elements(get(source, "/").body.decode())
+    for tag, found in html.found:
+        address = found.get("src") or (found.get("href") if tag == "link" else None)
+        if address is not None:
+            assert address.startswith("/static/")
+            assert get(source, address).status == 200
+    assert get(source, "/static/../app.py").status == 404

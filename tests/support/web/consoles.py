@@ -1,0 +1,50 @@
+"""Consoles on states that a test holds in its hands."""
+
+from aclog.authorizer.settings import Settings
+from aclog.console.live_state import LiveState
+from aclog.console.pages.asked import Asked, url
+from aclog.console.pages.command_line import CommandLine
+from aclog.console.pages.console import Console
+from aclog.console.pages.page import Cell, Page, Table
+from aclog.console.pages.states import States
+from aclog.console.pages.views import VIEWS
+from tests.support.web.points import HeldSource
+
+
+def console_of(source: HeldSource, *, settings: Settings | None = None, name: str = "held") -> Console:
+    """A console that has read its source once; `look` reads it again."""
+    live = LiveState(source=source, seconds=60, tell=lambda why: None)
+    live._look()
+    return Console(
+        name=name,
+        states=States(live=live, settings=settings or Settings()),
+        command=CommandLine(source=("--log", "a dir")),
+    )
+
+
+def look(console: Console) -> None:
+    """Let it read its source again."""
+    console.states.live._look()
+
+
+def view(console: Console, path: str, **asked: object) -> Page:
+    """What a view shows, asked as by its address."""
+    return VIEWS[path](console, Asked.of(url("", **asked).removeprefix("?")))
+
+
+def table(page: Page, key: str) -> Table:
+    """One of its tables."""
+    [found] = [each for each in page.tables() if each.key == key]
+    return found
+
+
+def column(page: Page, key: str, title: str) -> list[str]:
+    """The texts of a column."""
+    found = table(page, key)
+    place = [each.key for each in found.columns].index(title)
+    return [row.cells[place].text for row in found.rows]
+
+
+def cells(page: Page) -> list[Cell]:
+    """All cells of its tables."""
+    return [cell for each in page.tables() for row in each.rows for cell in row.cells]
