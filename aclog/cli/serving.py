@@ -1,10 +1,10 @@
 """Serving over the web: the address, TLS, who can reach it, and the server."""
 
+import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import uvicorn
 from attrs import frozen
 
 from aclog.console.live_state import LiveState
+from aclog.console.timed_connection import TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
 from aclog.sources.bootstrap import parse_servers
@@ -25,6 +26,9 @@ _FOLLOWED_S, _POLLED_S = 0.2, 10.0
 _STOP_S = 5
 _MOST_REQUESTS = 1000
 """At the same time; uvicorn answers 503 beyond."""
+
+AtHangup = Callable[[ssl.SSLContext | None], None]
+"""What is done at SIGHUP; it is given the TLS of new connections, None without TLS."""
 
 
 @frozen(kw_only=True)
@@ -89,17 +93,34 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: Any, endpoint: Endpoint, said: str) -> None:
+def serve(app: Any, endpoint: Endpoint, said: str, *, hangup: AtHangup | None = None, is_timed: bool = False) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `said` once it listens.
+
+    `hangup` is called at each SIGHUP, between requests. With `is_timed` no request may take long (TimedConnection).
 
     Raises:
         ConfigError: the address cannot be listened on, or a certificate cannot be used.
 
     """
+    config = server_config(app, endpoint, is_timed=is_timed)
+    before = signal.getsignal(signal.SIGHUP)
+    if hangup is not None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
+    try:
+        with _listening(endpoint.address) as bound:
+            Server(config, said, hangup).run(sockets=[bound])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Config:
+    """Return how an application is served. Raises ConfigError: a certificate cannot be used."""
     ca = endpoint.tls_client_ca
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        http=TimedConnection if is_timed else "h11",
+        ws="none",
+        log_level="error",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_STOP_S,
@@ -115,8 +136,20 @@ def serve(app: Any, endpoint: Endpoint, said: str) -> None:
         config.load()
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(f"--tls-cert, --tls-key, --tls-client-ca: cannot be used: {error}") from error
-    with _listening(endpoint.address) as bound:
-        _Server(config, said).run(sockets=[bound])
+    return config
+
+
+def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -> None:
+    """Use for new connections what is in the files of a certificate and its key by now; None: without TLS.
+
+    Raises:
+        OSError: they cannot be used; the old ones stay.
+
+    """
+    if context is None or endpoint.tls_cert is None:
+        return
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(endpoint.tls_cert, endpoint.tls_key)  # so nothing half used
+    context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
 
 
 def followed(chosen: ChosenSource) -> LiveState:
@@ -125,28 +158,22 @@ def followed(chosen: ChosenSource) -> LiveState:
     return LiveState(source=chosen.source, seconds=seconds, tell=lambda why: warn(f"the state cannot be read: {why}"))
 
 
-@contextmanager
-def at_hangup(action: Callable[[], None]) -> Iterator[None]:
-    """Call something at each SIGHUP."""
-    before = signal.signal(signal.SIGHUP, lambda _number, _frame: action())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+class Server(uvicorn.Server):
+    """uvicorn's server, which says so once it listens, and handles SIGHUP between requests."""
 
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, which says so once it listens."""
-
-    def __init__(self, config: uvicorn.Config, said: str) -> None:
+    def __init__(self, config: uvicorn.Config, said: str, hangup: AtHangup | None) -> None:
         super().__init__(config)
-        self._said = said
+        self._said, self._hangup = said, hangup
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say where."""
         await super().startup(sockets)
-        if self.started:
-            say(self._said, flush=True)
+        if not self.started:
+            return
+        if self._hangup is not None:
+            context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
+        say(self._said, flush=True)
 
 
 def _listening(address: HostPort) -> socket.socket:

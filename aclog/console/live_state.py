@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from attrs import define, field, frozen
 
@@ -11,10 +11,13 @@ from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moment_texts import read_moment
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
 
 _MOMENTS = 8
 """States of the past that are kept."""
+_SETTLED = timedelta(minutes=1)
+"""What was true at a later moment than this long ago may still change: a log's clock may be behind ours."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -38,7 +41,7 @@ class LiveState:
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _reading: threading.Lock = field(factory=threading.Lock, init=False)
-    _past: "OrderedDict[str, Image]" = field(factory=OrderedDict, init=False)
+    _past: "OrderedDict[Moment, Image]" = field(factory=OrderedDict, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -79,18 +82,20 @@ class LiveState:
             ConfigError: neither an offset nor a time. MetadataError: nobody knows that state.
 
         """
+        now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+        moment = read_moment(text, now=now).moment
+        if moment is None:
+            return None
         with self._reading:
-            known = self._past.get(text)
+            known = self._past.get(moment)
             if known is None:
-                now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
-                moment = read_moment(text, now=now).moment
-                if moment is None:
-                    return None
                 known = self.source.image_at(moment)
-                self._past[text] = known
+                if isinstance(moment, datetime) and now - moment < _SETTLED:
+                    return known
+                self._past[moment] = known
                 if len(self._past) > _MOMENTS:
                     self._past.popitem(last=False)
-            self._past.move_to_end(text)
+            self._past.move_to_end(moment)
             return known
 
     def _run(self) -> None:

@@ -12,15 +12,16 @@ _ACTIVE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 def json_text(value: object) -> str:
     r"""Return a value as JSON on one line; control and bidirectional characters are `\uXXXX`, others as they are."""
-    return _escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return escaped_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def json_string(text: str) -> str:
     """Return a string as JSON, escaped likewise."""
-    return _escaped(_quoted(text))
+    return escaped_json(_quoted(text))
 
 
-def _escaped(text: str) -> str:
+def escaped_json(text: str) -> str:
+    """Return JSON with those characters escaped."""
     # Outside of strings JSON is ASCII, so that escaping the text escapes the strings.
     if text.isascii() and "\x7f" not in text:
         return text

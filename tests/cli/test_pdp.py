@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
@@ -88,7 +89,9 @@ def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path
     mapping.write_text("{}")
     tokens.write_text(f"# of the proxy\n{TOKEN}\n")
     tokens.chmod(0o600)
-    with Served("--log", log, "--mapping", mapping, "--tokens", tokens, "--audit", audit) as served:
+    events = tmp_path / "events"
+    files = ("--tokens", tokens, "--audit", audit, "--decision-log", events)
+    with Served("--log", log, "--mapping", mapping, *files) as served:
         wait(lambda: served.ask("/readyz")[0] == 200)
         assert served.decision() == 401
         assert served.decision(TOKEN) is False
@@ -97,17 +100,27 @@ def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path
         mapping.write_text("subject: {user: User}")
         served.process.send_signal(signal.SIGHUP)
         wait(lambda: served.decision(TOKEN) is False)
+        audit.rename(tmp_path / "audit.1")
         mapping.write_text("subject: [")
         served.process.send_signal(signal.SIGHUP)
         mapping.write_text("{}")
         wait(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) is True)
+        assert json.loads(audit.read_text().splitlines()[-1])["answer"]["decision"] is True, "the file was opened again"
+        assert served.ask("/v1/data/kafka/authz/allow", {"input": QUESTION}, TOKEN)[0] == 200
+        assert json.loads(events.read_text())["requested_by"].startswith("127.0.0.1:")
+        tokens.write_text(f"{TOKEN}-2\n")
+        wait(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) == 401)
+        assert served.decision(f"{TOKEN}-2") is True
+        tokens.unlink()
+        served.process.send_signal(signal.SIGHUP)
+        assert served.decision(f"{TOKEN}-2") is True, "what cannot be read again stays"
         assert json.loads(served.ask("/.well-known/authzen-configuration")[1])["policy_decision_point"].endswith(
             str(served.port)
         )
-        assert TOKEN.encode() not in served.ask("/metrics", None, TOKEN)[1]
-    assert TOKEN not in "".join(served.said)
-    assert TOKEN not in audit.read_text()
-    assert len(audit.read_text().splitlines()) >= 3
+        assert TOKEN.encode() not in served.ask("/metrics", None, f"{TOKEN}-2")[1]
+    written = [path.read_text() for path in (audit, events, tmp_path / "audit.1")]
+    assert TOKEN not in "".join([*served.said, *written])
+    assert all(written)
 
 
 @pytest.mark.slow(3)
@@ -131,6 +144,8 @@ def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
     [
         (("--listen", "0.0.0.0:8180"), "others can reach it, and everybody could ask"),
         (("--listen", "nowhere"), "--listen"),
+        (("--max-age", "nan"), "expected seconds, more than 0"),
+        (("--max-age", "0"), "expected seconds, more than 0"),
         (("--tls-cert", "x"), "expected --tls-cert and --tls-key together"),
         (("--tls-client-ca", "x"), "expected --tls-cert and --tls-key"),
         (("--as-of", "0"), "ask it with context.as_of"),
@@ -155,3 +170,34 @@ def test_an_address_in_use_is_said_so(log):
         result = aclog("pdp", "--log", log, "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
     assert result.code == 2
     assert "Address already in use" in result.complaint
+
+
+@pytest.mark.slow(4)
+def test_a_source_that_is_lost_decides_nothing_any_more(log):
+    add(log)
+    with Served("--log", log, "--max-age", "0.5") as served:
+        wait(lambda: served.decision() is True)
+        log.rename(log.with_name("away"))
+        wait(lambda: served.decision() == 503)
+        past = QUESTION | {"context": {"as_of": 0}}
+        assert served.ask("/access/v1/evaluation", past)[0] == 503
+        assert served.ask("/readyz")[0] == 503
+        assert served.ask("/healthz")[0] == 200
+        log.with_name("away").rename(log)
+        wait(lambda: served.decision() is True)
+
+
+@pytest.mark.slow(4)
+def test_files_that_are_read_again_under_load_lose_no_request(log, tmp_path):
+    add(log)
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text("{}")
+    with Served("--log", log, "--mapping", mapping, "--audit", tmp_path / "audit") as served:
+        wait(lambda: served.decision() is True)
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(served.decision) for _ in range(400)]
+            while not all(each.done() for each in asked):
+                served.process.send_signal(signal.SIGHUP)
+                time.sleep(0.01)
+            assert {each.result() for each in asked} == {True}
+        assert len((tmp_path / "audit").read_text().splitlines()) >= 401

@@ -51,6 +51,14 @@ class PdpFlags:
     audit: Annotated[
         Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
     ] = None
+    decision_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--decision-log",
+            metavar="FILE",
+            help="Append an event of OPA's decision log for each answer of OPA's data API.",
+        ),
+    ] = None
     max_age: Annotated[
         float,
         typer.Option(

@@ -1,19 +1,25 @@
 """Serves a decision point."""
 
+import ssl
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.pdp.flags import PdpFlags
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, at_hangup, followed, listen_address, serve
+from aclog.cli.serving import Endpoint, followed, listen_address, read_certificate_again, serve
 from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import AuthZen
 from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.tokens import Tokens, read_tokens
@@ -37,6 +43,8 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     )
     mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
     endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE")
+    if not flags.max_age > 0:
+        raise ConfigError(f"--max-age {flags.max_age}: expected seconds, more than 0")
     chosen = source.choose(note)
     if chosen.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
@@ -44,34 +52,48 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     deciders = Deciders(live=live, settings=settings_of(authorizer), mapping=mapping, max_age=flags.max_age)
     measures = Measures()
     measures.age.set_function(lambda: live.age() or 0.0)
-    audit = None if flags.audit is None else Audit(LineFile(flags.audit))
-    point = DecisionPoint(
-        authzen=AuthZen(state=deciders.at, existing=lambda: _existing(source, live)),
-        deciders=deciders,
-        base_url=flags.base_url or endpoint.url,
-        tokens=tokens,
-        audit=audit,
-        measures=measures,
-    )
-    live.start()
-    try:
-        with at_hangup(lambda: _reload(point, deciders, flags)):
-            serve(point.app(), endpoint, f"decision point at {point.base_url}; stop with Ctrl-C")
-    finally:
-        live.stop()
-        if audit is not None:
-            audit.close()
+    with ExitStack() as stack:
+        audit, decision_log = (_line_file(path, stack) for path in (flags.audit, flags.decision_log))
+        point = DecisionPoint(
+            authzen=AuthZen(state=deciders.at, existing=lambda: _existing(source, live)),
+            deciders=deciders,
+            base_url=flags.base_url or endpoint.url,
+            tokens=tokens,
+            audit=None if audit is None else Audit(audit),
+            decision_log=None if decision_log is None else DecisionLog(file=decision_log, version=version("aclog")),
+            measures=measures,
+            tell=warn,
+        )
+        files = [file for file in (audit, decision_log) if file is not None]
+        live.start()
+        stack.callback(live.stop)
+        said = f"decision point at {point.base_url}; stop with Ctrl-C"
+        serve(point.app(), endpoint, said, hangup=partial(_reload, point, endpoint, files, flags), is_timed=True)
 
 
-def _reload(point: DecisionPoint, deciders: Deciders, flags: PdpFlags) -> None:
-    """Read mapping and tokens again; what cannot be used is told, and the old ones stay."""
+def _reload(
+    point: DecisionPoint, endpoint: Endpoint, files: Iterable[LineFile], flags: PdpFlags, tls: ssl.SSLContext | None
+) -> None:
+    """Read mapping, tokens and certificate again, and open files again; what cannot be used is told, and all stays."""
     try:
         mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
+        read_certificate_again(tls, endpoint)
+        for file in files:
+            file.reopen()
     except (MetadataError, OSError) as error:
         warn(f"not read again: {error}")
         return
-    deciders.mapping, point.tokens = mapping, tokens
-    note("mapping and tokens were read again")
+    point.deciders.mapping, point.tokens = mapping, tokens
+    note("mapping, tokens and certificate were read again, and files opened again")
+
+
+def _line_file(path: Path | None, stack: ExitStack) -> LineFile | None:
+    """Return a file to append to, which is closed with the stack. Raises OSError: it cannot be opened."""
+    if path is None:
+        return None
+    file = LineFile(path)
+    stack.callback(file.close)
+    return file
 
 
 def _tokens(flags: PdpFlags) -> Tokens | None:

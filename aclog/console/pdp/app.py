@@ -1,35 +1,42 @@
 """The decision point as a web application."""
 
-import secrets
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from attrs import define
+from attrs import define, field
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from aclog.console.pdp.asker import REQUEST_ID, Asker
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
+from aclog.console.pdp.body_budget import BodyBudget
 from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.envoy import PREFIX, envoy_answer
 from aclog.console.pdp.errors import BadRequestError, NotReadyError
 from aclog.console.pdp.json_body import MOST_BYTES, parse_body
 from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.opa import ALLOW, PATH, opa_answer
+from aclog.console.pdp.reply import Reply
 from aclog.console.pdp.tokens import Tokens
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-Answering = Callable[[dict[str, Any]], Any]
+Answering = Callable[[dict[str, Any], Asker], Reply]
 
-_REQUEST_ID = "X-Request-ID"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE")
-_FEW = 64
-"""Questions of a batch that are answered at once; more of them in a thread."""
+_AT_ONCE = frozenset({EVALUATION, EVALUATIONS, PATH, ALLOW})
+_SHORT = 16 << 10
+"""Bytes of a body that is answered at once; what is longer, or asks for the past, is answered in a thread."""
+_THREADS = 4
 
 
 @define(eq=False, kw_only=True)
@@ -42,7 +49,13 @@ class DecisionPoint:
     tokens: Tokens | None
     """None: everybody may ask."""
     audit: Audit | None
+    decision_log: DecisionLog | None
     measures: Measures
+    tell: Callable[[str], None]
+    """Called with why answers cannot be written down, once for each reason in a row."""
+    _told: str | None = field(default=None, init=False)
+    _threads: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS), init=False)
+    _bodies: BodyBudget = field(factory=BodyBudget, init=False)
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -52,43 +65,79 @@ class DecisionPoint:
                 Route("/healthz", self._open(self._healthy)),
                 Route("/readyz", self._open(self._ready)),
                 Route("/metrics", self._asked(self._metrics)),
-                self._post(EVALUATION, self.authzen.evaluation),
-                self._post(EVALUATIONS, self.authzen.evaluations),
+                self._post(EVALUATION, lambda body, _: self.authzen.evaluation(body)),
+                self._post(EVALUATIONS, lambda body, _: self.authzen.evaluations(body)),
                 *(self._post(path, self._searching(kind)) for kind, path in SEARCHES.items()),
-                self._post(PATH, lambda body: self._opa(body, only_allow=False)),
-                self._post(ALLOW, lambda body: self._opa(body, only_allow=True)),
+                self._post(PATH, partial(self._opa, PATH)),
+                self._post(ALLOW, partial(self._opa, ALLOW)),
                 Route(f"{PREFIX}/{{path:path}}", self._asked(self._envoy), methods=list(_METHODS)),
             ],
             exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
         )
 
     def _searching(self, kind: str) -> Answering:
-        return lambda body: self.authzen.search(kind, body)
+        return lambda body, _: self.authzen.search(kind, body)
 
-    def _opa(self, body: dict[str, Any], *, only_allow: bool) -> dict[str, Any]:
-        return opa_answer(body, self.deciders.at, secrets.token_hex(16), only_allow=only_allow)
+    def _opa(self, path: str, body: dict[str, Any], asker: Asker) -> Reply:
+        answer = opa_answer(body, self.deciders.at, str(uuid4()), only_allow=path == ALLOW)
+        if self.decision_log is not None:
+            self.decision_log.write(path, asker, body, answer)
+        return answer.reply()
 
     def _post(self, path: str, answering: Answering) -> Route:
         async def endpoint(request: Request) -> Response:
             """Answer one request."""
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return _error(400, "Content-Type: expected application/json")
-            try:
-                body = parse_body(await _read(request))
-                if path in {EVALUATION, PATH, ALLOW} or (path == EVALUATIONS and _is_small(body)):
-                    answer = answering(body)
-                else:
-                    answer = await run_sync(answering, body)
-            except BadRequestError as error:
-                return _error(400, str(error))
-            except NotReadyError as error:
-                return _error(503, str(error))
-            if self.audit is not None:
-                self.audit.write(path, request.headers.get(_REQUEST_ID), body, answer)
-            self.measures.answered(answer)
-            return JSONResponse(answer)
+            return await self._answer(path, answering, request)
 
         return Route(path, self._asked(endpoint), methods=["POST"])
+
+    async def _answer(self, path: str, answering: Answering, request: Request) -> Response:
+        taken = bytearray()
+        try:
+            await self._read(request, taken)
+            answer = partial(self._answered, path, answering, Asker.of(request), taken)
+            if path in _AT_ONCE and len(taken) <= _SHORT and b"as_of" not in taken:
+                text = answer()
+            else:
+                text = await run_sync(answer, limiter=self._threads)
+        except BadRequestError as error:
+            return _error(400, str(error))
+        except NotReadyError as error:
+            return _error(503, str(error))
+        except OSError as error:
+            return self._not_written(error)
+        finally:
+            self._bodies.give_back(len(taken))
+        return Response(text, media_type="application/json")
+
+    async def _read(self, request: Request, taken: bytearray) -> None:
+        """Read the body. Raises BadRequestError: it is too large. NotReadyError: too many are being read."""
+        async for piece in request.stream():
+            if len(taken) + len(piece) > MOST_BYTES:
+                raise BadRequestError(f"the body has more than {MOST_BYTES:,} bytes")
+            self._bodies.take(len(piece))
+            taken += piece
+
+    def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> bytes:
+        """Return the answer to a body, once it is written down. Raises BadRequestError, NotReadyError, OSError."""
+        body = parse_body(data)
+        reply = answering(body, asker)
+        self._written_down(path, asker, body, reply)
+        return reply.text.encode("utf-8", "backslashreplace")
+
+    def _written_down(self, path: str, asker: Asker, body: dict[str, Any], reply: Reply) -> None:
+        if self.audit is not None:
+            self.audit.write(path, asker.request_id, body, reply.text)
+        self.measures.answered(reply)
+
+    def _not_written(self, why: OSError) -> Response:
+        text = f"nothing is answered: answers cannot be written down: {why}"
+        if text != self._told:
+            self.tell(text)
+        self._told = text
+        return _error(503, "answers cannot be written down")
 
     def _asked(self, endpoint: Endpoint) -> Endpoint:
         """Return an endpoint for those who may ask."""
@@ -112,9 +161,9 @@ class DecisionPoint:
                 response = await endpoint(request)
             except ClientDisconnect:
                 return Response(status_code=400)
-            name = request.headers.get(_REQUEST_ID)
+            name = request.headers.get(REQUEST_ID)
             if name is not None:
-                response.headers[_REQUEST_ID] = name
+                response.headers[REQUEST_ID] = name
             self.measures.took(request.url.path, response.status_code, time.perf_counter() - begin)
             return response
 
@@ -125,14 +174,14 @@ class DecisionPoint:
         raw = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1")
         subjects = [] if mapping is None else request.headers.getlist(mapping.header)
         try:
-            answer = envoy_answer(mapping, request.method, raw, subjects, self.deciders.at)
+            answer, offset = envoy_answer(mapping, request.method, raw, subjects, self.deciders.at)
+            asked = {"subject": subjects, "action": request.method, "resource": raw}
+            reply = Reply.of_decision(answer.text(offset), decision=answer.decision)
+            self._written_down(PREFIX, Asker.of(request), asked, reply)
         except NotReadyError as error:
             return _error(503, str(error))
-        told = answer.to_dict(0)
-        if self.audit is not None:
-            asked = {"subject": subjects, "action": request.method, "resource": raw}
-            self.audit.write(PREFIX, request.headers.get(_REQUEST_ID), asked, told)
-        self.measures.answered(told)
+        except OSError as error:
+            return self._not_written(error)
         return Response(status_code=200 if answer.decision else 403)
 
     async def _metadata(self, _request: Request) -> Response:
@@ -149,21 +198,6 @@ class DecisionPoint:
         return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _read(request: Request) -> bytes:
-    """Return the body. Raises BadRequestError: it is too large."""
-    found = bytearray()
-    async for piece in request.stream():
-        found += piece
-        if len(found) > MOST_BYTES:
-            raise BadRequestError(f"the body has more than {MOST_BYTES:,} bytes")
-    return bytes(found)
-
-
-def _is_small(body: dict[str, Any]) -> bool:
-    asked = body.get("evaluations")
-    return not isinstance(asked, list) or len(asked) <= _FEW
-
-
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": text}, status, headers)
 
@@ -171,8 +205,8 @@ def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Res
 async def _not_found(request: Request, error: Exception) -> Response:
     status = int(getattr(error, "status_code", 404))
     response = _error(status, "no such endpoint" if status == 404 else "expected another method")
-    if name := request.headers.get(_REQUEST_ID):
-        response.headers[_REQUEST_ID] = name
+    if name := request.headers.get(REQUEST_ID):
+        response.headers[REQUEST_ID] = name
     return response
 
 

@@ -8,8 +8,10 @@ from attrs import define, field
 from aclog.console.pdp.batch import evaluate_all
 from aclog.console.pdp.decider import Decider
 from aclog.console.pdp.paging import page_of, parse_page
-from aclog.console.pdp.requests import parse_action, parse_context, parse_entity, parse_evaluation
+from aclog.console.pdp.reply import Reply
+from aclog.console.pdp.requests import Evaluation, parse_action, parse_context, parse_entity, parse_evaluation
 from aclog.console.pdp.search import search_actions, search_resources, search_subjects
+from aclog.terminal.json_text import json_text
 
 Json = Mapping[str, Any]
 EVALUATION, EVALUATIONS = "/access/v1/evaluation", "/access/v1/evaluations"
@@ -26,29 +28,30 @@ class AuthZen:
     existing: Callable[[], Mapping[int, Iterable[str]]] = field(default=dict)
     """Returns names that are known to exist, by type of resource."""
 
-    def evaluation(self, body: Json) -> Json:
+    def evaluation(self, body: Json) -> Reply:
         """Answer one question. Raises BadRequestError, NotReadyError."""
         asked = parse_evaluation(body)
-        decider = self.state(asked.circumstances.as_of)
-        return decider.evaluate(asked).to_dict(decider.offset)
+        return _told(self.state(asked.circumstances.as_of), asked)
 
-    def evaluations(self, body: Json) -> Json:
+    def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
         states: dict[str | None, Decider] = {None: self.state(None)}
 
-        def evaluate(one: Json) -> Json:
+        def evaluate(one: Json) -> Reply:
             """Answer one of them."""
             asked = parse_evaluation(one)
             as_of = asked.circumstances.as_of
             if as_of not in states:
                 states[as_of] = self.state(as_of)
-            decider = states[as_of]
-            return decider.evaluate(asked).to_dict(decider.offset)
+            return _told(states[as_of], asked)
 
         return evaluate_all(body, evaluate)
 
-    def search(self, kind: str, body: Json) -> Json:
+    def search(self, kind: str, body: Json) -> Reply:
         """Answer a search for subjects, resources or actions. Raises as evaluation."""
+        return Reply(text=json_text(self._found(kind, body)))
+
+    def _found(self, kind: str, body: Json) -> Json:
         page, given = parse_page(body), parse_context(body)
         subject = parse_entity(body, "subject", searched=kind == "subject")
         resource = parse_entity(body, "resource", searched=kind == "resource")
@@ -60,6 +63,11 @@ class AuthZen:
             return page_of(search_subjects(decider, subject, action, resource, given), page)
         found = search_resources(decider, subject, action, resource, given, self.existing())
         return page_of(found, page)
+
+
+def _told(decider: Decider, asked: Evaluation) -> Reply:
+    answer = decider.evaluate(asked)
+    return Reply.of_decision(answer.text(decider.offset), decision=answer.decision)
 
 
 def metadata(base_url: str) -> Json:

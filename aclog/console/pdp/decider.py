@@ -1,8 +1,5 @@
 """Decides foreign questions from one state."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import define, field, frozen
 
 from aclog.analysis.policy import Policy
@@ -16,6 +13,7 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.pdp.mapping import Mapped
 from aclog.console.pdp.requests import ActionName, Entity, Evaluation
 from aclog.metalog.errors import ConfigError
+from aclog.terminal.json_text import json_string
 
 _HOST = "127.0.0.1"
 _REMEMBERED = 100_000
@@ -29,10 +27,11 @@ class Answer:
     rule: str | None
     reason: str
 
-    def to_dict(self, offset: int) -> dict[str, Any]:
-        """Return the object of AuthZEN's decision; `offset` is the end of the state that it was made from."""
-        context = {"reason": self.reason, "offset": offset}
-        return {"decision": self.decision, "context": context if self.rule is None else {"rule": self.rule, **context}}
+    def text(self, offset: int) -> str:
+        """Return AuthZEN's decision as JSON; `offset` is the end of the state that it was made from."""
+        rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
+        decision = "true" if self.decision else "false"
+        return f'{{"decision":{decision},"context":{{{rule}"reason":{json_string(self.reason)},"offset":{offset}}}}}'
 
 
 @frozen(kw_only=True)
@@ -129,8 +128,3 @@ def host_of(text: str | None) -> str:
 
 def _unmapped(what: str, name: str) -> Answer:
     return Answer(decision=False, rule=None, reason=f"{what} {name[:80]!r} is not mapped")
-
-
-def error_answer(message: str, status: int = 400) -> Mapping[str, Any]:
-    """Return the object of an evaluation in a batch that is no question."""
-    return {"decision": False, "context": {"error": {"status": status, "message": message}}}

@@ -1,5 +1,6 @@
 """What decides at a moment: made when the state changes, and kept."""
 
+import threading
 from collections import OrderedDict
 
 from attrs import define, evolve, field
@@ -22,10 +23,13 @@ class Deciders:
     live: LiveState
     settings: Settings
     mapping: Mapped
+    """Read once for each question: it may be replaced at any time."""
     max_age: float
     """In seconds: what nobody has confirmed for longer decides nothing."""
-    _newest: tuple[Image, Mapped, Decider] | None = field(default=None, init=False)
-    _past: "OrderedDict[tuple[str, int], Decider]" = field(factory=OrderedDict, init=False)
+    _newest: tuple[Image, Decider] | None = field(default=None, init=False)
+    _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
+    """By the identity of an image, which is kept with it."""
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False)
 
     def at(self, as_of: str | None) -> Decider:
         """Return what decides at a moment, None for now.
@@ -47,34 +51,39 @@ class Deciders:
         return None
 
     def _now(self) -> Decider:
-        why = self.why_not_ready()
-        seen = self.live.newest
+        why, seen, mapping = self.why_not_ready(), self.live.newest, self.mapping
         if why is not None or seen is None:
             raise NotReadyError(why or "no state was read yet")
-        known = self._newest
-        if known is None or known[0] is not seen.image or known[1] is not self.mapping:
-            is_same = known is not None and known[0].acls is seen.image.acls and known[1] is self.mapping
-            if known is not None and is_same:  # records of other kinds were committed: what is known stays so
-                decider = evolve(known[2], offset=seen.image.end_offset)
-            else:
-                decider = self._made(seen.image)
-            known = self._newest = (seen.image, self.mapping, decider)
-        return known[2]
+        image, known = seen.image, self._newest
+        if known is not None and known[1].mapping is mapping:
+            if known[0] is image:
+                return known[1]
+            if known[0].acls is image.acls:  # records of other kinds were committed: what is known stays so
+                decider = evolve(known[1], offset=image.end_offset)
+                self._newest = (image, decider)
+                return decider
+        decider = self._made(image, mapping)
+        self._newest = (image, decider)
+        return decider
 
     def _then(self, as_of: str) -> Decider:
-        key = (as_of, id(self.mapping))
-        known = self._past.get(key)
-        if known is None:
-            try:
-                image = self.live.past(as_of)
-            except (MetadataError, OSError) as error:
-                raise BadRequestError(f"context.as_of: {error}") from error
-            if image is None:
-                return self._now()
-            known = self._past[key] = self._made(image)
+        why, mapping = self.why_not_ready(), self.mapping
+        if why is not None:
+            raise NotReadyError(why)
+        try:
+            image = self.live.past(as_of)
+        except (MetadataError, OSError) as error:
+            raise BadRequestError(f"context.as_of: {error}") from error
+        if image is None:
+            return self._now()
+        with self._keeping:
+            known = self._past.get(id(image))
+            if known is None or known[1].mapping is not mapping:
+                known = self._past[id(image)] = (image, self._made(image, mapping))
+            self._past.move_to_end(id(image))
             while len(self._past) > _KEPT:
                 self._past.popitem(last=False)
-        return known
+            return known[1]
 
-    def _made(self, image: Image) -> Decider:
-        return Decider.of(image.acls, self.settings, self.mapping, image.end_offset)
+    def _made(self, image: Image, mapping: Mapped) -> Decider:
+        return Decider.of(image.acls, self.settings, mapping, image.end_offset)

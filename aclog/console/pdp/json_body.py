@@ -1,6 +1,7 @@
 """JSON bodies as I-JSON (RFC 7493): what two readers could take for two things is refused."""
 
 import json
+from math import isfinite
 from typing import Any
 
 from aclog.console.pdp.errors import BadRequestError
@@ -9,7 +10,7 @@ MOST_BYTES = 4 << 20
 _DEEPEST = 32
 
 
-def parse_body(data: bytes) -> dict[str, Any]:
+def parse_body(data: bytes | bytearray) -> dict[str, Any]:
     """Return the object in a body.
 
     Raises:
@@ -18,19 +19,22 @@ def parse_body(data: bytes) -> dict[str, Any]:
     """
     if not data.strip():
         raise BadRequestError("the body is empty: expected a JSON object")
-    if data.count(b"[") + data.count(b"{") > _DEEPEST and _depth(data) > _DEEPEST:
-        raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")
     try:
         text = data.decode()
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        value = json.loads(text, object_pairs_hook=_once, parse_float=_number, parse_constant=_number)
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()  # fails on half of a pair of surrogates
     except UnicodeDecodeError:
         raise BadRequestError("the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise BadRequestError("not JSON: half of a pair of surrogates") from None
     except json.JSONDecodeError as error:
         raise BadRequestError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"not JSON: {str(error)[:80]}") from None
     if not isinstance(value, dict):
         raise BadRequestError("expected a JSON object")
+    _check_depth(value)
     return value
 
 
@@ -41,29 +45,23 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+def _number(text: str) -> float:
+    found = float(text)
+    if not isfinite(found):
+        raise ValueError(f"{text[:80]} is no number of JSON")
+    return found
 
 
-def _depth(data: bytes) -> int:
-    """Return how deep brackets are nested, outside of strings."""
-    depth = deepest = 0
-    inside = escaped = False
-    for byte in data:
-        if inside:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                inside = False
-        elif byte == 0x22:
-            inside = True
-        elif byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-            if deepest > _DEEPEST:
-                return deepest
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
+def _check_depth(value: dict[str, Any]) -> None:
+    """Raise BadRequestError: arrays and objects are nested too deeply."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return
+    raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")

@@ -1,10 +1,9 @@
 """What is measured of a decision point."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import define, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
+
+from aclog.console.pdp.reply import Reply
 
 _ANSWERS = ("/access/", "/v1/data/")
 
@@ -28,14 +27,11 @@ class Measures:
         self._seconds = Histogram("aclog_pdp_request_seconds", "Time of a request.", registry=self.registry)
         self.age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=self.registry)
 
-    def answered(self, answer: Mapping[str, Any]) -> None:
+    def answered(self, reply: Reply) -> None:
         """Count the decisions of an answer."""
-        for each in answer.get("evaluations", [answer]):
-            decision = each.get("decision", each.get("result"))
-            if isinstance(decision, dict):
-                decision = decision.get("allow")
-            if isinstance(decision, bool):
-                self._decisions.labels("true" if decision else "false").inc()
+        for decision, count in (("true", reply.allowed), ("false", reply.denied)):
+            if count:
+                self._decisions.labels(decision).inc(count)
 
     def took(self, path: str, status: int, seconds: float) -> None:
         """Count a request."""

@@ -3,20 +3,42 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from attrs import frozen
+
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
 from aclog.console.pdp.decider import Answer, Decider, KafkaRequest, host_of
 from aclog.console.pdp.errors import BadRequestError
+from aclog.console.pdp.reply import Reply
 from aclog.console.pdp.requests import parse_evaluation
+from aclog.terminal.json_text import json_text
 
-PATH = "/v1/data/kafka/authz"
+ROOT = "/v1/data/"
+PATH = f"{ROOT}kafka/authz"
 ALLOW = f"{PATH}/allow"
 _OPERATIONS = {each.name: each for each in AclOperation if each > AclOperation.ALL}
 _TYPES = {each.name: each for each in ResourceType if each > ResourceType.ANY}
 
 
+@frozen(kw_only=True)
+class OpaAnswer:
+    """The answer to a query of OPA's."""
+
+    decision_id: str
+    decision: bool
+    result: bool | Mapping[str, Any]
+    """The document that was asked for."""
+    offset: int
+    """The end of the state that it was made from."""
+
+    def reply(self) -> Reply:
+        """Return it as it is sent."""
+        text = json_text({"decision_id": self.decision_id, "result": self.result})
+        return Reply.of_decision(text, decision=self.decision)
+
+
 def opa_answer(
     body: Mapping[str, Any], state: Callable[[str | None], Decider], decision_id: str, *, only_allow: bool
-) -> dict[str, Any]:
+) -> OpaAnswer:
     """Return the answer to a query of OPA's; `only_allow` for the document `allow` alone.
 
     The input is a question of the Authorization API, or what OPA's Kafka plugin sends. Without an input that is one,
@@ -29,11 +51,14 @@ def opa_answer(
     try:
         answer, offset = _answer(body.get("input"), state)
     except BadRequestError as error:
-        answer, offset = Answer(decision=False, rule=None, reason=str(error)), 0
-    if only_allow:
-        return {"decision_id": decision_id, "result": answer.decision}
-    result = {"allow": answer.decision, "rule": answer.rule, "reason": answer.reason, "offset": offset}
-    return {"decision_id": decision_id, "result": result}
+        answer, offset = Answer(decision=False, rule=None, reason=str(error)), state(None).offset
+    document = {"allow": answer.decision, "rule": answer.rule, "reason": answer.reason, "offset": offset}
+    return OpaAnswer(
+        decision_id=decision_id,
+        decision=answer.decision,
+        result=answer.decision if only_allow else document,
+        offset=offset,
+    )
 
 
 def _answer(value: object, state: Callable[[str | None], Decider]) -> tuple[Answer, int]:
@@ -60,6 +85,8 @@ def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
         raise BadRequestError(f"input: not a question, nor what OPA's Kafka plugin sends: {error}") from error
     if not all(isinstance(text, str) for text in texts):
         raise BadRequestError("input: expected texts")
+    if not texts[0] or ":" in texts[0]:  # User:a and b would be taken for User and a:b
+        raise BadRequestError("input: requestContext.principal.principalType: expected a type of principal")
     return KafkaRequest(
         principal=f"{texts[0]}:{texts[1]}",
         host=host_of(texts[3].lstrip("/")),

@@ -73,7 +73,7 @@ def _token(page: Page, after: str) -> str:
 def _opened(token: object) -> tuple[str, int, str]:
     try:
         asked, limit, after = json.loads(urlsafe_b64decode(str(token).encode()))
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise BadRequestError("page.token: not one that a search answered") from None
     if not isinstance(asked, str) or type(limit) is not int or not isinstance(after, str) or not 0 <= limit <= MOST:
         raise BadRequestError("page.token: not one that a search answered")

@@ -79,9 +79,11 @@ def parse_context(body: Json) -> Circumstances:
         return Circumstances()
     if not isinstance(value, dict):
         raise BadRequestError("context: expected an object")
-    host, as_of = value.get("host", value.get("ip")), value.get("as_of")
-    if host is not None and not isinstance(host, str):
-        raise BadRequestError("context: host: expected a text")
+    host, as_of = value.get("host"), value.get("as_of")
+    if host is None:
+        host = value.get("ip")
+    if host is not None and (not isinstance(host, str) or not host):
+        raise BadRequestError("context: host: expected a client's address")
     if isinstance(as_of, int) and not isinstance(as_of, bool):
         as_of = str(as_of)
     if as_of is not None and not isinstance(as_of, str):

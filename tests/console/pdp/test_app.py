@@ -1,6 +1,7 @@
 """The decision point's endpoints: decisions, errors, batches, searches, and when nothing is decided."""
 
 import json
+from base64 import urlsafe_b64encode
 
 import pytest
 from hypothesis import given, settings
@@ -44,6 +45,8 @@ def asked(subject, action, resource, **more):
         (asked(ALICE, SOFT, FIRST), True),
         (asked(ALICE, HARD, FIRST), False),
         (asked(ALICE, READ, FIRST, context={"ip": "192.168.1.1", "time": "now"}, foo=[1]), True),
+        (asked(ALICE, READ, FIRST, foo=["\U0001f600\u00e9", 1.5e3, [[[[]]]]]), True),
+        (asked(ALICE, {"name": "read"}, {"type": "record", "id": "record-1\U0001f600"}), False),
         (asked({"type": "user", "id": "bob+admin"}, WRITE, OLD), False),
         (asked({"type": "ship", "id": "x"}, READ, FIRST), False),
         (asked(ALICE, {"name": "fly"}, FIRST), False),
@@ -75,6 +78,10 @@ def test_the_answer_names_the_rule_and_the_offset(app):
         (asked(ALICE, READ, FIRST, context={"as_of": []}), {}),
         (b"", {}), (b"{", {}), (b"[]", {}), (b"null", {}), (b"\xff\xfe", {}), (b"[" * 100_000, {}),
         (b'{"subject":{},"subject":{}}', {}), (b'{"a":NaN}', {}), (b"1" * 5000, {}),
+        (b'{"a":1e999}', {}), (b'{"a":-Infinity}', {}), (b'{"a":"\\ud800"}', {}), (b'{"\\uDFFF":1}', {}),
+        (b'{"a":' + b"[" * 32 + b"]" * 32 + b"}", {}), (b'{"a":' * 33 + b"1" + b"}" * 33, {}),
+        (asked(ALICE, READ, FIRST, context={"host": ""}), {}),
+        (asked(ALICE, READ, FIRST, context={"host": 5}), {}),
         (asked(ALICE, READ, FIRST), {"content-type": "text/plain"}),
         (b'{"a":"' + b"x" * (5 << 20) + b'"}', {}),
     ],
@@ -113,7 +120,8 @@ def test_the_three_semantics(app, semantic, expected):
     body = {"subject": BOB, "resource": FIRST, "options": {"evaluations_semantic": semantic},
             "evaluations": [{"action": READ}, {"action": WRITE}, {"action": READ}]}  # fmt: skip
     assert [each["decision"] for each in post(app, MANY, body).json["evaluations"]] == expected
-    assert post(app, MANY, body | {"options": {"evaluations_semantic": "guess"}}).status == 400
+    for guess in ("guess", [], {}, None, 5):
+        assert post(app, MANY, body | {"options": {"evaluations_semantic": guess}}).status == 400
 
 
 def search(app, kind, body):
@@ -176,7 +184,8 @@ def test_a_token_is_of_one_request():
     path = "/access/v1/search/subject"
     assert post(app, path, other).status == 400
     assert post(app, path, body | {"page": {"token": token, "limit": 2}}).status == 400
-    for bad in ({"token": "x"}, {"token": 5}, {"limit": -1}, {"limit": True}, 5):
+    forged = [urlsafe_b64encode(text).decode() for text in (b"5", b"null", b"{}", b"[1,2,3]", b"[", b'["",1e999,""]')]
+    for bad in ({"token": "x"}, {"token": 5}, {"limit": -1}, {"limit": True}, 5, *({"token": one} for one in forged)):
         assert post(app, path, body | {"page": bad}).status == 400
 
 
@@ -250,7 +259,7 @@ def test_what_is_answered_is_written_down(tmp_path):
     assert (line["requestId"], line["path"], line["answer"]["decision"]) == ("r-7", ONE, False)
     assert line["asked"]["subject"]["id"] == "a\u202e"
     assert "\u202e" not in (tmp_path / "audit").read_text()
-    point.audit.close()
+    point.audit.file.close()
     metrics = ask(point.app(), "GET", "/metrics").body.decode()
     assert 'aclog_pdp_decisions_total{decision="false"} 1.0' in metrics
 
@@ -268,13 +277,23 @@ def test_opas_kafka_plugin_is_answered():
     app = point_of(HeldSource(image_of(acl("t", "User:a", "10.0.0.1")))).app()
     reply = post(app, "/v1/data/kafka/authz", {"input": PLUGIN}).json
     assert reply["result"]["allow"] is True
-    assert len(reply["decision_id"]) == 32
+    assert len(reply["decision_id"]) == 36
     assert post(app, "/v1/data/kafka/authz/allow", {"input": PLUGIN}).json["result"] is True
     other = PLUGIN | {"requestContext": PLUGIN["requestContext"] | {"clientAddress": "10.0.0.2"}}
     assert post(app, "/v1/data/kafka/authz/allow", {"input": other}).json["result"] is False
     question = asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"}, context={"ip": "10.0.0.1"})
     assert post(app, "/v1/data/kafka/authz/allow", {"input": question}).json["result"] is True
-    for bad in ({}, {"input": 5}, {"input": {}}, {"input": {"action": {}}}, {"input": {"subject": 5}}):
+    both = question | {"context": {"host": None, "ip": "10.0.0.1"}}
+    assert post(app, ONE, both).json["decision"] is True
+    forged = PLUGIN["requestContext"] | {"principal": {"name": "", "principalType": "User:a"}}
+    for bad in (
+        {"input": PLUGIN | {"requestContext": forged}},
+        {},
+        {"input": 5},
+        {"input": {}},
+        {"input": {"action": {}}},
+        {"input": {"subject": 5}},
+    ):
         assert post(app, "/v1/data/kafka/authz", bad).json["result"]["allow"] is False
 
 
@@ -294,6 +313,10 @@ def test_envoy_is_answered_by_method_and_path():
         ("GET", "/x/../orders", {"X-User": "a"}, 403),
         ("GET", "//orders", {"X-User": "a"}, 403),
         ("GET", "/x%2f..%2forders", {"X-User": "a"}, 403),
+        ("GET", "/orders/%252e%252e/x", {"X-User": "a"}, 403),
+        ("GET", "/orders/..;/x", {"X-User": "a"}, 403),
+        ("GET", "/orders/..%3bx/x", {"X-User": "a"}, 403),
+        ("GET", "/orders", {"X-User": "\xff"}, 403),
     ):
         assert ask(app, method, f"/ext_authz{path}", headers=headers).status == status, (method, path, headers)
     assert ask(certified().app(), "GET", "/ext_authz/orders", headers={"X-User": "a"}).status == 403

@@ -14,6 +14,7 @@ from aclog.console.pdp.app import DecisionPoint
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import AuthZen
 from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.mapping import Mapped, default_mapping
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
@@ -61,6 +62,7 @@ def point_of(
     settings: Settings | None = None,
     tokens: Tokens | None = None,
     audit: Path | None = None,
+    decision_log: Path | None = None,
     topics: tuple[str, ...] = (),
 ) -> DecisionPoint:
     """A decision point that has read its source once; `look` reads it again."""
@@ -73,7 +75,9 @@ def point_of(
         base_url="http://127.0.0.1:1",
         tokens=tokens,
         audit=None if audit is None else Audit(LineFile(audit)),
+        decision_log=None if decision_log is None else DecisionLog(file=LineFile(decision_log), version="1"),
         measures=Measures(),
+        tell=lambda why: None,
     )
 
 

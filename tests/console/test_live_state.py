@@ -1,0 +1,37 @@
+"""The past that a state source knows, asked for by texts."""
+
+from datetime import UTC, datetime, timedelta
+
+from aclog.console.live_state import LiveState
+from aclog.snapshots.image import Image
+
+
+class Counting:
+    """A source that tells which moments it was asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def image_at(self, moment):
+        self.asked.append(moment)
+        return Image.EMPTY
+
+
+def live():
+    return LiveState(source=Counting(), seconds=60, tell=lambda why: None)
+
+
+def test_a_moment_that_is_settled_is_read_once():
+    state = live()
+    for text in ("7", " 7", "2026-01-02", "2026-01-02T00:00:00Z", "7"):
+        state.past(text)
+    assert state.source.asked == [7, datetime(2026, 1, 2, tzinfo=UTC)]
+
+
+def test_what_counts_from_now_is_never_answered_from_before():
+    state = live()
+    coming = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    for text in ("now", "now", coming, coming, "1 second ago", "1 second ago"):
+        state.past(text)
+    assert len(state.source.asked) == 6
+    assert state.past("latest") is None

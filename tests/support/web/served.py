@@ -1,0 +1,71 @@
+"""A decision point that listens on a socket, in a thread of the test's process."""
+
+import json
+import socket
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from aclog.cli.serving import Endpoint, Server, server_config
+from aclog.console.pdp.app import DecisionPoint
+from aclog.nodes.config.node_config import HostPort
+
+SECONDS = 30
+
+
+class ServedPoint:
+    """Served as `aclog pdp` serves it, until the end of the `with`."""
+
+    def __init__(self, point: DecisionPoint) -> None:
+        self._bound = socket.create_server(("127.0.0.1", 0))
+        self.port = self._bound.getsockname()[1]
+        endpoint = Endpoint(address=HostPort("127.0.0.1", self.port))
+        self._server = Server(server_config(point.app(), endpoint, is_timed=True), endpoint.url, None)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + SECONDS
+        while not self._server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._server.should_exit = True
+        self._thread.join(SECONDS)
+        self._bound.close()
+        assert not self._thread.is_alive()
+
+    def connect(self) -> socket.socket:
+        """A connection, whose reads end after a while."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
+
+    def say(self, data: bytes) -> bytes:
+        """Send bytes and no more, and return all that is answered until the other side closes."""
+        with self.connect() as connection:
+            with suppress(ConnectionError):  # it may be refused before all of it was sent
+                connection.sendall(data)
+            with suppress(OSError):  # and closed by then
+                connection.shutdown(socket.SHUT_WR)
+            return read_all(connection)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """All that the other side sends until it closes, or resets."""
+    found = bytearray()
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 16):
+            found += piece
+    return bytes(found)
+
+
+def post_bytes(path: str, body: object, *headers: str) -> bytes:
+    """A request as it goes over the wire."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [
+        f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(data)}", *headers,
+    ]  # fmt: skip
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
