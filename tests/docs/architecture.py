@@ -20,6 +20,7 @@ BEGIN_AT = {
     "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
     "cli": ("app.py",),
     "console": ("live_state.py",),
+    "console/login": ("guard.py", "visibility.py", "password_way.py"),
     "console/pdp": ("app.py", "mapping.py", "decider.py"),
     "credentials": ("scram.py", "tokens.py", "token_control.py"),
     "library": ("opening.py", "log.py", "image.py", "authorizer.py"),

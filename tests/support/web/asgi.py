@@ -14,6 +14,12 @@ class Reply:
     status: int
     headers: dict[str, str]
     body: bytes
+    set_cookies: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The body, as text."""
+        return self.body.decode()
 
     @property
     def json(self) -> Any:
@@ -21,11 +27,18 @@ class Reply:
         return json.loads(self.body)
 
 
-def ask(app: Any, method: str, path: str, body: bytes | Any = b"", headers: dict[str, str] | None = None) -> Reply:
-    """Send one request; what is not bytes is sent as JSON."""
+def ask(
+    app: Any,
+    method: str,
+    path: str,
+    body: bytes | Any = b"",
+    headers: dict[str, str] | None = None,
+    address: str = "127.0.0.1",
+) -> Reply:
+    """Send one request from an address; what is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     given = {"content-type": "application/json", **{key.lower(): value for key, value in (headers or {}).items()}}
-    return asyncio.run(_ask(app, method, path, data, given))
+    return asyncio.run(_ask(app, method, path, data, given, address))
 
 
 def post(app: Any, path: str, body: bytes | Any, headers: dict[str, str] | None = None) -> Reply:
@@ -33,7 +46,7 @@ def post(app: Any, path: str, body: bytes | Any, headers: dict[str, str] | None 
     return ask(app, "POST", path, body, headers)
 
 
-async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str, str]) -> Reply:
+async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str, str], address: str) -> Reply:
     sent: list[dict[str, Any]] = []
     waiting = [{"type": "http.request", "body": data, "more_body": False}]
     plain, _, query = path.partition("?")
@@ -41,7 +54,7 @@ async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str,
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": plain, "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
         "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        "client": (address, 1), "server": ("127.0.0.1", 80),
     }  # fmt: skip
 
     async def receive() -> dict[str, Any]:
@@ -53,4 +66,5 @@ async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str,
     await app(scope, receive, send)
     start = sent[0]
     found = {key.decode().lower(): value.decode() for key, value in start["headers"]}
-    return Reply(start["status"], found, b"".join(message.get("body", b"") for message in sent[1:]))
+    cookies = tuple(value.decode() for key, value in start["headers"] if key == b"set-cookie")
+    return Reply(start["status"], found, b"".join(message.get("body", b"") for message in sent[1:]), cookies)

@@ -1,0 +1,60 @@
+"""Bodies of forms, read once by the guard and again by who answers."""
+
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
+
+TOKEN_FIELD, TOKEN_HEADER = "csrf_token", "x-csrf-token"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class FormError(Exception):
+    """A form that cannot be read, with the status of the answer."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def is_form(content_type: str) -> bool:
+    """Return whether a body is that of a form."""
+    return content_type.partition(";")[0].strip().lower() in _FORMS
+
+
+async def read_body(receive: Receive, most: int) -> bytes:
+    """Return a body. Raises FormError: it has more bytes, or its sender has gone."""
+    found = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise FormError(400, "the request ended early")
+        found += message.get("body", b"")
+        if len(found) > most:
+            raise FormError(413, f"the body has more than {most:,} bytes")
+        if not message.get("more_body", False):
+            return bytes(found)
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return what receives a body that was read, and then what comes after it."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        """Receive the next message."""
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
+    """Return the token in a form. Raises FormError: it is malformed."""
+    request = Request(scope, replayed(body, receive))
+    try:
+        async with request.form(max_files=10, max_fields=1000) as form:
+            found = form.get(TOKEN_FIELD)
+    except (MultiPartException, HTTPException, ClientDisconnect, ValueError) as error:
+        raise FormError(400, "the form cannot be read") from error
+    return found if isinstance(found, str) else None
