@@ -74,7 +74,7 @@ _COMMANDS = {
     "serve": "Run a node: a controller, a broker, or both, as process.roles in CONFIG says.",
     "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
     "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
-    "console": "Show who may what, and why, in a browser, by the rules of a source, which it follows.",
+    "console": "Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.",
     "pdp": "Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.",
     "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
     "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -174,6 +175,11 @@ class Server(uvicorn.Server):
             context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
         say(self._said, flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """End; at once if asked a second time. uvicorn's own would raise the signal again after a clean end."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def _listening(address: HostPort) -> socket.socket:

@@ -246,6 +246,9 @@ def commands(home, broker):
     yield "pdp", *log, "--mapping", home / NAME
     yield "pdp", *log, "--listen", NAME
     yield "pdp", "--log", home / NAME, "--mapping", home / "acls"
+    yield "console", *log, "--listen", NAME
+    yield "console", *log, "--as-of", NAME
+    yield "console", "--log", home / NAME, "--listen", NAME
     want = ("--want", home / "acls")
     yield from (("drift", *log, *want, *journal, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "drift", *log, "--want", home / NAME, "--journal", home / f"journal{NAME}"

@@ -14,6 +14,7 @@ _SECTIONS = {
         "library.md",
         "usage.md",
         "plan.md",
+        "console.md",
         "decision-point.md",
         "spark.md",
         "scale.md",

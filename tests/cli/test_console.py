@@ -1,0 +1,98 @@
+"""`aclog console` as a process: where it says it is, names without a script, a clean end; and what it refuses."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from urllib.error import HTTPError
+
+import pytest
+
+from tests.support.cli.command import aclog
+from tests.support.kafka.server import free_port
+
+SECONDS = 60
+NAME = "orders.<b>eu</b>"
+
+
+@pytest.fixture
+def log(tmp_path):
+    grant = ("--allow-principal", "User:alice", "--topic", NAME, "--operation", "READ")
+    (tmp_path / "none").write_text("")
+    aclog("import", tmp_path / "none", "--log", tmp_path / "log").ok()
+    aclog("acls", "add", "--log", tmp_path / "log", *grant).ok()
+    return tmp_path / "log"
+
+
+def first_line(process: subprocess.Popen) -> str:
+    """The first line that it prints; nothing if it ends, or is killed for saying nothing."""
+    clock = threading.Timer(SECONDS, process.kill)
+    clock.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        clock.cancel()
+
+
+@pytest.mark.slow(3)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_is_shows_names_and_ends(log, number):
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aclog", "console", "--log", str(log), "--listen", f"127.0.0.1:{port}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert first_line(process) == f"console at http://127.0.0.1:{port}; stop with Ctrl-C\n"
+        page = html(port)
+        assert "orders.&lt;b&gt;" in page
+        assert "User:alice" in page
+        assert "<b>eu" not in page
+    finally:
+        process.send_signal(number)
+        said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    assert said == ("", "")
+
+
+def html(port: int) -> str:
+    """The first page, once a state was read."""
+    for _ in range(SECONDS * 10):
+        status, body = get(port)
+        if status == 200:
+            return body
+        assert status == 503
+        time.sleep(0.1)
+    raise AssertionError("no state was read")
+
+
+def get(port: int) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=SECONDS) as reply:
+            return reply.status, reply.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--listen", "0.0.0.0:8080"), "others can reach it, and everybody could ask"),
+        (("--listen", "nowhere"), "--listen"),
+        (("--as-of", "0"), "the console shows the newest state"),
+    ],
+)
+def test_what_would_be_unsafe_or_unclear_is_refused(log, flags, said):
+    result = aclog("console", "--log", log, *flags)
+    assert result.code == 2
+    assert said in result.complaint
+
+
+def test_an_address_in_use_is_said_so(log):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = aclog("console", "--log", log, "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert result.code == 2
+    assert "Address already in use" in result.complaint
