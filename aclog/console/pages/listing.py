@@ -1,9 +1,11 @@
 """The rules of a state in order, with what finds them: kept beside the image, and carried over to the next state."""
 
+import sys
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TypeAlias
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -11,11 +13,11 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 
-_LAST = "\U0010ffff"
 _MOST_CHANGES = 5_000
 """With more of them a listing is made anew."""
 
-Key = tuple[int, str, int, str, str, int, int]
+Key: TypeAlias = tuple[int, str, int, str, str, int, int]
+_TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
 
 
 @frozen(kw_only=True)
@@ -51,22 +53,17 @@ class Wanted:
     operation: int | None = None
     permission: int | None = None
 
-    def matches(self, acl: StandardAcl) -> bool:
-        """Return whether a rule is wanted, `anything` aside."""
-        return (
-            (self.resource_type is None or acl.resource_type == self.resource_type)
-            and (self.operation is None or acl.operation == self.operation)
-            and (self.permission is None or acl.permission_type == self.permission)
-            and (self.pattern_type is None or acl.pattern_type == self.pattern_type)
-            and (not self.principal or self.principal.lower() in acl.principal.lower())
-            and (not self.resource or self.resource.lower() in acl.resource_name.lower())
-            and (not self.host or self.host.lower() in acl.host.lower())
-        )
-
-    @property
-    def is_all(self) -> bool:
-        """Whether nothing but `anything` narrows it."""
-        return self == Wanted(anything=self.anything)
+    def of(self, keys: Sequence[Key]) -> Sequence[Key]:
+        """Return the keys of the rules that are wanted, `anything` aside."""
+        codes = {_TYPE: self.resource_type, _PATTERN: self.pattern_type, _OPERATION: self.operation}
+        for place, code in {**codes, _PERMISSION: self.permission}.items():
+            if code is not None:
+                keys = [key for key in keys if key[place] == code]
+        for place, text in {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}.items():
+            if text:
+                wanted = text.lower()
+                keys = [key for key in keys if wanted in str(key[place]).lower()]
+        return keys
 
 
 @define(eq=False, slots=False)
@@ -130,18 +127,45 @@ class Listing:
 
     def find(self, wanted: Wanted) -> list[StandardAclWithId]:
         """Return the rules that are wanted, in order."""
-        keys: Iterable[Key] = self._keys
+        keys: Sequence[Key] = self._keys
         if wanted.anything:
             text = wanted.anything.lower()
             keys = [key for key, known in zip(self._keys, self._texts, strict=True) if text in known]
-        if wanted.is_all:
-            return [self._rules[key] for key in keys]
-        return [rule for key in keys if wanted.matches((rule := self._rules[key]).acl)]
+        return [self._rules[key] for key in wanted.of(keys)]
+
+    @cached_property
+    def _names(self) -> list[tuple[int, str, int]]:
+        """Type, name and pattern type of what rules are about, each once, in order."""
+        return list(dict.fromkeys(key[:3] for key in self._keys))
 
     def names(self, resource_type: int, prefix: str = "") -> Iterator[Name]:
         """Yield the names of a type that begin so, in order."""
-        for name, pattern, count in self._counted(resource_type, prefix):
-            yield Name(name=name, pattern_type=pattern, rules=count)
+        names, keys = self._names, self._keys
+        low, high = _span(names, resource_type, prefix)
+        place, _ = _span(keys, resource_type, prefix)
+        for each in names[low:high]:
+            begin = place
+            while place < len(keys) and keys[place][:3] == each:
+                place += 1
+            yield Name(name=each[1], pattern_type=each[2], rules=place - begin)
+
+    def found_names(self, text: str) -> list[tuple[int, Name]]:
+        """Return the names with a text in them, in any case, each with its type."""
+        wanted = text.lower()
+        found = [each for each in self._names if wanted in each[1].lower()]
+        return [
+            (kind, Name(name=name, pattern_type=pattern, rules=self._count(kind, name, pattern)))
+            for kind, name, pattern in found
+        ]
+
+    def _count(self, kind: int, name: str, pattern: int) -> int:
+        keys = self._keys
+        return bisect_left(keys, (kind, name, pattern + 1)) - bisect_left(keys, (kind, name, pattern))
+
+    def sharing(self, resource_type: int, prefix: str) -> Counter[str]:
+        """Return the principals with rules on names of a type that begin so, and how many rules each has."""
+        low, high = _span(self._keys, resource_type, prefix)
+        return Counter(key[3] for key in self._keys[low:high])
 
     def branches(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
         """Return what names of a type that begin so go on with, up to the next separator; a lone way on is gone."""
@@ -153,28 +177,33 @@ class Listing:
             return found
 
     def _split(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
-        counts: dict[str, list[int]] = {}
-        whole: set[str] = set()
-        for name, _pattern, rules in self._counted(resource_type, prefix):
-            end = _cut(name, len(prefix), separators)
-            entry = counts.setdefault(name[:end], [0, 0])
-            entry[0] += rules
-            entry[1] += 1
-            if end == len(name):
-                whole.add(name)
-        return [Branch(text=text, rules=n[0], names=n[1], is_name=text in whole) for text, n in counts.items()]
-
-    def _counted(self, resource_type: int, prefix: str) -> Iterator[tuple[str, int, int]]:
-        """Yield name, pattern type and number of rules."""
-        keys = self._keys
-        low = bisect_left(keys, (resource_type, prefix))
-        high = bisect_left(keys, (resource_type, prefix + _LAST)) if prefix else bisect_left(keys, (resource_type + 1,))
-        place = low
+        names, keys = self._names, self._keys
+        place, high = _span(names, resource_type, prefix)
+        found = []
         while place < high:
-            _, name, pattern, *_rest = keys[place]
-            end = bisect_left(keys, (resource_type, name, pattern + 1), place, high)
-            yield name, pattern, end - place
-            place = end
+            name = names[place][1]
+            text = name[: _cut(name, len(prefix), separators)]
+            is_end = text == name and text[len(prefix) :][-1:] not in separators
+            first, last = _span(names, resource_type, text, is_whole=is_end)
+            low, up = _span(keys, resource_type, text, is_whole=is_end)
+            found.append(Branch(text=text, rules=up - low, names=last - first, is_name=text == name))
+            place = last
+        return found
+
+
+def _span(
+    rows: Sequence[tuple[object, ...]], resource_type: int, text: str, *, is_whole: bool = False
+) -> tuple[int, int]:
+    """Return where rows, sorted by type and name, begin and end whose name is a text, or begins with it."""
+    low = bisect_left(rows, (resource_type, text))
+    after = f"{text}\0" if is_whole else _after(text)
+    return low, bisect_left(rows, (resource_type + 1,) if after is None else (resource_type, after))
+
+
+def _after(prefix: str) -> str | None:
+    """Return the first text behind all that begin so; None if nothing is behind them."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    return f"{kept[:-1]}{chr(ord(kept[-1]) + 1)}" if kept else None
 
 
 def key_of(acl: StandardAcl) -> Key:
@@ -196,11 +225,6 @@ def pattern_text(name: str, pattern_type: int) -> str:
 
 
 def _cut(name: str, start: int, separators: str) -> int:
-    """Return where the first part of a name ends that begins at `start`: after the separators that end it."""
+    """Return where the first part of a name ends that begins at `start`: behind the separator that ends it."""
     found = [place for each in separators if (place := name.find(each, start)) >= 0]
-    if not found:
-        return len(name)
-    end = min(found)
-    while end < len(name) and name[end] in separators:
-        end += 1
-    return end
+    return min(found) + 1 if found else len(name)

@@ -11,7 +11,7 @@ from aclog.console.pages.cells import (
     resource_url,
 )
 from aclog.console.pages.console import SEPARATORS, Console
-from aclog.console.pages.listing import Branch, Wanted
+from aclog.console.pages.listing import Branch
 from aclog.console.pages.page import Cell, Column, Field, Form, Links, Page, Row, Table
 from aclog.console.pages.states import State
 
@@ -109,10 +109,7 @@ def _sharing(state: State, kind: int, prefix: str, as_of: str) -> tuple[Table, .
     """Return who has rules on names that begin so."""
     if not prefix:
         return ()
-    counts: dict[str, int] = {}
-    for rule in state.listing.find(Wanted(resource_type=kind, resource=prefix)):
-        if rule.resource_name.startswith(prefix):
-            counts[rule.principal] = counts.get(rule.principal, 0) + 1
+    counts = state.listing.sharing(kind, prefix)
     most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     name = code_name(ResourceType, kind)
     rows = tuple(

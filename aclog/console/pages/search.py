@@ -1,12 +1,10 @@
 """The page of a search: names and principals that a text is in."""
 
-from itertools import islice
-
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.cells import PAGE_ROWS, as_of_field, principal_cell, resource_url
 from aclog.console.pages.console import Console
-from aclog.console.pages.listing import pattern_text
+from aclog.console.pages.listing import Name, pattern_text
 from aclog.console.pages.page import Cell, Column, Field, Form, Page, Row, Table
 from aclog.console.pages.states import State
 
@@ -52,22 +50,8 @@ def _principals(state: State, text: str, as_of: str) -> Table:
 
 
 def _resources(state: State, text: str, as_of: str) -> Table:
-    wanted, count, rows = text.lower(), 0, []
-    for kind in state.listing.types:
-        for each in state.listing.names(kind):
-            if wanted not in each.name.lower():
-                continue
-            count += 1
-            cells = (
-                Cell(code_name(ResourceType, kind)),
-                Cell(
-                    pattern_text(each.name, each.pattern_type),
-                    resource_url(kind, each.name, each.pattern_type, as_of),
-                ),
-                Cell(f"{each.rules:,}"),
-            )
-            rows.append((each.name != text, Row(key=f"{kind} {each.name} {each.pattern_type}", cells=cells)))
-    rows.sort(key=lambda row: row[0])
+    found = state.listing.found_names(text)
+    found.sort(key=lambda each: each[1].name != text)
     return Table(
         key="resources",
         title="Resources",
@@ -76,8 +60,17 @@ def _resources(state: State, text: str, as_of: str) -> Table:
             Column(key="resourceName", title="Resource"),
             Column(key="rules", title="Rules", is_number=True),
         ),
-        rows=tuple(row for _, row in islice(rows, PAGE_ROWS)),
+        rows=tuple(_row(kind, name, as_of) for kind, name in found[:PAGE_ROWS]),
         none="No rule is about such a name; rules on prefixes may cover it all the same.",
-        total=count,
-        note="" if count <= PAGE_ROWS else f"the first {PAGE_ROWS} of {count:,}",
+        total=len(found),
+        note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
     )
+
+
+def _row(kind: int, name: Name, as_of: str) -> Row:
+    cells = (
+        Cell(code_name(ResourceType, kind)),
+        Cell(pattern_text(name.name, name.pattern_type), resource_url(kind, name.name, name.pattern_type, as_of)),
+        Cell(f"{name.rules:,}"),
+    )
+    return Row(key=f"{kind} {name.name} {name.pattern_type}", cells=cells)
