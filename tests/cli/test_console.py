@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 
 import pytest
 
+from aclog.console.login.password_file import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 
@@ -96,3 +97,15 @@ def test_an_address_in_use_is_said_so(log):
         result = aclog("console", "--log", log, "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
     assert result.code == 2
     assert "Address already in use" in result.complaint
+
+
+def test_a_line_of_the_password_file_is_made_from_stdin(tmp_path):
+    made = aclog("console", "--hash-password", "User:alice", stdin=b"correct horse battery\n").ok()
+    (tmp_path / "logins").write_text(made.out)
+    (tmp_path / "logins").chmod(0o600)
+    known = read_passwords(tmp_path / "logins")
+    assert known.verify("User:alice", "correct horse battery") == "User:alice"
+    assert known.verify("User:alice", "correct horse batteries") is None
+    assert "horse" not in made.out
+    assert aclog("console", "--hash-password", "alice", stdin=b"correct horse battery\n").code == 2
+    assert aclog("console", "--hash-password", "User:alice", stdin=b"x\n").code == 2

@@ -17,17 +17,23 @@ def console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlag
 
     Every view has an address of its own, the command line that says the same,
     and its content as JSON and CSV. It listens on this machine only, unless
-    there is a login.
+    there is a login. SIGHUP reads the login's file again.
 
     [bold]Examples[/]
 
       aclog console --log DIR
       aclog console --bootstrap-controller HOST:9093 --command-config client.properties
-      aclog console --acls rules.jsonl --listen 127.0.0.1:9090
+      aclog console --hash-password User:alice
+      aclog console --log DIR --login logins --listen 0.0.0.0:8443 --tls-cert C --tls-key K
     """
     from aclog.cli.web_extra import need_web_extra
 
     need_web_extra()
+    if flags.hash_password is not None:
+        from aclog.cli.console.password import print_password_line
+
+        print_password_line(flags.hash_password)
+        return
     from aclog.cli.console.run import run_console
 
     run_console(source, flags, authorizer)

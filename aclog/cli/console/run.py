@@ -1,18 +1,27 @@
 """Serves the console."""
 
+import ssl
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 from aclog.cli.console.flags import ConsoleFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, followed, listen_address, serve
+from aclog.cli.serving import Endpoint, followed, listen_address, read_certificate_again, serve
+from aclog.console.line_file import LineFile
+from aclog.console.login.cookies import Cookies
+from aclog.console.login.guard import Guard
+from aclog.console.login.hosts import Hosts
+from aclog.console.login.password_way import PasswordWay
+from aclog.console.login.sights import Sights
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
 from aclog.console.web.app import WebConsole
-from aclog.metalog.errors import ConfigError
-from aclog.terminal.notices import note
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.terminal.notices import note, warn
 
 
 def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlags) -> None:
@@ -22,24 +31,49 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: Authorizer
         ConfigError: flags that do not go together, or the address cannot be listened on.
 
     """
-    endpoint = Endpoint(address=listen_address(flags.listen))
-    endpoint.check(secrets=None, ways="--login")
+    endpoint = Endpoint(address=listen_address(flags.listen), tls_cert=flags.tls_cert, tls_key=flags.tls_key)
+    endpoint.check(secrets=None if flags.login is None else "passwords", ways="--login FILE")
+    way = None if flags.login is None else PasswordWay.read(Path(flags.login))
     chosen = source.choose(note)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
-    live = followed(chosen)
+    audit = None if flags.audit is None else LineFile(flags.audit)
+    live, settings = followed(chosen), settings_of(authorizer)
     console = Console(
         name=chosen.source.name,
-        states=States(live=live, settings=settings_of(authorizer)),
+        states=States(live=live, settings=settings),
         command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
         place=chosen.source.change_place,
         origins=chosen.origins,
     )
+    host, url = endpoint.address.host, flags.base_url or endpoint.url
+    guard = Guard(
+        way=way,
+        sights=Sights(newest=lambda: None if live.newest is None else live.newest.image, settings=settings),
+        hosts=Hosts.of(listen=host, is_local=endpoint.is_local, base_url=flags.base_url),
+        cookies=Cookies(secure=url.startswith("https:"), port=endpoint.address.port),
+        audit=audit,
+        stylesheet="/static/console.css",
+    )
     live.start()
     try:
-        serve(WebConsole(console=console).app(), endpoint, f"console at {endpoint.url}; stop with Ctrl-C")
+        app = WebConsole(console=console, guard=guard).app()
+        serve(app, endpoint, f"console at {url}; stop with Ctrl-C", hangup=partial(_reload, guard, endpoint))
     finally:
         live.stop()
+        if audit is not None:
+            audit.close()
+
+
+def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
+    """Read the login's file and the certificate again; what cannot be used is told, and the old ones stay."""
+    try:
+        guard.reload()
+        read_certificate_again(context, endpoint)
+    except (MetadataError, OSError) as error:
+        warn(f"not read again: {error}")
+        return
+    note("login and certificate were read again")
 
 
 def source_words(source: SourceFlags) -> Iterator[str]:

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
+from aclog.cli.flags import web
+
 
 @frozen(kw_only=True)
 class PdpFlags:
@@ -24,13 +26,8 @@ class PdpFlags:
             show_default=False,
         ),
     ] = None
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
-    ] = None
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
-    ] = None
+    tls_cert: web.TlsCert = None
+    tls_key: web.TlsKey = None
     tls_client_ca: Annotated[
         Path | None,
         typer.Option(
@@ -40,17 +37,12 @@ class PdpFlags:
             show_default=False,
         ),
     ] = None
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
-    ] = None
+    base_url: web.BaseUrl = None
     tokens: Annotated[
         Path | None,
         typer.Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
     ] = None
-    audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
-    ] = None
+    audit: web.AuditFile = None
     decision_log: Annotated[
         Path | None,
         typer.Option(

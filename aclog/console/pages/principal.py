@@ -47,6 +47,8 @@ def principal_page(console: Console, asked: Asked) -> Page:
         return _all(console, state, asked, form)
     parts: list[Part] = [form]
     notices, data, answer = (), [], "rules for everybody apply to each principal"
+    if name != WILDCARD_PRINCIPAL:
+        console.check_own(name)
     if ":" in name and name != WILDCARD_PRINCIPAL:
         query = Query(principals=only(name), host=asked.host())
         found = list(islice(permissions(state.policy, query), _MOST))

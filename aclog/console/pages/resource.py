@@ -9,7 +9,7 @@ from aclog.analysis.answers.permission_report import permission_object
 from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
 from aclog.analysis.answers.rules_about import RulesAbout
 from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE
+from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -72,12 +72,15 @@ def resource_page(console: Console, asked: Asked) -> Page:
     if not asked.text("name") and asked.resource_type() != ResourceType.CLUSTER and not asked.pattern_type():
         return Page(path=PATH, title="Who can", answer="Which resource?", parts=(form,), offset=state.offset)
     question = _question(asked)
-    found, is_all = _found(state, question)
+    who = EVERYONE if console.own is None else only(console.own.principal)
+    found, is_all = _found(state, question, who)
     resource = question.resource
     name = pattern_text(resource.name, resource.pattern_type)
     what = _what(question)
     everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in found)
-    answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + _who(found, everyone=everyone)
+    answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
+        _who(found, everyone=everyone) if console.own is None else _own(console.own.principal, found)
+    )
     table = permission_table(
         found, console.origins, key="who", title="Who can, and why", none="Nobody can.", as_of=as_of
     )
@@ -120,17 +123,17 @@ def _question(asked: Asked) -> _Question:
     )
 
 
-def _found(state: State, question: _Question) -> tuple[list[Permission], bool]:
+def _found(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
     """Return who is allowed something of it, and whether these are all."""
     if question.intent is None:
-        query = Query(resources=(question.resource,), operations=question.mask, host=question.host)
+        query = Query(resources=(question.resource,), operations=question.mask, principals=who, host=question.host)
         source: Iterator[Permission] = permissions(state.policy, query)
     else:
         try:
             needs = needs_of(question.intent, (question.resource,))
         except ConfigError as error:
             raise BadAskedError(str(error)) from error
-        source = intent_permissions(state.policy, needs, principals=EVERYONE, host=question.host)
+        source = intent_permissions(state.policy, needs, principals=who, host=question.host)
     found: list[Permission] = []
     for each in source:
         if len(found) == _MOST:
@@ -152,6 +155,10 @@ def _who(found: list[Permission], *, everyone: bool) -> str:
     if everyone:
         return "anyone, but for those named below"
     return f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else"
+
+
+def _own(principal: str, found: list[Permission]) -> str:
+    return f"{principal} can" if found else f"{principal} cannot"
 
 
 def _operations(asked: Asked) -> Links:

@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.live_state import LiveState
 from aclog.console.pages.asked import BadAskedError
 from aclog.console.pages.listing import Listing
@@ -19,7 +20,7 @@ _PAST = 6
 """States of the past that are kept."""
 
 
-class NotReadyError(MetadataError):
+class NotReadyError(Exception):
     """There is no state to show yet."""
 
 
@@ -32,6 +33,13 @@ class State:
     listing: Listing
     as_of: str | None = None
     """The moment as it was asked for; None for the newest state."""
+    whole: Policy | None = None
+    """The policy with all rules, if `policy` has only those that a viewer may see."""
+
+    @property
+    def authorizer(self) -> StandardAuthorizer:
+        """What decides: always from all rules."""
+        return (self.whole or self.policy).authorizer
 
     @property
     def offset(self) -> int:

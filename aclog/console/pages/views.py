@@ -30,3 +30,6 @@ MENU = (
     ("/rules", "Rules"),
 )
 """What every page links to."""
+
+OWN_VIEWS = frozenset((start.PATH, search.PATH, names.PATH, resource.PATH, principal.PATH, why.PATH, rules.PATH))
+"""What is shown to who sees his own rights only, too; any other view tells of others."""

@@ -75,6 +75,7 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
     operation, host = asked.operation(), asked.host()
     if operation is None or operation is AclOperation.ALL:
         raise BadAskedError("operation: nobody asks for ALL: expected one operation")
+    console.check_own(asked.word("principal"))
     context = RequestContext(principal=asked.word("principal"), host=host or _HOST)
     action = Action(operation=operation, resource_pattern=pattern)
     options = ExplainOptions(
@@ -85,7 +86,7 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
         origins=console.origins,
     )
     try:
-        decision = state.policy.authorizer.decide(context, action)
+        decision = state.authorizer.decide(context, action)
     except InvalidRequestError as error:
         raise BadAskedError(str(error)) from error
     return explain(state.policy.acls, decision, context, action, options=options)

@@ -6,18 +6,23 @@ from collections.abc import Callable
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from attrs import define, field
+from attrs import define, evolve, field
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
+from aclog.console.login.guard import Guard, csrf_token_of
+from aclog.console.login.visibility import All, decides_alone
+from aclog.console.login.visit import Visit
 from aclog.console.pages.asked import Asked, BadAskedError
-from aclog.console.pages.console import Console
+from aclog.console.pages.console import Console, NotShownError
+from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.page import Mark, Notice, Page
-from aclog.console.pages.states import NotReadyError
-from aclog.console.pages.views import VIEWS, View
+from aclog.console.pages.states import NotReadyError, States
+from aclog.console.pages.views import MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.web.page_json import page_object, table_csv
 from aclog.console.web.rendering import STATIC, Around, answer_html, page_html
 from aclog.metalog.errors import MetadataError
@@ -25,7 +30,10 @@ from aclog.terminal.json_text import json_text
 
 _AT_ONCE = 4
 """Views that are made at the same time: more of them would only wait for each other."""
-_KEPT = 64
+_KEPT, _VIEWERS = 64, 256
+_OTHERS_DECIDE = (
+    "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
+)
 _OLD_S = 5.0
 """When nobody has confirmed a state for so long, it is called old."""
 
@@ -35,13 +43,18 @@ class WebConsole:
     """The application; what it shows is kept until the state changes, so that many viewers of a page cost as one."""
 
     console: Console
+    """As it is for who sees all."""
+    guard: Guard | None = None
+    """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
     _limiter: CapacityLimiter | None = field(default=None, init=False)
     _kept: "OrderedDict[tuple[object, ...], tuple[Page, str]]" = field(factory=OrderedDict, init=False)
+    _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
+    """By principal, for those who see their own rights only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def app(self) -> Starlette:
-        """Return the application."""
-        return Starlette(
+    def app(self) -> ASGIApp:
+        """Return the application, guarded."""
+        app = Starlette(
             routes=[
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
                 Route("/live", self._live),
@@ -50,6 +63,7 @@ class WebConsole:
             ],
             exception_handlers={404: self._not_found, 500: self._failed},
         )
+        return app if self.guard is None else self.guard.around(app)
 
     def _endpoint(self, path: str, view: View) -> Callable[[Request], "Response"]:
         async def endpoint(request: Request) -> Response:
@@ -62,11 +76,14 @@ class WebConsole:
 
     def _answered(self, path: str, view: View, request: Request) -> Response:
         asked, status = Asked(), 200
+        console = self._console_of(request)
         try:
             asked = Asked.of(request.scope.get("query_string", b""))
-            page, html = self._made(path, view, asked, wants_html=not asked.word("format"))
+            page, html = self._made(console, path, view, asked, wants_html=not asked.word("format"))
         except BadAskedError as error:
             page, status = _trouble(path, "This cannot be asked", str(error)), 400
+        except NotShownError as error:
+            page, status = _trouble(path, "This is not shown to you", str(error)), 403
         except NotReadyError as error:
             page, status = _trouble(path, "Nothing is known yet", f"There is no state to show: {error}"), 503
         except (MetadataError, OSError) as error:
@@ -78,15 +95,32 @@ class WebConsole:
             return _json(page_object(page), status)
         if form == "csv":
             return _csv(page, asked.word("table"))
-        return HTMLResponse(page_html(page, asked, html, self._around()), status)
+        return HTMLResponse(page_html(page, asked, html, self._around(request)), status)
 
-    def _made(self, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
+    def _console_of(self, request: Request) -> Console:
+        """Return the console as it is for who looks."""
+        sight = All() if self.guard is None else self.guard.sight(request)
+        if self.guard is None or isinstance(sight, All) or not isinstance(self.console.states, States):
+            return self.console
+        with self._lock:
+            states = self._own.get(sight.principal)
+            if states is None:
+                states = OwnStates(states=self.console.states, sights=self.guard.sights, own=sight)
+                self._own[sight.principal] = states
+                while len(self._own) > _VIEWERS:
+                    self._own.popitem(last=False)
+            self._own.move_to_end(sight.principal)
+        return evolve(self.console, states=states, own=sight)
+
+    def _made(self, console: Console, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
         """Return a page and its answer as HTML, made anew only if the state has changed since."""
-        key = (path, tuple(sorted(asked.given.items())), self.console.states.now())
+        if console.own is not None and path not in OWN_VIEWS:
+            raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
+        key = (path, tuple(sorted(asked.given.items())), console.states.now())
         with self._lock:
             known = self._kept.get(key)
         if known is None:
-            page = view(self.console, asked)
+            page = self._noticed(view(console, asked), console)
             known = page, answer_html(page, asked) if wants_html else ""
             with self._lock:
                 self._kept[key] = known
@@ -94,9 +128,24 @@ class WebConsole:
                     self._kept.popitem(last=False)
         return known
 
-    def _around(self) -> Around:
+    def _noticed(self, page: Page, console: Console) -> Page:
+        """Return a page that says that there may be more than its viewer sees."""
+        if console.own is None:
+            return page
+        whole = self.console.states.now()
+        notices = [Notice(text=console.own.notice)]
+        if not decides_alone(whole.image, whole.policy.settings):
+            notices.append(Notice(text=_OTHERS_DECIDE))
+        return evolve(page, notices=(*notices, *page.notices))
+
+    def _around(self, request: Request) -> Around:
         status, trouble, version = self._status()
-        return Around(source=self.console.name, status=status, trouble=trouble, version=version)
+        found = Around(source=self.console.name, status=status, trouble=trouble, version=version)
+        viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
+        if viewer is None:  # nothing is guarded, or this needs no login
+            return found
+        menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
+        return evolve(found, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
 
     def _status(self) -> tuple[str, str | None, str]:
         """Return a line about the state, why it may be old, and its version."""
@@ -120,15 +169,15 @@ class WebConsole:
 
     async def _not_found(self, request: Request, _error: Exception) -> Response:
         page = _trouble(request.url.path, "There is no such page", "The views are in the menu above.")
-        return self._plain(page, 404)
+        return self._plain(request, page, 404)
 
     async def _failed(self, request: Request, _error: Exception) -> Response:
         page = _trouble(request.url.path, "This failed", "It is an error of the console itself; its log says more.")
-        return self._plain(page, 500)
+        return self._plain(request, page, 500)
 
-    def _plain(self, page: Page, status: int) -> Response:
+    def _plain(self, request: Request, page: Page, status: int) -> Response:
         asked = Asked()
-        return HTMLResponse(page_html(page, asked, answer_html(page, asked), self._around()), status)
+        return HTMLResponse(page_html(page, asked, answer_html(page, asked), self._around(request)), status)
 
 
 def _trouble(path: str, title: str, text: str) -> Page:

@@ -1,5 +1,6 @@
 """Pages as HTML."""
 
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -28,8 +29,11 @@ class Around:
     """Why the state may be old; None if it is not."""
     version: str
     """Of the state; another one when there is something new to see."""
-    viewer: str | None = None
-    token: str = ""
+    menu: Sequence[tuple[str, str]] = MENU
+    """The views that the viewer may see."""
+    viewer: str = ""
+    """His name; empty where no login is asked for."""
+    csrf_token: str = ""
     """Of the session, for forms that write."""
 
 
@@ -48,7 +52,6 @@ def page_html(page: Page, asked: Asked, answer: str, around: Around) -> str:
         forms=forms,
         answer=answer,
         around=around,
-        menu=MENU,
         here=_here(page, asked),
     )
 

@@ -21,7 +21,7 @@ class ServedPoint:
     def __init__(self, point: DecisionPoint) -> None:
         self._bound = socket.create_server(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
-        endpoint = Endpoint(address=HostPort("127.0.0.1", self.port))
+        endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port))
         self._server = Server(server_config(point.app(), endpoint, is_timed=True), endpoint.url, None)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
 

@@ -1,0 +1,21 @@
+"""Flags of the commands that serve over the web."""
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+TlsCert: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
+]
+TlsKey: TypeAlias = Annotated[
+    Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
+]
+BaseUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
+]
+AuditFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
+]

@@ -1,0 +1,66 @@
+"""States as one viewer may see them: with the rules that speak of him."""
+
+import threading
+from collections import OrderedDict
+
+from attrs import define, field
+
+from aclog.analysis.policy import Policy
+from aclog.console.live_state import LiveState
+from aclog.console.login.sights import Sights
+from aclog.console.login.visibility import Own, visible_settings
+from aclog.console.pages.listing import Listing
+from aclog.console.pages.states import State, States
+
+_KEPT = 4
+
+
+@define(eq=False, kw_only=True)
+class OwnStates:
+    """The states of a source for one viewer; he is decided from all rules, and shown those that he may see."""
+
+    states: States
+    sights: Sights
+    own: Own
+    _kept: "OrderedDict[int, tuple[State, State]]" = field(factory=OrderedDict, init=False)
+    """By the identity of the whole state, which is kept with it."""
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def live(self) -> LiveState:
+        """What is followed."""
+        return self.states.live
+
+    @property
+    def version(self) -> str:
+        """What changes when the rules do, also those that the viewer does not see."""
+        return self.states.version
+
+    def now(self) -> State:
+        """Return the newest state as the viewer sees it. Raises as States.now."""
+        return self._seen(self.states.now())
+
+    def at(self, as_of: str) -> State:
+        """Return the state at a moment as the viewer sees it. Raises as States.at."""
+        return self._seen(self.states.at(as_of))
+
+    def _seen(self, whole: State) -> State:
+        with self._lock:
+            known = self._kept.get(id(whole))
+            if known is not None:
+                return known[1]
+        image = self.sights.image(whole.image, self.own)
+        settings = visible_settings(self.states.settings, self.own)
+        acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        seen = State(
+            image=image,
+            policy=Policy(acls, settings),
+            listing=Listing.of(acls),
+            as_of=whole.as_of,
+            whole=whole.policy,
+        )
+        with self._lock:
+            self._kept[id(whole)] = whole, seen
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return seen

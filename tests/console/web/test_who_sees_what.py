@@ -1,0 +1,134 @@
+"""The console behind a login: who may DESCRIBE the cluster sees all, anybody else his own rights, and is told so."""
+
+from pathlib import Path
+
+import pytest
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.authorizer.settings import Settings
+from aclog.console.login.password_file import password_line
+from aclog.console.login.password_way import PasswordWay
+from aclog.console.pages.views import OWN_VIEWS, VIEWS
+from aclog.console.web.app import WebConsole
+from tests.support.builders.acls import acl, cluster_acl
+from tests.support.web.browser import Browser
+from tests.support.web.consoles import console_of, look
+from tests.support.web.guarded import guard_of
+from tests.support.web.points import HeldSource, image_of
+
+PASSWORD = "a long enough password"
+RULES = (
+    cluster_acl("User:admin", AclOperation.DESCRIBE),
+    acl("orders", "User:alice"),
+    acl("orders", "User:bob"),
+    acl("secret-plans", "User:bob", permission_type=AclPermissionType.DENY),
+    acl("news", "User:*"),
+)
+
+
+@pytest.fixture
+def source() -> HeldSource:
+    return HeldSource(image_of(*RULES))
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "logins"
+    path.write_text("".join(f"{password_line(f'User:{name}', PASSWORD)}\n" for name in ("admin", "alice")))
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def web(source: HeldSource, lines: Path) -> WebConsole:
+    console = console_of(source, settings=Settings(super_users=frozenset({"User:root"})))
+    newest = console.states.live
+    guard = guard_of(
+        PasswordWay.read(lines),
+        newest=lambda: None if newest.newest is None else newest.newest.image,
+        settings=console.states.settings,
+    )
+    return WebConsole(console=console, guard=guard)
+
+
+def logged_in(web: WebConsole, name: str) -> Browser:
+    browser = Browser(web.app())
+    browser.get("/login")
+    assert browser.post("/login", {"name": f"User:{name}", "password": PASSWORD}).status == 303
+    return browser
+
+
+def test_nobody_sees_anything_before_the_login(web: WebConsole) -> None:
+    stranger = Browser(web.app())
+    for path in (*VIEWS, "/live"):
+        assert stranger.get(path).status == 303
+        assert stranger.get(path, accept="application/json").status == 401
+    assert stranger.get("/static/console.css").status == 200
+    assert stranger.get("/static/none").status == 404
+    assert stranger.get("/healthz").status == 200
+
+
+def test_who_may_describe_the_cluster_sees_all(web: WebConsole) -> None:
+    admin = logged_in(web, "admin")
+    page = admin.get("/rules").body.decode()
+    assert "secret-plans" in page
+    assert "You see the rules of" not in page
+    assert "User:admin" in page
+    assert "Log out" in page
+
+
+@pytest.mark.parametrize("path", sorted(OWN_VIEWS))
+def test_anybody_else_sees_his_own_rights_and_is_told(web: WebConsole, path: str) -> None:
+    page = logged_in(web, "alice").get(path).body.decode()
+    assert "You see the rules of User:alice and of User:*. There may be more" in page
+    for others in ("User:bob", "secret-plans", "User:root", "User:admin"):
+        assert others not in page
+
+
+def test_what_tells_of_others_is_refused(web: WebConsole) -> None:
+    alice = logged_in(web, "alice")
+    assert alice.get("/principal?name=User:bob").status == 403
+    assert alice.get("/why?principal=User:bob&operation=READ&name=orders").status == 403
+    for path in VIEWS.keys() - OWN_VIEWS:
+        assert alice.get(path).status == 403
+        assert f'href="{path}"' not in alice.get("/").body.decode()
+    who = alice.get("/resource?name=orders&operation=READ").body.decode()
+    assert "User:alice can" in who
+    assert "nobody else" not in who
+
+
+def test_his_own_requests_are_decided_from_all_rules(source: HeldSource, lines: Path) -> None:
+    console = console_of(source, settings=Settings(allow_everyone=True))
+    guard = guard_of(PasswordWay.read(lines), newest=lambda: source.held, settings=console.states.settings)
+    alice = logged_in(WebConsole(console=console, guard=guard), "alice")
+    refused = alice.get("/why?principal=User:alice&operation=READ&name=secret-plans").body.decode()
+    assert "DENIED: User:alice" in refused, "another's rule closes it, though no rule of hers does"
+    assert "ALLOWED: User:alice" in alice.get("/why?principal=User:alice&operation=READ&name=t").body.decode()
+    assert "Rules that you do not see can decide for you" in refused
+
+
+def test_rights_that_come_and_go_count_at_once(web: WebConsole, source: HeldSource) -> None:
+    alice = logged_in(web, "alice")
+    assert "secret-plans" not in alice.get("/rules").body.decode()
+    source.held = image_of(*RULES, cluster_acl("User:alice", AclOperation.DESCRIBE))
+    look(web.console)
+    assert "secret-plans" in alice.get("/rules").body.decode()
+    source.held = image_of(*RULES)
+    look(web.console)
+    assert "secret-plans" not in alice.get("/rules").body.decode()
+
+
+def test_nobody_is_served_a_page_that_was_made_for_another(web: WebConsole) -> None:
+    admin, alice = logged_in(web, "admin"), logged_in(web, "alice")
+    assert "User:bob" in admin.get("/rules?q=o").body.decode()
+    assert "User:bob" not in alice.get("/rules?q=o").body.decode()
+    assert "User:bob" in admin.get("/rules?q=o").body.decode()
+    assert "User:bob" not in alice.get("/rules?q=o&as_of=").body.decode()
+
+
+def test_every_answer_has_a_strict_policy(web: WebConsole) -> None:
+    admin = logged_in(web, "admin")
+    for path in (*VIEWS, "/nowhere", "/static/console.js", "/rules?operation=x"):
+        policy = admin.get(path).headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "default-src 'none'" in policy
