@@ -89,22 +89,26 @@ build/jvm/.ready: $(VENV)/.installed $(JVM_SOURCES)
 	$(BIN)/python -m tests.support.kafka.class_archives
 	@touch $@
 
-build/shells/.ready: $(VENV)/.installed tests/support/cli/shells.py
+build/shells/.ready: $(VENV)/.installed tests/support/cli/shells.py tests/support/processes/debian_packages.py
 	$(BIN)/python -m tests.support.cli.shells
 	@mkdir -p build/shells && touch $@
+
+build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/support/processes/debian_packages.py
+	$(BIN)/python -m tests.support.web.chromium
+	@mkdir -p build/browser && touch $@
 
 .PHONY: check
 check: venv  ## lint, and every test that starts no server and no JVM and is not slow: about 90 s on 4 cores
 	@$(MAKE) --no-print-directory -j2 lint quick-tests
 
 .PHONY: test
-test: build/jvm/.ready build/shells/.ready  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
+test: build/jvm/.ready build/shells/.ready build/browser/.ready  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
 	@$(MAKE) --no-print-directory -j2 lint all-tests
 
 .PHONY: quick-tests all-tests
 quick-tests: venv $(CORE)
 	$(TESTS) -n $(WORKERS) -m "not server and not slow"
-all-tests: build/jvm/.ready build/shells/.ready $(CORE)  # two more workers than cores: many of these tests wait for a server
+all-tests: build/jvm/.ready build/shells/.ready build/browser/.ready $(CORE)  # two more workers than cores: many of these tests wait for a server
 	$(TESTS) -n $$(($(WORKERS) + 2))
 
 .PHONY: oracle-long

@@ -38,6 +38,8 @@ class Branch:
     names: int
     is_name: bool
     """Whether it is itself a name, or a prefix, that rules are about."""
+    pattern_type: int | None = None
+    """Of the name, if it is one and nothing else begins so."""
 
 
 @frozen(kw_only=True)
@@ -181,12 +183,19 @@ class Listing:
         place, high = _span(names, resource_type, prefix)
         found = []
         while place < high:
-            name = names[place][1]
+            kind, name, pattern = names[place]
+            if name == prefix:  # and below it nothing: a name and a prefix that are spelled alike are two ends
+                rules = self._count(kind, name, pattern)
+                found.append(Branch(text=name, rules=rules, names=1, is_name=True, pattern_type=pattern))
+                place += 1
+                continue
             text = name[: _cut(name, len(prefix), separators)]
-            is_end = text == name and text[len(prefix) :][-1:] not in separators
+            is_name = text == name
+            is_end = is_name and text[-1] not in separators
             first, last = _span(names, resource_type, text, is_whole=is_end)
             low, up = _span(keys, resource_type, text, is_whole=is_end)
-            found.append(Branch(text=text, rules=up - low, names=last - first, is_name=text == name))
+            alone = pattern if is_name and last - first == 1 else None
+            found.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
             place = last
         return found
 

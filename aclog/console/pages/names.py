@@ -11,7 +11,7 @@ from aclog.console.pages.cells import (
     resource_url,
 )
 from aclog.console.pages.console import SEPARATORS, Console
-from aclog.console.pages.listing import Branch
+from aclog.console.pages.listing import Branch, pattern_text
 from aclog.console.pages.page import Cell, Column, Field, Form, Links, Page, Row, Table
 from aclog.console.pages.states import State
 
@@ -78,18 +78,16 @@ def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table
 
 
 def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
-    is_leaf = branch.is_name and branch.names == 1
-    inside = url(PATH, type=name, prefix=branch.text, as_of=as_of)
-    here = resource_url(kind, branch.text, as_of=as_of)
-    below = resource_url(kind, branch.text, PatternType.PREFIXED, as_of)
+    pattern = branch.pattern_type
+    if pattern is None:
+        way = Cell(branch.text, url(PATH, type=name, prefix=branch.text, as_of=as_of))
+        who = Cell("who can, below it", resource_url(kind, branch.text, PatternType.PREFIXED, as_of))
+    else:
+        way = Cell(pattern_text(branch.text, pattern), resource_url(kind, branch.text, pattern, as_of))
+        who = Cell("who can", resource_url(kind, branch.text, pattern, as_of))
     return Row(
-        key=branch.text,
-        cells=(
-            Cell(branch.text, here if is_leaf else inside),
-            Cell(f"{branch.names:,}"),
-            Cell(f"{branch.rules:,}"),
-            Cell("who can", here) if is_leaf else Cell("who can, below it", below),
-        ),
+        key=f"{branch.text} {pattern}",
+        cells=(way, Cell(f"{branch.names:,}"), Cell(f"{branch.rules:,}"), who),
     )
 
 

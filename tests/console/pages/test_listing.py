@@ -101,3 +101,19 @@ def test_a_lone_way_on_is_gone() -> None:
     listing = Listing.of(image_of([acl("team.orders.eu"), acl("team.orders.us")]))
     found = listing.branches(ResourceType.TOPIC, "", ".")
     assert [(each.text, each.is_name) for each in found] == [("team.orders.eu", True), ("team.orders.us", True)]
+
+
+def test_a_name_and_a_prefix_that_are_spelled_as_what_is_asked_are_ends() -> None:
+    rules = [acl("pii-", pattern_type=PatternType.PREFIXED), acl("pii-"), acl("pii-customers"), acl("log")]
+    listing = Listing.of(image_of(rules))
+    assert [(each.text, each.names, each.pattern_type) for each in listing.branches(ResourceType.TOPIC, "", "-")] == [
+        ("log", 1, PatternType.LITERAL),
+        ("pii-", 3, None),
+    ]
+    assert [
+        (each.text, each.names, each.pattern_type) for each in listing.branches(ResourceType.TOPIC, "pii-", "-")
+    ] == [
+        ("pii-", 1, PatternType.LITERAL),
+        ("pii-", 1, PatternType.PREFIXED),
+        ("pii-customers", 1, PatternType.LITERAL),
+    ]

@@ -5,7 +5,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import pexpect
 from attrs import define, frozen
+
+from tests.support.processes.debian_packages import libraries, unpack
 
 ROOT = Path(__file__).parents[3]
 HOME = ROOT / "build" / "shells"
@@ -26,28 +27,10 @@ def make_ready() -> None:
     """Fetch zsh, fish and less, unless they are here. Exits with a word on what to install if that cannot be done."""
     if all(map(shutil.which, _PLACES)):
         return
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        sys.exit("tests type into zsh, fish and less: install all three")
-    packages = HOME / "packages"
-    packages.mkdir(parents=True, exist_ok=True)
-    if not _download(packages, ()):
-        # The machine has no lists of packages: some of our own, for which nobody needs to be root.
-        state = HOME / "apt"
-        (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-        (state / "archives" / "partial").mkdir(parents=True, exist_ok=True)
-        options = (f"-oDir::State::lists={state / 'lists'}", f"-oDir::Cache={state}")
-        subprocess.run(["apt-get", *options, "-qq", "update"], check=False)
-        if not _download(packages, options):
-            sys.exit("tests type into zsh, fish and less, and apt-get cannot fetch them: install all three")
-    for package in packages.glob("*.deb"):
-        subprocess.run(["dpkg-deb", "-x", str(package), str(HOME)], check=True)
+    if not unpack(HOME, "download", *_PACKAGES):
+        sys.exit("tests type into zsh, fish and less, and apt-get cannot fetch them: install all three")
     if not (HOME / "usr" / "etc").is_symlink():
         (HOME / "usr" / "etc").symlink_to("../etc")  # fish looks for its files around itself, if all of them are there
-
-
-def _download(directory: Path, options: tuple[str, ...]) -> bool:
-    command = ["apt-get", *options, "-qq", "download", *_PACKAGES]
-    return subprocess.run(command, cwd=directory, capture_output=True, check=False).returncode == 0
 
 
 def program(name: str) -> str:
@@ -118,7 +101,7 @@ def terminal(name: str, home: Path, script: str, *, directory: Path) -> Iterator
         "XDG_CACHE_HOME": str(home / "cache"),
         "TERM": "xterm",
         "LANG": "C.UTF-8",
-        "LD_LIBRARY_PATH": ":".join(map(str, (HOME / "usr/lib").glob("*-linux-gnu"))) if name == "fish" else "",
+        "LD_LIBRARY_PATH": libraries(HOME) if name == "fish" else "",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     command, *arguments = shell.command(home)

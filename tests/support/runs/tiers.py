@@ -18,7 +18,7 @@ MARKS = (
     "server: starts a server or a JVM in a process of its own: Kafka, ZooKeeper, Spark, a Kafka tool, `aclog serve`",
     "slow(seconds): takes more than a few seconds, about so many on an idle machine; the longest ones start first",
 )
-DIRECTORIES = ("tests/integration", "tests/oracle")
+DIRECTORIES = ("tests/browser", "tests/integration", "tests/oracle")
 """All tests here are `server`."""
 FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "java"}
 """All tests that have one of these are `server`."""

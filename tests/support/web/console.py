@@ -1,0 +1,63 @@
+"""`aclog console` as a process, until the end of a `with`."""
+
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Self
+from urllib.error import HTTPError
+
+from tests.support.kafka.server import free_port
+
+SECONDS = 60
+
+
+class ConsoleError(Exception):
+    """The console did not start, or did not end as it should; with what it said."""
+
+
+class ConsoleProcess:
+    """A console that listens on a port of its own."""
+
+    def __init__(self, *flags: object) -> None:
+        self.port = free_port()
+        self._command = [
+            sys.executable, "-m", "aclog", "console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"
+        ]  # fmt: skip
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + SECONDS
+        while self._status() != 200:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self._process.kill()
+                raise ConsoleError(f"it did not start: {self._process.communicate()}")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.returncode is None:
+            self.stop()
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.send_signal(signal.SIGTERM)
+        said = self._process.communicate(timeout=SECONDS)
+        if self._process.returncode not in {0, -signal.SIGTERM}:
+            raise ConsoleError(f"it ended with {self._process.returncode}: {said}")
+
+    def _status(self) -> int:
+        try:
+            with urllib.request.urlopen(f"{self.url}/", timeout=SECONDS) as reply:
+                return reply.status
+        except HTTPError as error:
+            error.close()
+            return error.code
+        except OSError:
+            return 0

@@ -1,0 +1,83 @@
+"""A cluster's log for the console's questions: rules of last year, one of its March, and a change of last night."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import NAMESPACE_OID, uuid5
+
+from aclog.authorizer.acl import AclOperation as Op
+from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log
+from aclog.metalog.records import FeatureLevelRecord, RemoveAccessControlEntryRecord
+from tests.support.builders.acls import acl, acl_record
+
+PREFIXED, DENY = PatternType.PREFIXED, AclPermissionType.DENY
+CONTRACTOR = acl("pii-customers", "User:contractor")
+REPORTS = acl("orders", "User:reports")
+OPEN = acl("orders", "User:*", operation=Op.WRITE)
+RULES = (
+    acl("orders", "User:shop", operation=Op.WRITE),
+    acl("orders", "User:billing"),
+    REPORTS,
+    acl("payments.", "User:billing", operation=Op.ALL, pattern_type=PREFIXED),
+    acl("payments.", "User:fraud", pattern_type=PREFIXED),
+    acl("payments.eu", "User:fraud", "10.0.0.9", permission_type=DENY),
+    acl("payments.us", "User:billing"),
+    acl("pii-", "User:audit", pattern_type=PREFIXED),
+    acl("pii-customers", "User:crm", permission_type=DENY),
+    acl("clicks", "User:Shop", operation=Op.WRITE),
+    acl("reports", "User:reports", resource_type=ResourceType.GROUP),
+    acl("billing-", "User:billing", resource_type=ResourceType.GROUP, pattern_type=PREFIXED),
+    acl("kafka-cluster", "User:ann", operation=Op.DESCRIBE, resource_type=ResourceType.CLUSTER),
+)
+"""What is there from the beginning."""
+
+
+def last_march(now: datetime) -> int:
+    """Return the year of the March that the estate knows."""
+    return now.year - 1
+
+
+def write_estate(folder: Path, now: datetime | None = None) -> Path:
+    """Write the log to a folder, and return it."""
+    now = now or datetime.now(UTC)
+    year = last_march(now)
+    night = datetime.combine(now.date() - timedelta(days=1), datetime.min.time(), UTC) + timedelta(hours=22, minutes=40)
+    batches = (
+        (datetime(year, 1, 10, 9, tzinfo=UTC), [FeatureLevelRecord(name="metadata.version", feature_level=30)]),
+        (datetime(year, 1, 10, 10, tzinfo=UTC), [_add(rule) for rule in RULES]),
+        (datetime(year, 3, 2, 10, tzinfo=UTC), [_add(CONTRACTOR)]),
+        (datetime(year, 4, 2, 10, tzinfo=UTC), [_remove(CONTRACTOR)]),
+        (night, [_remove(REPORTS), _add(OPEN)]),
+    )
+    write_batches(folder, batches)
+    return folder
+
+
+def write_rules(folder: Path, rules: Iterable[StandardAcl]) -> Path:
+    """Write a log with these rules alone to a folder, and return it."""
+    write_batches(folder, [(datetime(2026, 1, 10, 9, tzinfo=UTC), [_add(rule) for rule in rules])])
+    return folder
+
+
+def write_batches(folder: Path, batches: Iterable[tuple[datetime, list[object]]]) -> None:
+    """Write a log of batches to a folder."""
+    times = [(int(when.timestamp() * 1000), records) for when, records in batches]
+    with open_log(folder, create=True, timestamp=times[0][0]) as log:
+        for when, records in times:
+            log.append([encode_record(record) for record in records], timestamp=when).result(60)
+
+
+def append(folder: Path, *, add: Iterable[StandardAcl] = (), remove: Iterable[StandardAcl] = ()) -> None:
+    """Append one batch of changes to a log."""
+    with open_log(folder) as log:
+        log.append([encode_record(each) for each in (*map(_remove, remove), *map(_add, add))]).result(60)
+
+
+def _add(rule: StandardAcl) -> object:
+    return acl_record(uuid5(NAMESPACE_OID, repr(rule)), rule)
+
+
+def _remove(rule: StandardAcl) -> object:
+    return RemoveAccessControlEntryRecord(id=uuid5(NAMESPACE_OID, repr(rule)))

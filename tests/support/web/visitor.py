@@ -1,0 +1,143 @@
+"""Who looks at the console in a browser: with a mouse or by the keyboard alone, and every step is counted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from attrs import define, field
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect
+
+_TABS = 600
+"""A page with more stops than this is not one for the keyboard."""
+STRICT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation",
+  (event) => console.error("policy violated: " + event.violatedDirective + " by " + event.blockedURI));"""
+
+
+class Hands(StrEnum):
+    """What somebody uses a page with."""
+
+    MOUSE = "mouse"
+    KEYS = "keys"
+    PLAIN = "plain"
+    """A mouse, and no script."""
+
+
+@define(eq=False)
+class Visitor:
+    """One tab."""
+
+    page: Page
+    base: str
+    hands: Hands = Hands.MOUSE
+    steps: int = field(default=0, init=False)
+    """Links that were followed, and forms that were sent, since `start`."""
+
+    def start(self, path: str = "/") -> None:
+        """Go to a page by its address."""
+        self.page.goto(self.base + path)
+        self.steps = 0
+
+    def follow(self, name: str, *, beside: str = "") -> None:
+        """Follow the first link with this text, perhaps in the row of another one."""
+        around = self.page.get_by_role("row").filter(has=self._link(self.page, beside)) if beside else self.page
+        self._act(self._link(around, name).first)
+        self.steps += 1
+
+    def submit(self, name: str) -> None:
+        """Press the button of a form."""
+        self._act(self.page.get_by_role("button", name=name, exact=True).first)
+        self.steps += 1
+
+    def fill(self, label: str, text: str) -> None:
+        """Enter something into the first field with this label, or choose it."""
+        found = self.page.locator("main").get_by_label(label, exact=True).first
+        is_choice = found.evaluate("each => each.tagName") == "SELECT"
+        if self.hands is Hands.KEYS:
+            self._tab_to(found)
+            if not is_choice:
+                self.page.keyboard.press("ControlOrMeta+A")
+            self.page.keyboard.type(text)
+        elif is_choice:
+            found.select_option(text)
+        else:
+            found.fill(text)
+
+    def sees(self, *texts: str) -> None:
+        """Wait until the answer has all these texts."""
+        for text in texts:
+            expect(self.answer).to_contain_text(text)
+
+    def misses(self, part: str, *texts: str) -> None:
+        """Assert that a part of the answer has none of these texts; to be called after `sees`."""
+        for text in texts:
+            expect(self.part(part)).not_to_contain_text(text)
+
+    def part(self, key: str) -> Locator:
+        """The part of the answer with this key."""
+        return self.page.locator(f'#answer [aria-labelledby="h-{key}"]').first
+
+    @property
+    def answer(self) -> Locator:
+        """The part of a page that answers."""
+        return self.page.locator("#answer")
+
+    @staticmethod
+    def _link(around: Page | Locator, name: str) -> Locator:
+        return around.get_by_role("link", name=name, exact=True)
+
+    def _act(self, target: Locator) -> None:
+        if self.hands is Hands.KEYS:
+            self._tab_to(target)
+            self.page.keyboard.press("Enter")
+        else:
+            target.click()
+
+    def _tab_to(self, target: Locator) -> None:
+        expect(target).to_be_visible()
+        for _ in range(_TABS):
+            if target.evaluate("each => each === document.activeElement"):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"the keyboard does not reach {target}")
+
+
+@contextmanager
+def watched(browser: Browser, base: str, *, strict: bool = True, **options: object) -> Iterator[BrowserContext]:
+    """A context in which nothing may go wrong: no error in the console, no other host, no violation of a strict policy.
+
+    `options` are those of Browser.new_context.
+    """
+    troubles: list[str] = []
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context.add_init_script(_TELL_VIOLATIONS)
+    if strict:
+        context.route("**/*", _with_policy)
+
+    def said(message: ConsoleMessage) -> None:
+        # A question that cannot be asked is answered with 400, which Chromium calls an error.
+        if message.type in ("error", "warning") and "status of 400" not in message.text:
+            troubles.append(message.text)
+
+    def asked(request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(base).netloc:
+            troubles.append(f"asked {request.url}")
+
+    context.on("console", said)
+    context.on("weberror", lambda error: troubles.append(str(error.error)))
+    context.on("request", asked)
+    try:
+        yield context
+        assert troubles == []
+    finally:
+        context.unroute_all(behavior="ignoreErrors")
+        context.close()
+
+
+def _with_policy(route: object) -> None:
+    response = route.fetch(max_redirects=0)  # type: ignore[attr-defined]
+    route.fulfill(response=response, headers={**response.headers, "content-security-policy": STRICT_POLICY})  # type: ignore[attr-defined]
