@@ -21,6 +21,7 @@ BEGIN_AT = {
     "cli": ("app.py",),
     "console": ("live_state.py",),
     "console/login": ("guard.py", "visibility.py", "password_way.py"),
+    "console/login/oidc": ("oidc_way.py", "id_token.py"),
     "console/pages": ("page.py", "states.py", "views.py"),
     "console/pdp": ("app.py", "mapping.py", "decider.py"),
     "console/web": ("app.py", "rendering.py"),
