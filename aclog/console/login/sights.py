@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
@@ -11,8 +12,8 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.login.visibility import All, Own, authorizer_of, visibility, visible_image
 from aclog.snapshots.image import Image
 
-_SIGHTS, _IMAGES = 10_000, 256
-"""How many are kept: of principals at addresses, and of states as principals see them."""
+_SIGHTS, _VIEWERS = 10_000, 256
+"""How many are kept: of principals at addresses, and of each state as principals see it."""
 
 
 @define(eq=False, kw_only=True)
@@ -25,7 +26,8 @@ class Sights:
     _image: Image | None = field(default=None, init=False)
     _authorizer: StandardAuthorizer | None = field(default=None, init=False)
     _known: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
-    _images: "OrderedDict[tuple[int, str], tuple[Image, Image]]" = field(factory=OrderedDict, init=False)
+    _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
+    """For as long as somebody else keeps the state."""
     _lock: Lock = field(factory=Lock, init=False)
 
     def of(self, principal: str, host: str) -> All | Own:
@@ -48,12 +50,12 @@ class Sights:
         """Return a state, of any moment, as a viewer may see it."""
         if isinstance(sight, All):
             return image
-        key = id(image), sight.principal
         with self._lock:
-            known = self._images.get(key)  # its first is the image itself, so that the id is nobody else's
+            kept = self._images.setdefault(image, OrderedDict())
+            known = kept.get(sight.principal)
             if known is None:
-                known = self._images[key] = image, visible_image(image, sight)
-                if len(self._images) > _IMAGES:
-                    self._images.popitem(last=False)
-            self._images.move_to_end(key)
-            return known[1]
+                known = kept[sight.principal] = visible_image(image, sight)
+                if len(kept) > _VIEWERS:
+                    kept.popitem(last=False)
+            kept.move_to_end(sight.principal)
+            return known

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from aclog.console.login.oidc.oidc_way import OidcWay
 from aclog.console.login.oidc.settings import OidcSettings, read_settings
+from aclog.console.login.ways import way_of
 from aclog.metalog.errors import ConfigError
 from tests.support.web.browser import Browser
 from tests.support.web.guarded import app_of, guard_of
@@ -466,3 +467,24 @@ def test_files_of_settings_that_cannot_be_used(tmp_path, text, said):
 def test_an_environment_that_says_nothing():
     with pytest.raises(ConfigError, match="ACLOG_OIDC_ISSUER is not set"):
         read_settings(None, {}, BASE)
+
+
+def test_the_way_that_a_flag_names(tmp_path):
+    path = tmp_path / "oidc.toml"
+    path.write_text('issuer = "https://i"\nclient_id = "c"\n')
+    given = {"base_url": BASE, "tell": print}
+    environment = {"ACLOG_OIDC_ISSUER": "https://e", "ACLOG_OIDC_CLIENT_ID": "c"}
+    assert way_of("oidc", environment=environment, **given).provider.settings.issuer == "https://e"
+    way = way_of(f"oidc:{path}", environment=environment, **given)
+    assert way.provider.settings.issuer == "https://i"
+    path.write_text('issuer = "https://j"\nclient_id = "c"\n')
+    way.reload()
+    assert way.provider.settings.issuer == "https://j"
+    path.write_text("")
+    with pytest.raises(ConfigError):
+        way.reload()
+    assert way.provider.settings.issuer == "https://j"
+    with pytest.raises(ConfigError, match="chmod 600"):
+        way_of(str(path), environment=environment, **given)
+    with pytest.raises(FileNotFoundError):
+        way_of("oidc:", environment=environment, **given)

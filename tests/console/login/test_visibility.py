@@ -1,5 +1,7 @@
 """What a viewer sees of the rules: that nothing of others' is in it, and that it explains each of his decisions."""
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,4 +141,7 @@ def test_sights_are_decided_anew_when_the_state_changes():
     assert sights.of("User:a", "10.0.0.1") == Own("User:a")
     for number in range(300):
         sights.image(first, Own(f"User:{number}"))
-    assert len(sights._images) == 256
+    assert len(sights._images[first]) == 256
+    del first
+    gc.collect()
+    assert len(sights._images) == 1, "nobody keeps the first"

@@ -15,6 +15,7 @@ _SECTIONS = {
         "usage.md",
         "plan.md",
         "console.md",
+        "console-login.md",
         "decision-point.md",
         "spark.md",
         "scale.md",

@@ -11,8 +11,17 @@ from aclog.console.private_file import check_private
 from aclog.metalog.errors import ConfigError
 
 CALLBACK = "/login/callback"
-_ENVIRONMENT = "ACLOG_OIDC_"
-_KEYS = ("issuer", "client_id", "client_secret_file", "claim", "prefix", "scope", "ca_file")
+_VARIABLES = {
+    "issuer": "ACLOG_OIDC_ISSUER",
+    "client_id": "ACLOG_OIDC_CLIENT_ID",
+    "client_secret_file": "ACLOG_OIDC_CLIENT_SECRET_FILE",
+    "claim": "ACLOG_OIDC_CLAIM",
+    "prefix": "ACLOG_OIDC_PREFIX",
+    "scope": "ACLOG_OIDC_SCOPE",
+    "ca_file": "ACLOG_OIDC_CA_FILE",
+}
+"""The keys of a file, and the variables that stand for them."""
+_SECRET = "ACLOG_OIDC_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 _SCOPES = {"preferred_username": "openid profile", "email": "openid email"}
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -49,7 +58,7 @@ def read_settings(path: Path | None, environment: Mapping[str, str], base_url: s
     where = "--login oidc" if path is None else str(path)
     for key in ("issuer", "client_id"):
         if not given.get(key):
-            name = f"{_ENVIRONMENT}{key.upper()} is not set" if path is None else f"{key} is missing"
+            name = f"{_VARIABLES[key]} is not set" if path is None else f"{key} is missing"
             raise ConfigError(f"{where}: {name}")
     check_url(given["issuer"], f"{where}: issuer")
     base = base_url.rstrip("/")
@@ -85,8 +94,7 @@ def check_url(url: str, what: str) -> None:
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    found = ((key, environment.get(f"{_ENVIRONMENT}{key.upper()}")) for key in _KEYS)
-    return {key: value for key, value in found if value is not None}
+    return {key: environment[name] for key, name in _VARIABLES.items() if name in environment}
 
 
 def _of_file(path: Path) -> dict[str, str]:
@@ -97,8 +105,8 @@ def _of_file(path: Path) -> dict[str, str]:
     for key, value in found.items():
         if key == "client_secret":
             raise ConfigError(f"{path}: client_secret: put it into a file of its own, and name it: client_secret_file")
-        if key not in _KEYS:
-            raise ConfigError(f"{path}: {key[:40]!r}: expected one of {', '.join(_KEYS)}")
+        if key not in _VARIABLES:
+            raise ConfigError(f"{path}: {key[:40]!r}: expected one of {', '.join(_VARIABLES)}")
         if not isinstance(value, str):
             raise ConfigError(f"{path}: {key}: expected a string")
     return found
@@ -107,7 +115,7 @@ def _of_file(path: Path) -> dict[str, str]:
 def _secret(given: Mapping[str, str], environment: Mapping[str, str], beside: Path) -> str | None:
     name = given.get("client_secret_file")
     if not name:
-        return environment.get(f"{_ENVIRONMENT}CLIENT_SECRET") or None
+        return environment.get(_SECRET) or None
     path = beside / name
     check_private(path, ", and so be the console to the provider")
     found = path.read_text("utf-8", "replace").strip()
