@@ -114,9 +114,9 @@ def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path
         tokens.unlink()
         served.process.send_signal(signal.SIGHUP)
         assert served.decision(f"{TOKEN}-2") is True, "what cannot be read again stays"
-        assert json.loads(served.ask("/.well-known/authzen-configuration")[1])["policy_decision_point"].endswith(
-            str(served.port)
-        )
+        told = json.loads(served.ask("/.well-known/authzen-configuration")[1])
+        assert told.pop("policy_decision_point") == f"http://127.0.0.1:{served.port}"
+        assert all(url.startswith(f"http://127.0.0.1:{served.port}/access/v1/") for url in told.values())
         assert TOKEN.encode() not in served.ask("/metrics", None, f"{TOKEN}-2")[1]
     written = [path.read_text() for path in (audit, events, tmp_path / "audit.1")]
     assert TOKEN not in "".join([*served.said, *written])
@@ -144,6 +144,7 @@ def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
     [
         (("--listen", "0.0.0.0:8180"), "others can reach it, and everybody could ask"),
         (("--listen", "nowhere"), "--listen"),
+        (("--listen", "127.0.0.1:0"), "--listen"),
         (("--max-age", "nan"), "expected seconds, more than 0"),
         (("--max-age", "0"), "expected seconds, more than 0"),
         (("--tls-cert", "x"), "expected --tls-cert and --tls-key together"),

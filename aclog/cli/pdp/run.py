@@ -43,6 +43,8 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     )
     mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
     endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE")
+    if endpoint.address.port == 0:
+        raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
     if not flags.max_age > 0:
         raise ConfigError(f"--max-age {flags.max_age}: expected seconds, more than 0")
     chosen = source.choose(note)
