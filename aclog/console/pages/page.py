@@ -166,6 +166,8 @@ class Page:
     notices: tuple[Notice, ...] = ()
     offset: int | None = None
     """The end offset of the state that is shown; None if none is."""
+    is_settled: bool = True
+    """Whether it says the same as long as the newest state does; if not, it is made anew each time."""
     data: Sequence[object] = field(factory=tuple)
     """The answer as the command's JSON lines have it, if there is such a command."""
 

@@ -54,7 +54,8 @@ class States:
     live: LiveState
     settings: Settings
     _newest: State | None = field(default=None, init=False)
-    _past: "OrderedDict[str, State]" = field(factory=OrderedDict, init=False)
+    _past: "OrderedDict[int, State]" = field(factory=OrderedDict, init=False)
+    """By the identity of its image: the same text may name another moment later."""
     _versioned: AclsImage | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
     _started: int = field(factory=current_time_ms, init=False)
@@ -98,26 +99,23 @@ class States:
         """
         if not as_of:
             return self.now()
-        with self._keeping:
-            known = self._past.get(as_of)
-        if known is not None:
-            return known
         try:
             image = self.live.past(as_of)
         except (MetadataError, OSError) as error:
             raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
         if image is None:
             return self.now()
-        state = self.shown(image, as_of)
         with self._keeping:
-            self._past[as_of] = state
+            known = self._past.get(id(image))
+        if known is not None and known.as_of == as_of:
+            return known
+        state = self._derived(image, known or self._newest, as_of)
+        with self._keeping:
+            self._past[id(image)] = state
+            self._past.move_to_end(id(image))
             while len(self._past) > _PAST:
                 self._past.popitem(last=False)
         return state
-
-    def shown(self, image: Image, as_of: str) -> State:
-        """Return a state of the past with what is derived from it."""
-        return self._derived(image, self._newest, as_of)
 
     def _derived(self, image: Image, before: State | None, as_of: str | None = None) -> State:
         settings = self.settings

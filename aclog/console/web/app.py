@@ -21,7 +21,7 @@ from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
 from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.page import Mark, Notice, Page
-from aclog.console.pages.states import NotReadyError, States
+from aclog.console.pages.states import NotReadyError, State, States
 from aclog.console.pages.views import MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.web.page_json import page_object, table_csv
 from aclog.console.web.rendering import STATIC, Around, answer_html, page_html
@@ -48,6 +48,8 @@ class WebConsole:
     """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
     _limiter: CapacityLimiter | None = field(default=None, init=False)
     _kept: "OrderedDict[tuple[object, ...], tuple[Page, str]]" = field(factory=OrderedDict, init=False)
+    _kept_of: State | None = field(default=None, init=False)
+    """The newest state, of which pages are kept; no other is held on to."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
     """By principal, for those who see their own rights only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -116,16 +118,21 @@ class WebConsole:
         """Return a page and its answer as HTML, made anew only if the state has changed since."""
         if console.own is not None and path not in OWN_VIEWS:
             raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
-        key = (path, tuple(sorted(asked.given.items())), console.states.now())
+        whole = self.console.states.now()
+        key = (console.own, path, tuple(sorted(asked.given.items())))
         with self._lock:
+            if self._kept_of is not whole:
+                self._kept_of = whole
+                self._kept.clear()
             known = self._kept.get(key)
-        if known is None:
+        if known is None or asked.word("as_of"):  # `yesterday` is another moment tomorrow
             page = self._noticed(view(console, asked), console)
             known = page, answer_html(page, asked) if wants_html else ""
             with self._lock:
-                self._kept[key] = known
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+                if self._kept_of is whole and page.is_settled:
+                    self._kept[key] = known
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
         return known
 
     def _noticed(self, page: Page, console: Console) -> Page:

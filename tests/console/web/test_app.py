@@ -5,7 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from aclog.console.pages.asked import url
+from aclog.console.pages.asked import Asked, url
+from aclog.console.pages.console import Console
+from aclog.console.pages.page import Page
 from aclog.console.pages.views import VIEWS
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
@@ -141,3 +143,29 @@ def test_what_pages_need_is_served_and_nothing_else(source: HeldSource) -> None:
             assert address.startswith("/static/")
             assert get(source, address).status == 200
     assert get(source, "/static/../app.py").status == 404
+
+
+def test_no_older_state_is_held_on_to(source: HeldSource) -> None:
+    console = console_of(source)
+    web = WebConsole(console=console)
+    app = web.app()
+    for number in range(5):
+        source.held = image_of(*RULES, acl(f"new-{number}"))
+        look(console)
+        for path in VIEWS:
+            assert ask(app, "GET", path).status == 200
+    assert web._kept_of is console.states.now()
+    assert 0 < len(web._kept) <= len(VIEWS)
+
+
+def test_what_is_not_settled_is_made_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Page] = []
+
+    def page(_console: Console, _asked: Asked) -> Page:
+        made.append(Page(path="/", title=f"number {len(made)}", is_settled=False))
+        return made[-1]
+
+    monkeypatch.setitem(VIEWS, "/", page)  # type: ignore[arg-type]
+    app = WebConsole(console=console_of(source)).app()
+    assert b"number 0" in ask(app, "GET", "/").body
+    assert b"number 1" in ask(app, "GET", "/").body
