@@ -1,5 +1,7 @@
 """`aclog explain`: why a request is allowed or denied."""
 
+from typing import Annotated
+
 import typer
 
 from aclog.cli.flags.answer import AnswerFlags
@@ -18,6 +20,14 @@ def explain(
     request: RequestFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
+    origins: Annotated[
+        bool,
+        typer.Option(
+            "--origins",
+            metavar="",
+            help="With a log: read it for the [cyan]offset[/] and the time at which each ACL was added.",
+        ),
+    ] = False,
 ) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
@@ -25,12 +35,13 @@ def explain(
 
       aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
       aclog explain --log DIR --principal User:bob --operation READ --topic t --format json
+      aclog explain --log DIR --principal User:bob --operation READ --topic t --origins
     """
     from attrs import evolve
 
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
-    from aclog.cli.explained import EXAMINED_COLUMNS, examined_rows, explain_one
+    from aclog.cli.explained import examined_columns, examined_rows, explain_one, with_log_origins
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
 
@@ -45,8 +56,10 @@ def explain(
     )
     image = chosen.image()
     explanation = explain_one(image, authorizer, asked, evolve(options, origins=chosen.origins))
+    if origins:
+        explanation = with_log_origins(explanation, chosen.source, image)
     if how.is_rows:
-        how.print_answer(explanation.to_dict(), EXAMINED_COLUMNS, examined_rows(explanation))
+        how.print_answer(explanation.to_dict(), examined_columns(in_log=origins), examined_rows(explanation))
         return
     for line in explanation_lines(explanation):
         say(line)

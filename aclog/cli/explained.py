@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from attrs import evolve
+
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
@@ -14,10 +16,16 @@ from aclog.cli.flags.request import Request
 from aclog.cli.image_report import CidrWatch
 from aclog.cli.rule_columns import ORIGIN_COLUMNS, RULE_COLUMNS
 from aclog.snapshots.image import Image
+from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import Column, Row
 
-EXAMINED_COLUMNS = (Column(key="role"), *RULE_COLUMNS, *ORIGIN_COLUMNS, Column(key="notes", spare=True, text="; ".join))
-"""The ACLs of an explanation."""
+_LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
+
+
+def examined_columns(*, in_log: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the ACLs of an explanation; `in_log`: where in a log each was added, too."""
+    placed = (*ORIGIN_COLUMNS, *_LOG_COLUMNS) if in_log else ORIGIN_COLUMNS
+    return (Column(key="role"), *RULE_COLUMNS, *placed, Column(key="notes", spare=True, text="; ".join))
 
 
 def examined_rows(explanation: Explanation) -> Iterator[Row]:
@@ -43,3 +51,19 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
         watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
         watch.report()
     return explain(acls, decision, context, action, options=options)
+
+
+def with_log_origins(explanation: Explanation, source: StateSource, image: Image) -> Explanation:
+    """Return an explanation of `image` that tells where its ACLs were added; the same if its source has no log.
+
+    Raises:
+        MetadataError: the log is damaged, or no checkpoint reaches its start.
+
+    """
+    if source.log is None:
+        return explanation
+    from aclog.sources.log_past import past_of  # reads the whole log, which only this asks for
+
+    ids = {each.rule.id: each.rule.acl for each in explanation.rules if each.rule.id is not None}
+    past = past_of(source, image.end_offset, ids)
+    return evolve(explanation, options=evolve(explanation.options, origins=past))

@@ -138,3 +138,25 @@ def test_names_that_need_quotes_come_back_from_a_shell(tmp_path):
     ).stdout.decode().split("\0")  # fmt: skip
     assert aclog(*words[1:-1]).code == 0
     assert aclog("authorize", "--log", log, *asked).code == 0
+
+
+def test_origins_are_the_records_of_the_log_that_added_the_rules():
+    log = DATA / "__cluster_metadata-0"
+    records = map(json.loads, aclog("log", "dump", log, "--json").ok().lines)
+    in_log = [each for each in records if each["file"].endswith(".log") and "id" in (each.get("data") or {})]
+    added = {each["data"]["id"]: each["offset"] for each in in_log if each["type"] == "ACCESS_CONTROL_ENTRY_RECORD"}
+    found = json.loads(aclog("explain", "--log", log, *ASKED, "--origins", "--format", "json").ok().out)
+    rules = [each["rule"] for each in found["rules"]]
+    assert len(rules) > 1
+    assert {rule["id"]: rule["offset"] for rule in rules} == {rule["id"]: added[rule["id"]] for rule in rules}
+    assert (
+        f"(offset {rules[0]['offset']}, 2026-11-21T02:24:01.356Z)"
+        in aclog("explain", "--log", log, *ASKED, "--origins").ok().out
+    )
+
+
+def test_origins_of_a_source_without_a_log_are_its_own(tmp_path):
+    acls = tmp_path / "acls.jsonl"
+    acls.write_text(aclog("acls", "list", "--log", DATA / "__cluster_metadata-0", "--format", "jsonl").ok().out)
+    lines = [aclog("explain", "--acls", acls, *ASKED, *more).ok().out for more in ((), ("--origins",))]
+    assert lines[0] == lines[1]

@@ -76,7 +76,11 @@ PROOFS = [
 """A verdict, then rows."""
 ANSWERS = {
     "decision": ["authorize --log {log} {asked}", "authorize --acls {acls} {asked}"],
-    "explanation": ["explain --log {log} {asked}", "explain --acls {acls} {asked}"],
+    "explanation": [
+        "explain --log {log} {asked}",
+        "explain --acls {acls} {asked}",
+        "explain --log {log} {asked} --origins",
+    ],
     "log-verification": ["log verify {log}", "log verify {damaged}"],
 }
 """One object."""

@@ -249,6 +249,7 @@ def commands(home, broker):
     yield "console", *log, "--listen", NAME
     yield "console", *log, "--as-of", NAME
     yield "console", "--log", home / NAME, "--listen", NAME
+    yield "explain", *log, *request, "--origins"
     want = ("--want", home / "acls")
     yield from (("drift", *log, *want, *journal, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "drift", *log, "--want", home / NAME, "--journal", home / f"journal{NAME}"
