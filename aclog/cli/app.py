@@ -76,6 +76,7 @@ _COMMANDS = {
     "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
     "console": "Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.",
     "pdp": "Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.",
+    "mcp": "Answer questions of an assistant about a source, over stdin and stdout, and write nothing.",
     "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
     "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",

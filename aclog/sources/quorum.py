@@ -127,6 +127,7 @@ class QuorumSource:
         self._closed = True
         if self._log is not None:
             self._log.close()
+            atexit.unregister(self._log.close)  # a process may open many sources
 
     def _refuse_unconfirmed(self, moment: Moment) -> None:
         """Refuse a time after which a silent cluster may have changed: nobody knows its state then."""

@@ -249,6 +249,9 @@ def commands(home, broker):
     yield "console", *log, "--listen", NAME
     yield "console", *log, "--as-of", NAME
     yield "console", "--log", home / NAME, "--listen", NAME
+    yield "mcp", "--log", home / NAME
+    yield "mcp", *log, "--as-of", NAME
+    yield "mcp", "--acls", home / NAME, "--index", NAME, "--accesses", NAME
     yield "explain", *log, *request, "--origins"
     want = ("--want", home / "acls")
     yield from (("drift", *log, *want, *journal, "--format", form) for form in ("text", *ROW_FORMATS))

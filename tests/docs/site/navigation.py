@@ -17,6 +17,7 @@ _SECTIONS = {
         "console.md",
         "console-login.md",
         "decision-point.md",
+        "mcp.md",
         "spark.md",
         "scale.md",
         "troubleshooting.md",

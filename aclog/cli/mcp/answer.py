@@ -1,0 +1,86 @@
+"""The answer of a tool: what its command printed, and what that is about."""
+
+from typing import Any
+
+from aclog.cli.mcp.child_commands import Ended
+from aclog.cli.mcp.command_line import CommandLine
+from aclog.cli.mcp.rows import Rows
+from aclog.cli.mcp.tool import Tool
+from aclog.metalog.errors import ConfigError
+
+_OFFSET = {"type": ["integer", "null"]}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "The command line that says the same."},
+        "stdin": {"type": "string", "description": "What that command is to read from stdin."},
+        "source": {"type": "string", "description": "What was read."},
+        "endOffset": {**_OFFSET, "description": "Of the state that this is about: of all records below it."},
+        "noEndOffset": {"type": "string", "description": "Why there is no end offset."},
+        "toEndOffset": {**_OFFSET, "description": "Of the second state, if there is one."},
+        "verdict": {"type": "object", "description": "Of check: PROVED or REFUTED."},
+        "rows": {"type": "array", "items": {"type": "object"}, "description": "As the command prints them."},
+        "total": {"type": "integer", "description": "How many rows there are in all."},
+        "skipped": {"type": "integer", "description": "How many were left out at the beginning, as asked."},
+        "leftOff": {"type": "integer", "description": "How many more there are after these."},
+        "note": {"type": "string", "description": "What an empty answer means; how to get what is left off."},
+        "notices": {"type": "array", "items": {"type": "string"}, "description": "What the command warned of."},
+    },
+    "required": ["command", "source", "endOffset", "rows", "total", "skipped", "leftOff", "notices"],
+    "additionalProperties": False,
+}
+"""Of every answer."""
+
+
+def answer_of(tool: Tool, line: CommandLine, ended: Ended, rows: Rows) -> dict[str, Any]:
+    """Return the answer.
+
+    Raises:
+        ConfigError: the command has failed, and its rows, if any, are not all; its text is what the command said.
+            Or it printed something else than JSON.
+
+    """
+    _check_ended(tool, ended, rows)
+    state = line.state
+    found: dict[str, Any] = {"command": line.text, "source": state.source, "endOffset": state.end_offset}
+    if line.stdin is not None:
+        found["stdin"] = "the argument change"
+    if state.why_none is not None:
+        found["noEndOffset"] = state.why_none
+    if line.to_state is not None:
+        found["toEndOffset"] = line.to_state.end_offset
+    if rows.has_head:
+        found["verdict"] = rows.head
+    found |= {"rows": rows.kept, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
+    if (note := _note(tool, rows)) is not None:
+        found["note"] = note
+    return {**found, "notices": list(ended.notices)}
+
+
+def _check_ended(tool: Tool, ended: Ended, rows: Rows) -> None:
+    """Refuse what is not an answer: nothing, or a part, must not be taken for all there is."""
+    if ended.code < 0:
+        raise ConfigError(f"the command was ended by signal {-ended.code}{_said(ended)}")
+    if ended.code not in tool.exit_codes or (ended.code and ended.error is not None):
+        raise ConfigError(ended.error or f"the command ended with exit code {ended.code}, and said nothing")
+    rows.end()
+    if (rows.has_head and rows.head is None) or (ended.code and not rows.total):
+        raise ConfigError(f"the command printed nothing, and ended with exit code {ended.code}{_said(ended)}")
+
+
+def _said(ended: Ended) -> str:
+    return "" if ended.error is None else f": {ended.error}"
+
+
+def _note(tool: Tool, rows: Rows) -> str | None:
+    if not rows.total:
+        return f"none: {tool.none}"
+    parts = []
+    if rows.left_off:
+        last = rows.skip + len(rows.kept)
+        parts.append(f"{rows.left_off} of {rows.total} rows are left off: {tool.narrow}, or read on with skip={last}")
+    if rows.shortened:
+        parts.append("of long rows parts are left off, as their keys ...LeftOff and texts say: the command shows all")
+    if not rows.kept and not rows.left_off:
+        parts.append(f"there are {rows.total} rows, and all were skipped")
+    return "; ".join(parts) or None

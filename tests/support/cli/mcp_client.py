@@ -1,0 +1,58 @@
+"""A client of `aclog mcp` in a process of its own, by the protocol's SDK."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+from attrs import frozen
+from mcp import Client, StdioServerParameters
+
+SECONDS = 60
+
+
+@frozen
+class Told:
+    """What a tool told: its answer, or what is wrong."""
+
+    answer: dict[str, Any]
+    error: str | None
+
+
+@frozen
+class Asking:
+    """A connection, until the questions are asked."""
+
+    client: Client
+
+    async def tell(self, tool: str, **arguments: object) -> Told:
+        """Ask a tool; its text must be its structured content."""
+        result = await self.client.call_tool(tool, arguments)
+        [content] = result.content
+        if result.is_error:
+            assert result.structured_content is None
+            return Told({}, content.text)
+        assert json.loads(content.text) == result.structured_content
+        return Told(result.structured_content, None)
+
+    async def ask(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """Return the answer, which must be one."""
+        told = await self.tell(tool, **arguments)
+        assert told.error is None, told.error
+        return told.answer
+
+
+def asked(
+    questions: Callable[[Asking], Awaitable[None]], *flags: object, environment: Mapping[str, str] | None = None
+) -> None:
+    """Start a server with these flags, ask it, and end it."""
+
+    async def ask() -> None:
+        with anyio.fail_after(SECONDS):
+            words = ["-m", "aclog", "mcp", *map(str, flags)]
+            given = None if environment is None else dict(environment)
+            async with Client(StdioServerParameters(command=sys.executable, args=words, env=given)) as client:
+                await questions(Asking(client))
+
+    anyio.run(ask)
