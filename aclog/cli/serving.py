@@ -60,19 +60,22 @@ class Endpoint:
         flags by which they would. Warns of secrets that go over a network in the clear.
 
         Raises:
-            ConfigError: others can reach it, and need neither a secret nor a certificate; or half of TLS is given.
+            ConfigError: others can reach it, and need neither a secret nor a certificate; half of TLS is given; or the
+                proxy has no address.
 
         """
         if (self.tls_cert is None) is not (self.tls_key is None):
             raise ConfigError("expected --tls-cert and --tls-key together")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ConfigError("--tls-client-ca: expected --tls-cert and --tls-key")
+        if self.trusted_proxy is not None and not _is_address(self.trusted_proxy):
+            raise ConfigError(f"--trusted-proxy {self.trusted_proxy[:80]}: expected the address of a proxy")
         if self.is_local:
             return
         if secrets is None and self.tls_client_ca is None:
             raise ConfigError(
-                f"--listen {self.address}: others can reach it, and everybody could ask: expected {ways} or "
-                f"--tls-client-ca FILE, or an address of this machine such as 127.0.0.1:{self.address.port}"
+                f"--listen {self.address}: others can reach it, and everybody could ask: expected {ways}, "
+                f"or an address of this machine such as 127.0.0.1:{self.address.port}"
             )
         if secrets is not None and self.tls_cert is None:
             warn(f"{secrets} go over the network as they are: expected --tls-cert and --tls-key, or a proxy with them")
@@ -92,6 +95,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def serve(app: Any, endpoint: Endpoint, said: str, *, hangup: AtHangup | None = None, is_timed: bool = False) -> None:

@@ -1,5 +1,6 @@
 """`aclog console` as a process: where it says it is, names without a script, a clean end; and what it refuses."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import time
 import urllib.request
+from http.cookiejar import CookieJar
 from urllib.error import HTTPError
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from aclog.console.login.password_file import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
+from tests.support.web.oidc_provider import CLIENT, SECRET, OidcProvider, served
 
 SECONDS = 60
 NAME = "orders.<b>eu</b>"
@@ -84,6 +87,10 @@ def get(port: int) -> tuple[int, str]:
         (("--listen", "0.0.0.0:8080"), "others can reach it, and everybody could ask"),
         (("--listen", "nowhere"), "--listen"),
         (("--as-of", "0"), "the console shows the newest state"),
+        (("--login", "oidc"), "ACLOG_OIDC_ISSUER is not set"),
+        (("--login", "oidc:none.toml"), "No such file"),
+        (("--login", "none"), "No such file"),
+        (("--trusted-proxy", "*"), "expected the address of a proxy"),
     ],
 )
 def test_what_would_be_unsafe_or_unclear_is_refused(log, flags, said):
@@ -109,3 +116,67 @@ def test_a_line_of_the_password_file_is_made_from_stdin(tmp_path):
     assert "horse" not in made.out
     assert aclog("console", "--hash-password", "alice", stdin=b"correct horse battery\n").code == 2
     assert aclog("console", "--hash-password", "User:alice", stdin=b"x\n").code == 2
+
+
+@pytest.mark.slow(4)
+def test_who_logs_in_at_a_provider_sees_his_rights_and_nothing_secret_is_written(log, tmp_path):
+    audit, port = tmp_path / "audit", free_port()
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    (tmp_path / "secret").chmod(0o600)
+    words = (
+        "--log",
+        log,
+        "--listen",
+        f"127.0.0.1:{port}",
+        "--login",
+        f"oidc:{tmp_path / 'oidc.toml'}",
+        "--audit",
+        audit,
+    )
+    with served(OidcProvider()) as provider:
+        settings = f'issuer = "{provider.issuer}"\nclient_id = "{CLIENT}"\nclient_secret_file = "secret"\n'
+        (tmp_path / "oidc.toml").write_text(settings)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aclog", "console", *map(str, words)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            assert "console at" in first_line(process)
+            jar = CookieJar()
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+            assert "Log in with 127.0.0.1" in opened(browser, port, "/login")
+            assert "alice" in opened(browser, port, "/login/start?next=/principal?name=User:alice")
+            page = opened(browser, port, "/rules")
+            assert "User:alice" in page
+            assert "There may be more" in page
+            process.send_signal(signal.SIGHUP)
+            assert "read again" in process.stderr.readline()
+            assert "There may be more" in opened(browser, port, "/rules")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    lines = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(line["viewer"], line["path"], line["status"]) for line in lines[:2]] == [
+        (None, "/login", 200),
+        (None, "/login/start", 303),
+    ]
+    assert ("User:alice", "/login/callback", 303) in {(line["viewer"], line["path"], line["status"]) for line in lines}
+    written = audit.read_text() + "".join(said)
+    for secret in (SECRET, "code", "state=", *(cookie.value for cookie in jar)):
+        assert secret not in written
+
+
+def opened(browser: urllib.request.OpenerDirector, port: int, path: str) -> str:
+    """A page, once a state was read."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Accept": "text/html"})
+    for _ in range(SECONDS * 10):
+        try:
+            with browser.open(request, timeout=SECONDS) as reply:
+                return reply.read().decode()
+        except HTTPError as error:
+            error.close()
+            if error.code != 503:
+                raise
+        time.sleep(0.1)
+    raise AssertionError("no state was read")

@@ -19,9 +19,10 @@ class ConsoleFlags:
         str | None,
         typer.Option(
             "--login",
-            metavar="FILE",
-            help="Who may see it: a file with a principal and the hash of a password a line. Who may not DESCRIBE the "
-            "cluster sees his own rights. [dim]Default: everybody on this machine, and all of it[/]",
+            metavar="FILE|oidc|oidc:FILE",
+            help="Who may see it: a file with a principal and the hash of a password a line; or who logs in at an "
+            "OpenID Connect provider, which variables or a file name. Who may not DESCRIBE the cluster sees his own "
+            "rights. [dim]Default: everybody on this machine, and all of it[/]",
             show_default=False,
         ),
     ] = None
@@ -36,4 +37,13 @@ class ConsoleFlags:
     tls_cert: web.TlsCert = None
     tls_key: web.TlsKey = None
     base_url: web.BaseUrl = None
+    trusted_proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            help="A proxy before it, whose X-Forwarded-For says who asks. [dim]Default: the address that connects[/]",
+            show_default=False,
+        ),
+    ] = None
     audit: web.AuditFile = None

@@ -1,9 +1,9 @@
 """Serves the console."""
 
+import os
 import ssl
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from aclog.cli.console.flags import ConsoleFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -14,8 +14,8 @@ from aclog.console.line_file import LineFile
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
 from aclog.console.login.hosts import Hosts
-from aclog.console.login.password_way import PasswordWay
 from aclog.console.login.sights import Sights
+from aclog.console.login.ways import way_of
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
@@ -31,9 +31,15 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: Authorizer
         ConfigError: flags that do not go together, or the address cannot be listened on.
 
     """
-    endpoint = Endpoint(address=listen_address(flags.listen), tls_cert=flags.tls_cert, tls_key=flags.tls_key)
-    endpoint.check(secrets=None if flags.login is None else "passwords", ways="--login FILE")
-    way = None if flags.login is None else PasswordWay.read(Path(flags.login))
+    endpoint = Endpoint(
+        address=listen_address(flags.listen),
+        tls_cert=flags.tls_cert,
+        tls_key=flags.tls_key,
+        trusted_proxy=flags.trusted_proxy,
+    )
+    endpoint.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    host, url = endpoint.address.host, flags.base_url or endpoint.url
+    way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
     chosen = source.choose(note)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
@@ -46,12 +52,11 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: Authorizer
         place=chosen.source.change_place,
         origins=chosen.origins,
     )
-    host, url = endpoint.address.host, flags.base_url or endpoint.url
     guard = Guard(
         way=way,
         sights=Sights(newest=lambda: None if live.newest is None else live.newest.image, settings=settings),
         hosts=Hosts.of(listen=host, is_local=endpoint.is_local, base_url=flags.base_url),
-        cookies=Cookies(secure=url.startswith("https:"), port=endpoint.address.port),
+        cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
         audit=audit,
         stylesheet="/static/console.css",
     )

@@ -42,7 +42,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         tls_client_ca=flags.tls_client_ca,
     )
     mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
-    endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE")
+    endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE or --tls-client-ca FILE")
     if endpoint.address.port == 0:
         raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
     if not flags.max_age > 0:

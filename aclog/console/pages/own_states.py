@@ -1,7 +1,7 @@
 """States as one viewer may see them: with the rules that speak of him."""
 
 import threading
-from collections import OrderedDict
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
@@ -12,8 +12,6 @@ from aclog.console.login.visibility import Own, visible_settings
 from aclog.console.pages.listing import Listing
 from aclog.console.pages.states import State, States
 
-_KEPT = 4
-
 
 @define(eq=False, kw_only=True)
 class OwnStates:
@@ -22,8 +20,8 @@ class OwnStates:
     states: States
     sights: Sights
     own: Own
-    _kept: "OrderedDict[int, tuple[State, State]]" = field(factory=OrderedDict, init=False)
-    """By the identity of the whole state, which is kept with it."""
+    _kept: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
+    """By the whole state, for as long as somebody else keeps that: viewers who have gone keep none in memory."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
@@ -46,9 +44,9 @@ class OwnStates:
 
     def _seen(self, whole: State) -> State:
         with self._lock:
-            known = self._kept.get(id(whole))
-            if known is not None:
-                return known[1]
+            known = self._kept.get(whole)
+        if known is not None:
+            return known
         image = self.sights.image(whole.image, self.own)
         settings = visible_settings(self.states.settings, self.own)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
@@ -60,7 +58,5 @@ class OwnStates:
             whole=whole.policy,
         )
         with self._lock:
-            self._kept[id(whole)] = whole, seen
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._kept[whole] = seen
         return seen

@@ -98,6 +98,31 @@ def test_a_session_is_the_browsers_alone_and_a_logout_ends_it(browser):
     assert browser.get("/").status == 303
 
 
+def test_another_login_ends_the_one_before(browser):
+    log_in(browser)
+    thief = Browser(browser.app, cookies=dict(browser.cookies))
+    browser.get("/")
+    assert browser.post("/login", {"name": "admin", "password": PASSWORD}).status == 303
+    assert "admin|User:admin|True" in browser.get("/").text
+    assert thief.get("/").status == 303
+
+
+def test_who_has_not_logged_in_can_send_little(browser):
+    fields = {"name": "alice", "password": "x" * 70_000}
+    browser.get("/login")
+    assert browser.post("/login", fields).status == 413
+    assert browser.post("/login", fields, x_csrf_token=browser.token).status == 413
+    log_in(browser)
+    browser.get("/")
+    assert browser.post("/change", {"a": "x" * 70_000}).status == 200
+
+
+def test_what_the_address_says_is_text_in_the_form(browser):
+    page = browser.get("/login?next=/%22%3E%3Cscript%3Ealert(1)%3C/script%3E").text
+    assert 'value="/&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"' in page
+    assert "<script" not in page
+
+
 def test_where_there_is_https_cookies_are_this_hosts(path):
     browser = Browser(app_of(guard_of(PasswordWay.read(path), secure=True)))
     reply = log_in(browser)

@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from aclog.console.login.visibility import (
     visible_image,
     visible_settings,
 )
+from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.guarded import Held
@@ -77,12 +79,13 @@ def test_nothing_of_others_is_seen():
         acl("secret", "Group:a"),
         acl("secret", "User:aa"),
     )
-    whole = image_of(*rules).at(Provenance(end_offset=7, epoch=3, timestamp=5))
+    others = {"scram": "users", "tokens": "owners", "cluster": "brokers", "opaque": "topics"}
+    whole = evolve(image_of(*rules), provenance=Provenance(end_offset=7, epoch=3, timestamp=5), **others)
     seen = visible_image(whole, Own("User:a"))
     assert {rule.acl for rule in seen.acls} == {rules[0], rules[3]}
     assert seen.acls.principals() == {"User:a", "User:*"}
     assert (seen.end_offset, seen.epoch, seen.timestamp) == (7, 3, 5)
-    assert list(seen.opaque.topic_names()) == []
+    assert all(getattr(seen, name) is getattr(Image.EMPTY, name) for name in others)
     assert visible_image(whole, All()) is whole
     assert visible_image(whole, Own("User:*")).acls.principals() == {"User:*"}
     settings = Settings(super_users=frozenset({"User:root", "User:a"}))
