@@ -1,6 +1,6 @@
 """Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -11,7 +11,7 @@ from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
 from aclog.analysis.lint.context import SEPARATORS, LintContext
 from aclog.analysis.lint.finding import Finding
 from aclog.analysis.lint.grown_reach import GROWN_REACH, TopicTimes, grown_reach, judged_rules
-from aclog.analysis.lint.linting import lint
+from aclog.analysis.lint.linting import Progress, lint, no_progress
 from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
@@ -100,7 +100,20 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
 
     """
     with progress("looking for what is odd", "lints") as advance:
-        found = list(lint(policy, inputs.context, select=inputs.select, note=note, progress=advance))
+        return lint_report(chosen, image, policy, inputs, tell=note, advance=advance)
+
+
+def lint_report(
+    chosen: ChosenSource,
+    image: Image,
+    policy: Policy,
+    inputs: LintInputs,
+    *,
+    tell: Callable[[str], None],
+    advance: Progress = no_progress,
+) -> LintReport:
+    """Return the report on a state of a source; `tell` is told what was left undecided. Raises as run_lint."""
+    found = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
     judged_by_id = _judged(policy, chosen, inputs.select)
     past = _past(chosen, image, found, judged_by_id)
     if past is not None:

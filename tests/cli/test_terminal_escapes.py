@@ -248,6 +248,9 @@ def commands(home, broker):
     yield "pdp", "--log", home / NAME, "--mapping", home / "acls"
     yield "console", *log, "--listen", NAME
     yield "console", *log, "--as-of", NAME
+    yield "console", *log, "--config", home / NAME
+    yield "console", *log, "--want", home / NAME
+    yield "console", *log, "--index", home / NAME, "--gap", NAME
     yield "console", "--log", home / NAME, "--listen", NAME
     yield "mcp", "--log", home / NAME
     yield "mcp", *log, "--as-of", NAME

@@ -20,6 +20,7 @@ BEGIN_AT = {
     "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
     "cli": ("app.py",),
     "console": ("live_state.py",),
+    "console/findings": ("item.py", "looked.py", "lookout.py"),
     "console/login": ("guard.py", "visibility.py", "password_way.py"),
     "console/login/oidc": ("oidc_way.py", "id_token.py"),
     "console/pages": ("page.py", "states.py", "views.py"),

@@ -23,6 +23,9 @@ from aclog.authorizer.rule_change import RuleChange
 _SHOWN = 5
 """Failures of one case, and rules of one explanation; the JSON lines have all failures."""
 
+NEAREST_CHANGE = "the nearest change:"
+"""After this line stands what would mend a case."""
+
 
 @frozen(kw_only=True, eq=False)
 class TestedState:
@@ -53,7 +56,7 @@ def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
         yield from (f"  {line}" for line in _explanation(first, state))
     changes = nearest_change(case, state.policy)
     if changes:
-        yield "  the nearest change:"
+        yield f"  {NEAREST_CHANGE}"
         yield from (f"    {line}" for change in changes for line in change_lines(change, state.place))
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from aclog.cli.console.flags import ConsoleFlags
+from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
@@ -12,7 +12,7 @@ app = typer.Typer()
 
 @app.command()
 @with_flags
-def console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlags) -> None:
+def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
     """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
 
     Every view has an address of its own, the command line that says the same,
@@ -36,4 +36,4 @@ def console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlag
         return
     from aclog.cli.console.run import run_console
 
-    run_console(source, flags, authorizer)
+    run_console(source, flags, findings, authorizer)

@@ -5,7 +5,8 @@ import ssl
 from collections.abc import Iterator
 from functools import partial
 
-from aclog.cli.console.flags import ConsoleFlags
+from aclog.cli.console.finding import Finding, SourceOrigins
+from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
@@ -24,7 +25,7 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.terminal.notices import note, warn
 
 
-def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: AuthorizerFlags) -> None:
+def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Raises:
@@ -45,13 +46,8 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: Authorizer
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen), settings_of(authorizer)
-    console = Console(
-        name=chosen.source.name,
-        states=States(live=live, settings=settings),
-        command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
-        place=chosen.source.change_place,
-        origins=chosen.origins,
-    )
+    states = States(live=live, settings=settings)
+    finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen)
     guard = Guard(
         way=way,
         sights=Sights(newest=lambda: None if live.newest is None else live.newest.image, settings=settings),
@@ -60,10 +56,20 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, authorizer: Authorizer
         audit=audit,
         stylesheet="/static/console.css",
     )
-    live.start()
     try:
-        app = WebConsole(console=console, guard=guard).app()
-        serve(app, endpoint, f"console at {url}; stop with Ctrl-C", hangup=partial(_reload, guard, endpoint))
+        with finding.lookout(states) as lookout:
+            console = Console(
+                name=chosen.source.name,
+                states=states,
+                command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
+                place=chosen.source.change_place,
+                origins=SourceOrigins(chosen),
+                lookout=lookout,
+            )
+            app = WebConsole(console=console, guard=guard).app()
+            live.start()
+            lookout.start()
+            serve(app, endpoint, f"console at {url}; stop with Ctrl-C", hangup=partial(_reload, guard, endpoint))
     finally:
         live.stop()
         if audit is not None:

@@ -71,19 +71,17 @@ def find_place(
         MetadataError: the place cannot be read.
 
     """
-    own = None if journal is None else read_journal(journal, _new_id, note)
-    foreign = [_other_journal(path, own) for path in others]
+    own = None if journal is None else read_own_journal(journal)
+    foreign = [other_journal(path, own) for path in others]
     with open_place(address, note, write=False) as place:
         identity, state, told = place.identity(), place.read(), place.settings()
         if own is not None and not state.exists:
             _check_beside(own, Path(address.value))
         for each in (own, *foreign):
             if each is not None:
-                each.check_place(identity, place.name)
-                if address.kind is PlaceKind.LOG:
-                    check_applied(Path(address.value), identity, each)
+                check_journal(each, address, identity, place.name)
         if own is not None:
-            _check_rules_there(own, state, place.name)
+            check_rules_there(own, state.contents, place.name)
         settings, known = _settings(authorizer, told, address.kind)
         return FoundPlace(
             name=place.name,
@@ -98,7 +96,19 @@ def find_place(
         )
 
 
-def _other_journal(path: Path, own: Journal | None) -> Journal:
+def check_journal(journal: Journal, address: PlaceAddress, identity: str | None, name: str) -> None:
+    """Check that a journal is of a place, and neither of them an older copy. Raises JournalError: it is not."""
+    journal.check_place(identity, name)
+    if address.kind is PlaceKind.LOG:
+        check_applied(Path(address.value), identity, journal)
+
+
+def read_own_journal(path: Path) -> Journal:
+    """Return the journal of a source. Raises as read_journal."""
+    return read_journal(path, _new_id, note)
+
+
+def other_journal(path: Path, own: Journal | None) -> Journal:
     """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
     found = read_journal(path, _new_id, note)
     if found.is_new:
@@ -117,13 +127,13 @@ def _check_beside(journal: Journal, directory: Path) -> None:
         )
 
 
-def _check_rules_there(journal: Journal, state: PlaceState, name: str) -> None:
+def check_rules_there(journal: Journal, contents: AbstractSet[bytes], name: str) -> None:
     """Raise RefusedError if a place answers with nothing, though there should be rules that the journal owns.
 
     If an apply was ended on its way that removed them all, there should be none.
     """
-    owned = journal.owned_in(state.contents)
-    if owned and not state.contents:
+    owned = journal.owned_in(contents)
+    if owned and not contents:
         raise RefusedError(
             f"{name}: answers that it has no rules at all, and {journal.path} owns {len(owned):,} there: it may not be "
             "ready, or not the same place. If all were really removed, begin a new journal"

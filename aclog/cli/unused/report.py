@@ -38,7 +38,7 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
             index.check_cluster(cluster_id_of(source.log))
         report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
         if proof is not None:
-            from aclog.cli.unused.proof import prove
+            from aclog.cli.unused_proof import prove
             from aclog.cli.usage_extra import need_usage_extra
 
             need_usage_extra()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aclog.cli.rule_columns import RULE_COLUMNS
-from aclog.cli.unused.wording import unjudged_text
+from aclog.cli.unused_wording import unjudged_text
 from aclog.metalog.vectors import Int64s
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.timestamps import time_text

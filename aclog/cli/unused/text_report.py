@@ -6,7 +6,7 @@ import numpy as np
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.cli.region_columns import rule_text
-from aclog.cli.unused.wording import silence_text, time_of, unjudged_text
+from aclog.cli.unused_wording import silence_text, time_of, unjudged_text
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.answer import Answer
 from aclog.usage.index.last_use import EVENTS

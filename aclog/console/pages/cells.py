@@ -16,6 +16,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.origin import Origins, places_text
+from aclog.console.findings.looked import Uses
 from aclog.console.pages.asked import OPERATIONS, PATTERNS, PERMISSIONS, RULE_OPERATIONS, TYPES, url
 from aclog.console.pages.page import Cell, Column, Field, Kind, Mark, Row, Table
 
@@ -85,19 +86,44 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
     )
 
 
-def rule_columns(origins: Origins, rules: Iterable[StandardAclWithId]) -> tuple[Column, ...]:
-    """Return RULE_COLUMNS, and where the rules stand if any of them says so."""
+_PLACE = Column(key="place", title="Stands in")
+_USE = Column(key="use", title="Use")
+
+
+def rule_columns(
+    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None
+) -> tuple[Column, ...]:
+    """Return RULE_COLUMNS, where the rules stand if any of them says so, and their use if anybody knows of any."""
     stands = any(origins.of(rule.acl) for rule in rules)
-    return (*RULE_COLUMNS, Column(key="place", title="Stands in")) if stands else RULE_COLUMNS
+    return (*RULE_COLUMNS, *((_PLACE,) if stands else ()), *((_USE,) if uses is not None else ()))
 
 
-def rule_row(rule: StandardAclWithId, columns: Sequence[Column], origins: Origins, as_of: str | None = None) -> Row:
+def rule_row(
+    rule: StandardAclWithId,
+    columns: Sequence[Column],
+    origins: Origins,
+    as_of: str | None = None,
+    *,
+    uses: Uses | None = None,
+) -> Row:
     """Return the row of a rule."""
     acl = rule.acl
     cells = rule_cells(acl, as_of)
-    if len(columns) > len(RULE_COLUMNS):
+    if _PLACE in columns:
         cells = (*cells, Cell(places_text(acl, origins).strip(" ()")))
+    if _USE in columns:
+        cells = (*cells, use_cell(acl, uses))
     return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
+
+
+def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
+    """Return what accesses say of a rule; what nobody knows does not look like a rule that is used."""
+    use = None if uses is None else uses.of(acl)
+    if use is None:
+        return Cell("not known", mark=Mark.QUIET)
+    if use.is_unused:
+        return Cell(use.text, url("/findings", kind="unused", principal=acl.principal), mark=Mark.UNUSED)
+    return Cell(use.text)
 
 
 def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:

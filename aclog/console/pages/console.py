@@ -4,6 +4,9 @@ from attrs import field, frozen
 
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.console.findings.item import Kind
+from aclog.console.findings.looked import Uses
+from aclog.console.findings.lookout import Lookout
 from aclog.console.login.visibility import Own
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.own_states import OwnStates
@@ -29,8 +32,22 @@ class Console:
     """Where advised commands make their changes."""
     origins: Origins = NO_ORIGINS
     """Where rules stand in files."""
+    lookout: Lookout | None = None
+    """What looks for findings; None: nobody does."""
     own: Own | None = None
     """The viewer, if he sees his own rights only; None: all is shown."""
+
+    @property
+    def version(self) -> str:
+        """What changes when the rules do, or what was found out about them."""
+        version = self.states.version
+        return version if self.lookout is None else f"{version}-{self.lookout.version}"
+
+    @property
+    def uses(self) -> Uses | None:
+        """What accesses say of the newest rules; None while nobody knows: then they are neither used nor unused."""
+        kept = None if self.lookout is None else self.lookout.kept(Kind.UNUSED)
+        return None if kept is None or kept.looked is None else kept.looked.uses
 
     def check_own(self, principal: str) -> None:
         """Refuse what is asked about others on behalf of who sees only his own rights.

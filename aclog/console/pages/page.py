@@ -30,6 +30,13 @@ class Cell:
     text: str
     url: str | None = None
     mark: Mark | None = None
+    others: tuple["Cell", ...] = field(default=(), kw_only=True)
+    """What stands below it, each on a line of its own."""
+
+    @property
+    def whole(self) -> str:
+        """Its text, and those below it."""
+        return "\n".join((self.text, *(each.text for each in self.others)))
 
 
 @frozen(kw_only=True)

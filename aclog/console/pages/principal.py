@@ -96,12 +96,14 @@ def _rules(console: Console, state: State, name: str, asked: Asked) -> Table:
     as_of = asked.word("as_of")
     found = sorted(state.policy.acls.matching(AclBindingFilter(principal=name)), key=lambda rule: key_of(rule.acl))
     first = asked.number("first", 0, 0, 1 << 40)
-    columns = rule_columns(console.origins, found[:PAGE_ROWS])
+    uses = None if as_of else console.uses
+    shown = found[first : first + PAGE_ROWS]
+    columns = rule_columns(console.origins, shown, uses=uses)
     table = Table(
         key="rules",
         title="Rules that name it",
         columns=columns,
-        rows=tuple(rule_row(rule, columns, console.origins, as_of) for rule in found[first : first + PAGE_ROWS]),
+        rows=tuple(rule_row(rule, columns, console.origins, as_of, uses=uses) for rule in shown),
         none="No rule names it.",
         total=len(found),
     )

@@ -195,13 +195,14 @@ def _rules(console: Console, state: State, question: _Question, as_of: str) -> t
     if resource.pattern_type != PatternType.LITERAL:
         return ()
     found = list(state.policy.acls.candidates(resource.resource_type, resource.name))
-    columns = rule_columns(console.origins, found)
+    uses = None if as_of else console.uses
+    columns = rule_columns(console.origins, found, uses=uses)
     return (
         Table(
             key="rules",
             title="Every rule that covers it",
             columns=columns,
-            rows=tuple(rule_row(rule, columns, console.origins, as_of) for rule in found[:PAGE_ROWS]),
+            rows=tuple(rule_row(rule, columns, console.origins, as_of, uses=uses) for rule in found[:PAGE_ROWS]),
             none="No rule covers it.",
             total=len(found),
             note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",

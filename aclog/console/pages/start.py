@@ -12,6 +12,12 @@ from aclog.console.pages.states import State
 PATH = "/"
 _ROWS = 40
 """Of each table here."""
+_FINDINGS = (
+    ("What is wrong with the rules?", url("/findings")),
+    ("Which rules are unused?", url("/findings", kind="unused")),
+    ("Which findings are new?", url("/findings", kind="new")),
+)
+"""They tell of all rules."""
 
 
 def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as every page
@@ -34,7 +40,7 @@ def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as eve
         title="aclog",
         answer=f"{len(listing):,} rules for {len(listing.principals):,} principals",
         command=console.command.of("acls list", settings=False),
-        parts=(_search(), _why(), facts, _questions(), *_names(state), _principals(state)),
+        parts=(_search(), _why(), facts, _questions(console), *_names(state), _principals(state)),
         offset=state.offset,
     )
 
@@ -65,14 +71,12 @@ def _why() -> Form:
     )
 
 
-def _questions() -> Links:
+def _questions(console: Console) -> Links:
     ways = (
         ("What changed last night?", url("/changes", since="yesterday 18:00")),
         ("What changed last?", url("/changes")),
         ("What would a change give?", url("/draft")),
-        ("What is wrong with the rules?", url("/findings")),
-        ("Which rules are unused?", url("/findings", kind="unused")),
-        ("Which findings are new?", url("/findings", kind="new")),
+        *(_FINDINGS if console.own is None else ()),
         ("All rules", url("/rules")),
     )
     return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in ways))

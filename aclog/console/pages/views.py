@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import names, principal, resource, rules, search, start, why
+from aclog.console.pages import findings, names, principal, resource, rules, search, start, why
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.console import Console
 from aclog.console.pages.page import Page
@@ -18,6 +18,7 @@ VIEWS: Mapping[str, View] = {
     principal.PATH: principal.principal_page,
     why.PATH: why.why_page,
     rules.PATH: rules.rules_page,
+    findings.PATH: findings.findings_page,
 }
 """Pure but for the source; each may be called in any thread."""
 
@@ -28,6 +29,7 @@ MENU = (
     ("/principal", "Principals"),
     ("/why", "Why"),
     ("/rules", "Rules"),
+    ("/findings", "Findings"),
 )
 """What every page links to."""
 

@@ -119,7 +119,7 @@ class WebConsole:
         if console.own is not None and path not in OWN_VIEWS:
             raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
         whole = self.console.states.now()
-        key = (console.own, path, tuple(sorted(asked.given.items())))
+        key = (console.own, console.version, path, tuple(sorted(asked.given.items())))
         with self._lock:
             if self._kept_of is not whole:
                 self._kept_of = whole
@@ -163,8 +163,8 @@ class WebConsole:
         status = f"at offset {seen.image.end_offset:,}" if seen.image.end_offset else "one state"
         if trouble is not None or age > _OLD_S:
             why = trouble or "the source is silent"
-            return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", states.version
-        return status, None, states.version
+            return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", self.console.version
+        return status, None, self.console.version
 
     async def _live(self, _request: Request) -> Response:
         status, trouble, version = self._status()

@@ -23,7 +23,7 @@ def page_object(page: Page) -> dict[str, object]:
         if isinstance(part, Table):
             keys = [column.key for column in part.columns]
             rows = [
-                {key: cell.text for key, cell in zip(keys, row.cells, strict=True)}
+                {key: cell.whole for key, cell in zip(keys, row.cells, strict=True)}
                 | ({} if row.mark is None else {"mark": row.mark.value})
                 for row in part.rows
             ]
@@ -46,7 +46,7 @@ def table_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(column.key for column in table.columns)
     for row in table.rows:
-        writer.writerow(_inert(cell.text) for cell in row.cells)
+        writer.writerow(_inert(cell.whole) for cell in row.cells)
     return out.getvalue()
 
 

@@ -15,7 +15,12 @@ from aclog.usage.window import DAY, Window, of_micros
 
 
 def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> None:
-    """Replay what can go over a log, and say how many accesses were decided the same.
+    """Replay what can go over a log, and say how many accesses were decided the same. Raises as `proved`."""
+    note(proved(report, Judging.of(chosen, decided_by(report)), flags))
+
+
+def proved(report: UnusedReport, judging: Judging, flags: AccessesFlags) -> str:
+    """Replay what can go over a log; return how many accesses were decided the same, as a sentence.
 
     Raises:
         ConfigError: an access would be decided otherwise, or the log cannot be read.
@@ -23,7 +28,6 @@ def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> N
 
     """
     found = report.unused
-    judging = Judging.of(chosen, _settings(report))
     end = (found.window.last_day + 1) * DAY - 1
     window = Window(start=of_micros(found.window.start), until=of_micros(end))
     counted = AccessLog.of(flags).count(judging.how(window))
@@ -35,10 +39,10 @@ def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> N
             f"--accesses: {len(told.flipped):,} accesses would be decided otherwise without what can go, such as "
             f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
-    note(f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same")
+    return f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same"
 
 
-def _settings(report: UnusedReport) -> Settings:
+def decided_by(report: UnusedReport) -> Settings:
     """Return what decided besides the rules when the index was made, the last time."""
     runs = report.index.runs()
     known: Mapping[str, object] = runs[-1].settings if runs else {}

@@ -1,0 +1,52 @@
+"""Finds what `aclog drift` finds, in the states that the console shows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.authorizer.rule_content import contents_of
+from aclog.cli.console.finders.files import signature_of
+from aclog.cli.flags.plan import WantFlags
+from aclog.cli.planning.found_place import check_journal, check_rules_there, other_journal, read_own_journal
+from aclog.cli.planning.wanted import read_wanted_rules
+from aclog.console.findings.drift_items import drift_looked, drifted_then
+from aclog.console.findings.looked import Looked, Subject
+from aclog.places.choice import open_place
+from aclog.planning.drift import drift_of
+from aclog.planning.plan import PlaceAddress
+from aclog.planning.planner import Held
+
+
+@frozen(kw_only=True)
+class DriftFinder:
+    """Compares states of a place with what a source wants there, and with what its journal owns."""
+
+    address: PlaceAddress
+    wanted: WantFlags
+    journal: Path
+    others: Sequence[Path] = ()
+
+    def look(self, subject: Subject) -> Looked:
+        """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
+        rules, origins = read_wanted_rules(self.wanted)
+        own = read_own_journal(self.journal)
+        foreign = [other_journal(path, own) for path in self.others]
+        with open_place(self.address, lambda _note: None, write=False) as place:
+            identity, name = place.identity(), place.name
+        for each in (own, *foreign):
+            check_journal(each, self.address, identity, name)
+        there = frozenset(contents_of(subject.image.acls))
+        check_rules_there(own, there, name)
+        others = frozenset[bytes]().union(*(each.owned_in(there) for each in foreign))
+        held = Held(there=there, owned=frozenset(own.owned_in(there)), others=others)
+        return drift_looked(drift_of(held, rules), len(there - rules - held.owned), origins)
+
+    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+        """Return the keys of what drifted in an earlier state, too, by what is wanted now."""
+        return drifted_then(then.image.acls, found)
+
+    def signature(self) -> object:
+        """Return what changes with the wanted rules and the journals."""
+        journals = [path for path in (self.journal, *self.others) if path.exists()]
+        return signature_of([self.wanted.want or "", *map(str, journals)])

@@ -1,0 +1,96 @@
+"""Finds what `aclog unused` finds in an index of last use, or `aclog usage` in an access log."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.authorizer.origin import Origins
+from aclog.authorizer.settings import Settings
+from aclog.cli.access_log import AccessLog, Judging
+from aclog.cli.console.finders.files import signature_of
+from aclog.cli.console.unused_looked import by_index, by_log, unused_then
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.unused_proof import decided_by, proved
+from aclog.console.findings.looked import Looked, Subject
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError
+from aclog.sources.cluster_identity import cluster_id_of
+from aclog.usage.decisions.rules import Rules
+from aclog.usage.index.database import FILE
+from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.log_rules import rules_of_log
+from aclog.usage.report import report
+from aclog.usage.unused.state_rules import StateRules
+from aclog.usage.unused_report import UnusedQuestion, UnusedReport
+
+_HOUR_MS = 3_600_000
+
+
+@frozen(kw_only=True)
+class IndexFinder:
+    """Asks an index; and proves what it says over a log, if there is one."""
+
+    index: Path
+    question: UnusedQuestion
+    log: Path | None
+    """The directory of the source, if it is one."""
+    proof: AccessesFlags | None
+    origins: Origins
+
+    def look(self, subject: Subject) -> Looked:
+        """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
+        acls = subject.image.acls
+        with UsageIndex.open(self.index) as index:
+            if self.log is not None:
+                index.check_cluster(cluster_id_of(self.log))
+            found, told = UnusedReport.of(index, StateRules.of(acls), self.question), None
+            if self.proof is not None:
+                told = proved(found, _judging(self.log, subject, decided_by(found)), self.proof)
+            return by_index(found, acls, self.origins, told)
+
+    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+        """Return the keys of unused rules that an earlier state had, too."""
+        return unused_then(then.image.acls, found)
+
+    def signature(self) -> object:
+        """Return what changes with the index."""
+        return signature_of([str(self.index / FILE)])
+
+
+@frozen(kw_only=True)
+class LogFinder:
+    """Counts an access log."""
+
+    accesses: AccessesFlags
+    days: int
+    log: Path | None
+    origins: Origins
+
+    def look(self, subject: Subject) -> Looked:
+        """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
+        judging = _judging(self.log, subject, subject.policy.settings)
+        counted, judged = AccessLog.of(self.accesses).count_window(judging, self.days, None)
+        if counted.logged_denials and counted.logged_denials == counted.rows.total:
+            raise ConfigError(
+                f"--accesses: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "
+                "logs what it allows only if kafka.authorizer.logger is at DEBUG"
+            )
+        skipped = sum(counted.rejects.values())
+        notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
+        found = report(counted.accesses, judged, counted.rows, counted.days, top=0)
+        return by_log(found, subject.image.acls, self.origins, notes)
+
+    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+        """Return the keys of unused rules that an earlier state had, too."""
+        return unused_then(then.image.acls, found)
+
+    def signature(self) -> object:
+        """Return what changes every hour: a log grows all the time, and is read whole."""
+        return current_time_ms() // _HOUR_MS
+
+
+def _judging(log: Path | None, subject: Subject, settings: Settings) -> Judging:
+    """Return what judges accesses: of a log all that it ever had, else the state that is looked at."""
+    if log is not None:
+        return Judging(rules=rules_of_log(log), settings=settings, own_time=True)
+    return Judging(rules=Rules.of_image(subject.image.acls), settings=settings, own_time=False)
