@@ -91,6 +91,9 @@ def get(port: int) -> tuple[int, str]:
         (("--login", "oidc:none.toml"), "No such file"),
         (("--login", "none"), "No such file"),
         (("--trusted-proxy", "*"), "expected the address of a proxy"),
+        (("--base-url", "https://acls.example/path"), "without a path"),
+        (("--base-url", "acls.example"), "expected https://HOST"),
+        (("--base-url", "https://["), "expected https://HOST"),
     ],
 )
 def test_what_would_be_unsafe_or_unclear_is_refused(log, flags, said):

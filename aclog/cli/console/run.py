@@ -4,13 +4,14 @@ import os
 import ssl
 from collections.abc import Iterator
 from functools import partial
+from urllib.parse import urlsplit
 
 from aclog.cli.console.finding import Finding, SourceOrigins
 from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, followed, listen_address, read_certificate_again, serve
+from aclog.cli.serving import Endpoint, followed, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.line_file import LineFile
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
@@ -39,6 +40,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         trusted_proxy=flags.trusted_proxy,
     )
     endpoint.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    _check_base_url(flags)
     host, url = endpoint.address.host, flags.base_url or endpoint.url
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
     chosen = source.choose(note)
@@ -74,6 +76,29 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         live.stop()
         if audit is not None:
             audit.close()
+
+
+def _check_base_url(flags: ConsoleFlags) -> None:
+    """Warn of a proxy that shows all to everybody. Raises ConfigError: not the URL of a whole host."""
+    if flags.base_url is None:
+        return
+    try:
+        parts = urlsplit(flags.base_url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if (
+        not host
+        or parts.scheme not in {"http", "https"}
+        or parts.path not in {"", "/"}
+        or parts.query
+        or parts.fragment
+    ):
+        raise ConfigError(f"--base-url {flags.base_url[:200]}: expected https://HOST, without a path")
+    if flags.login is None and not is_loopback(host):
+        warn(
+            f"everybody who reaches {flags.base_url} sees all, unless what is there asks who they are: expected --login"
+        )
 
 
 def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:

@@ -4,7 +4,7 @@ import json
 from collections import deque
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import asdict, define, field, frozen
 
 MOST_BYTES = 16 << 10
 _KEPT = 50
@@ -43,6 +43,10 @@ class CspReports:
                     page=_text(report, "document-uri"),
                 )
             )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return their number, and the last of them."""
+        return {"count": self.count, "last": [asdict(each) for each in self.last]}
 
 
 def _text(report: dict[str, Any], key: str) -> str:

@@ -53,7 +53,10 @@ class Guard:
 
     def __attrs_post_init__(self) -> None:
         entry = Entry(sessions=self.sessions, cookies=self.cookies, pages=Pages(stylesheet=self.stylesheet))
-        routes = [Route(CSP_REPORT, self._report, methods=["POST"])]
+        routes = [
+            Route(CSP_REPORT, self._report, methods=["POST"]),
+            Route(CSP_REPORT, self._reported, methods=["GET"]),
+        ]
         if self.way is not None:
             routes += [*self.way.routes(entry), Route("/logout", _leaving(entry), methods=["POST"])]
         application = Starlette(routes=routes)
@@ -159,6 +162,12 @@ class Guard:
             return PlainTextResponse(f"{error}\n", error.status)
         return Response(status_code=204)
 
+    async def _reported(self, request: Request) -> Response:
+        viewer = Visit.in_scope(request.scope).viewer
+        if viewer is None or not viewer.sees_all:
+            return JSONResponse({"error": "this is shown to who sees all"}, 403)
+        return JSONResponse(self.reports.to_dict())
+
 
 def viewer_of(request: Request) -> Viewer:
     """Return who asks, in an endpoint that needs a login."""
@@ -185,12 +194,19 @@ def _login_needed(visit: Visit) -> Response:
     """Lead a reader to the login, and tell a program."""
     headers = {"WWW-Authenticate": "Cookie"}
     if visit.headers.get("hx-request") == "true":
-        page = urlsplit(visit.headers.get("hx-current-url", ""))
-        headers["HX-Redirect"] = _login_path(page.path, page.query)
+        headers["HX-Redirect"] = _login_path(*_path_of(visit.headers.get("hx-current-url", "")))
         return PlainTextResponse("log in first\n", 401, headers)
     if visit.method in {"GET", "HEAD"} and "text/html" in visit.headers.get("accept", ""):
         return RedirectResponse(_login_path(quote(visit.path, safe="/"), visit.query), 303)
     return JSONResponse({"error": "log in first"}, 401, headers)
+
+
+def _path_of(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "/", ""
+    return parts.path, parts.query
 
 
 def _login_path(path: str, query: str) -> str:

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Mapping
 from hashlib import sha256
-from hmac import compare_digest
 from pathlib import Path
 
 from argon2 import PasswordHasher, Type, extract_parameters
@@ -62,11 +61,6 @@ class Passwords:
         # Which costs a name's decoy has is as random as the costs of the names that are there, and stays.
         drawn = sha256(self._key + name.encode("utf-8", "surrogatepass")).digest()
         return self._decoys[int.from_bytes(drawn[:8]) % len(self._decoys)]
-
-
-def same_proof(one: bytes | None, other: bytes | None) -> bool:
-    """Return whether a line is still the one that somebody logged in with."""
-    return one is not None and other is not None and compare_digest(one, other)
 
 
 def password_line(principal: str, password: str) -> str:

@@ -15,8 +15,8 @@ from starlette.routing import Route
 from aclog.console.login.attempts import Attempts
 from aclog.console.login.entry import Entry
 from aclog.console.login.pages import local_path
-from aclog.console.login.password_file import MOST_CHARACTERS, Passwords, read_passwords, same_proof
-from aclog.console.login.sessions import Session
+from aclog.console.login.password_file import MOST_CHARACTERS, Passwords, read_passwords
+from aclog.console.login.sessions import Session, same_proof
 from aclog.console.login.visit import Visit
 
 _AT_ONCE, _WAITING = 2, 32

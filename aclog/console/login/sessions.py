@@ -3,6 +3,7 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
+from hmac import compare_digest
 
 from attrs import define, field, frozen
 
@@ -74,3 +75,8 @@ class Sessions:
         now = self.clock()
         while self._open and next(iter(self._open.values())).until <= now:  # all last as long: the oldest end first
             self._open.popitem(last=False)
+
+
+def same_proof(one: bytes | None, other: bytes | None) -> bool:
+    """Return whether two proofs are there and are one."""
+    return one is not None and other is not None and compare_digest(one, other)

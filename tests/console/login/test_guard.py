@@ -4,8 +4,12 @@ import json
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aclog.console.login.hosts import Hosts
+from aclog.console.login.password_file import Passwords
+from aclog.console.login.password_way import PasswordWay
 from tests.support.web.asgi import ask
 from tests.support.web.browser import Browser
 from tests.support.web.guarded import app_of, guard_of
@@ -160,7 +164,43 @@ def test_violations_are_counted_and_bounded(browser, guard):
     for _ in range(100):
         browser.ask("POST", "/csp-report", json.dumps(report).encode(), kind)
     assert (guard.reports.count, len(guard.reports.last)) == (106, 50)
-    assert browser.ask("GET", "/csp-report", b"", {}).status == 405
+    shown = browser.get("/csp-report").json
+    assert (shown["count"], len(shown["last"])) == (106, 50)
+    assert shown["last"][0] == {"directive": "script-src", "blocked": "http://e/x", "page": ""}
+    assert browser.ask("PUT", "/csp-report", b"", {}).status == 405
+
+
+TEXTS = st.text(st.characters(codec="latin-1"), max_size=40)
+PATHS = ("/", "/rules", "/change", "/login", "/logout", "/csp-report", "/static/../rules", "//rules", "/rules/")
+HEADERS = (
+    "Host", "Cookie", "Origin", "Sec-Fetch-Site", "Accept", "HX-Request", "HX-Current-URL", "Content-Type",
+    "X-CSRF-Token",
+)  # fmt: skip
+VALUES = ("localhost", "text/html", "true", "multipart/form-data; boundary=x", "http://[", "aclog-8181=x.y")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["GET", "POST", "PUT", "HEAD", "OPTIONS"]),
+    st.sampled_from(PATHS),
+    TEXTS,
+    st.binary(max_size=60),
+    st.dictionaries(st.sampled_from(HEADERS), TEXTS | st.sampled_from(VALUES), max_size=6),
+)
+def test_no_request_fails_and_no_stranger_sees_a_rule(behind_login, method, path, query, body, headers):
+    query = query.replace("?", "")
+    reply = ask(behind_login, method, f"{path}?{query}", body, {"Host": "localhost", **headers})
+    assert reply.status < 500
+    assert b"User:" not in reply.body
+
+
+@pytest.fixture(scope="module")
+def behind_login():
+    return app_of(guard_of(PasswordWay(path=None, passwords=Passwords({}, ("$argon2id$x",)))))
+
+
+def test_what_browsers_stopped_is_shown_to_who_sees_all(behind_login):
+    assert ask(behind_login, "GET", "/csp-report", headers={"Host": "localhost"}).status == 403
 
 
 def test_a_form_that_is_too_large_is_not_read(browser):

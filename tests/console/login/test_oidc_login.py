@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from attrs import evolve
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -97,7 +98,16 @@ def test_who_logs_in_at_the_provider_is_in(login):
     browser.get("/")
     assert browser.post("/logout", {}).status == 303
     assert browser.get("/").status == 303
+
+
+def test_sessions_end_when_another_provider_or_claim_says_who_is_who(login):
+    browser = login.browser()
+    login.log_in(browser)
     login.guard.reload()
+    assert browser.get("/").status == 200
+    login.settings = evolve(login.settings, claim="preferred_username")
+    login.guard.reload()
+    assert browser.get("/").status == 303
 
 
 def test_the_provider_is_asked_about_itself_once(login):

@@ -63,6 +63,9 @@ def test_programs_and_htmx_are_told_so(browser):
     assert (reply.status, reply.json) == (401, {"error": "log in first"})
     reply = browser.ask("GET", "/rules", b"", {"HX-Request": "true", "HX-Current-URL": "http://127.0.0.1:8181/x?y=1"})
     assert (reply.status, reply.headers["hx-redirect"]) == (401, "/login?next=%2Fx%3Fy%3D1")
+    for url in ("http://[", "//evil", "x", "", "http://x//evil", "javascript:alert(1)"):
+        reply = browser.ask("GET", "/rules", b"", {"HX-Request": "true", "HX-Current-URL": url})
+        assert (reply.status, reply.headers["hx-redirect"]) == (401, "/login")
     assert browser.get("/static/console.css").status == 200
     assert browser.get("/nothing").status == 303
 

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from hmac import compare_digest
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,7 +19,7 @@ from aclog.console.login.oidc.id_token import principal_of
 from aclog.console.login.oidc.provider import Provider, error_code
 from aclog.console.login.oidc.settings import CALLBACK, OidcSettings
 from aclog.console.login.pages import local_path
-from aclog.console.login.sessions import Session, new_id
+from aclog.console.login.sessions import Session, new_id, same_proof
 from aclog.console.login.visit import Visit
 
 _START = "/login/start"
@@ -59,9 +60,9 @@ class OidcWay:
             Route(CALLBACK, self._failing(entry, self._come_back)),
         ]
 
-    def still_good(self, session: Session) -> bool:  # noqa: ARG002 - a provider is not asked again
-        """Return True: a session ends at its time."""
-        return True
+    def still_good(self, session: Session) -> bool:
+        """Return whether a login now would mean the same; the provider is not asked again before a session's end."""
+        return same_proof(session.proof, _proof(self.provider.settings))
 
     def reload(self) -> None:
         """Read the settings again. Raises as `read`."""
@@ -108,7 +109,7 @@ class OidcWay:
         settings = self.provider.settings
         principal = principal_of(claims, settings.claim, settings.prefix)
         self.attempts.succeeded(visit.address, begun["state"])
-        entry.enter(visit, principal.removeprefix(settings.prefix), principal)
+        entry.enter(visit, principal.removeprefix(settings.prefix), principal, _proof(settings))
         visit.cookies.append(entry.cookies.drop_login())
         return RedirectResponse(local_path(begun["next"]), 303)
 
@@ -127,3 +128,9 @@ class OidcWay:
         metadata = await self.provider.metadata()
         if (given is not None or metadata.names_itself) and given != self.provider.settings.issuer:
             raise LoginError(_BEGIN_AGAIN, "a callback from another provider", status=400)
+
+
+def _proof(settings: OidcSettings) -> bytes:
+    """Return what changes with who says who somebody is, and how."""
+    told = (settings.issuer, settings.client_id, settings.claim, settings.prefix)
+    return sha256(repr(told).encode("utf-8", "surrogateescape")).digest()
