@@ -56,6 +56,14 @@ class LiveState:
             self._thread.join(10)
         self.source.close()
 
+    def replace(self, source: StateSource) -> None:
+        """Read another source from now on, which is of the same rules, at once; the one before is closed."""
+        with self._reading:
+            before, self.source = self.source, source
+            self._past.clear()
+        before.close()
+        self._look()
+
     @property
     def newest(self) -> Seen | None:
         """The newest state; None before the first."""
@@ -105,12 +113,12 @@ class LiveState:
                 return
 
     def _look(self) -> None:
-        try:
-            with self._reading:
+        with self._reading:  # until the state is put in place: another source may be put in this one's place meanwhile
+            try:
                 image = self.source.image()
-        except (MetadataError, OSError) as error:
-            if str(error) != self._trouble:
-                self.tell(str(error))
-            self._trouble = str(error)
-        else:
-            self._newest, self._trouble = Seen(image=image, at=elapsed_seconds()), None
+            except (MetadataError, OSError) as error:
+                if str(error) != self._trouble:
+                    self.tell(str(error))
+                self._trouble = str(error)
+            else:
+                self._newest, self._trouble = Seen(image=image, at=elapsed_seconds()), None

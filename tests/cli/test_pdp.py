@@ -23,6 +23,10 @@ TOKEN = "a-token-of-a-proxy"
 QUESTION = {
     "subject": {"type": "User", "id": "a"}, "action": {"name": "READ"}, "resource": {"type": "topic", "id": "t"},
 }  # fmt: skip
+RULE = json.dumps({
+    "resourceType": "TOPIC", "resourceName": "t", "patternType": "LITERAL", "principal": "User:a", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+})  # fmt: skip
 SECONDS = 60
 
 
@@ -202,3 +206,28 @@ def test_files_that_are_read_again_under_load_lose_no_request(log, tmp_path):
                 time.sleep(0.01)
             assert {each.result() for each in asked} == {True}
         assert len((tmp_path / "audit").read_text().splitlines()) >= 401
+
+
+@pytest.mark.slow(4)
+def test_rules_and_certificates_in_files_are_read_again(tmp_path):
+    authorities = [Authority.make(), Authority.make()]
+    roots = [each.write_pem(tmp_path / f"root-{number}.pem") for number, each in enumerate(authorities)]
+    old, new = [ssl.create_default_context(cafile=root) for root in roots]
+    server, rules = tmp_path / "server.pem", tmp_path / "rules.jsonl"
+    authorities[0].issue("server").write_pem(server)
+    rules.write_text("")
+    with Served("--acls", rules, "--tls-cert", server, "--tls-key", server, context=old) as served:
+        wait(lambda: served.decision() is False)
+        rules.write_text(RULE)
+        authorities[1].issue("server").write_pem(server)
+        served.process.send_signal(signal.SIGHUP)
+        assert "were read again" in served.process.stderr.readline()
+        served.context = new
+        wait(lambda: served.decision() is True)
+        for path, text in ((server, "-----BEGIN CERTIFICATE-----"), (rules, "{")):
+            kept = path.read_text()
+            path.write_text(text)
+            served.process.send_signal(signal.SIGHUP)
+            assert "not read again" in served.process.stderr.readline()
+            assert served.decision() is True
+            path.write_text(kept)

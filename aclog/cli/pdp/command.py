@@ -20,8 +20,8 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
     external authorization over HTTP below /ext_authz. Beyond this machine it
     listens only if those who ask have tokens or certificates. Until there is a
     state, and when nobody has confirmed it for long, the answer is 503, never
-    true. SIGHUP reads mapping, tokens and certificate again, and opens the files
-    that it appends to again.
+    true. SIGHUP reads rules in files, mapping, tokens and certificate again, and
+    opens the files that it appends to again.
 
     [bold]Examples[/]
 

@@ -1,9 +1,7 @@
 """Serves a decision point."""
 
-import ssl
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,8 +9,9 @@ from aclog.authorizer.acl import ResourceType
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.pdp.flags import PdpFlags
+from aclog.cli.pdp.reload import Reload, tokens_of
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, followed, listen_address, read_certificate_again, serve
+from aclog.cli.serving import Endpoint, followed, listen_address, serve
 from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
@@ -22,8 +21,7 @@ from aclog.console.pdp.deciders import Deciders
 from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
-from aclog.console.pdp.tokens import Tokens, read_tokens
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
 
 
@@ -41,7 +39,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         tls_key=flags.tls_key,
         tls_client_ca=flags.tls_client_ca,
     )
-    mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
+    mapping, tokens = read_mapping(flags.mapping), tokens_of(flags)
     endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE or --tls-client-ca FILE")
     if endpoint.address.port == 0:
         raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
@@ -70,23 +68,8 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         live.start()
         stack.callback(live.stop)
         said = f"decision point at {point.base_url}; stop with Ctrl-C"
-        serve(point.app(), endpoint, said, hangup=partial(_reload, point, endpoint, files, flags), is_timed=True)
-
-
-def _reload(
-    point: DecisionPoint, endpoint: Endpoint, files: Iterable[LineFile], flags: PdpFlags, tls: ssl.SSLContext | None
-) -> None:
-    """Read mapping, tokens and certificate again, and open files again; what cannot be used is told, and all stays."""
-    try:
-        mapping, tokens = read_mapping(flags.mapping), _tokens(flags)
-        read_certificate_again(tls, endpoint)
-        for file in files:
-            file.reopen()
-    except (MetadataError, OSError) as error:
-        warn(f"not read again: {error}")
-        return
-    point.deciders.mapping, point.tokens = mapping, tokens
-    note("mapping, tokens and certificate were read again, and files opened again")
+        reload = Reload(point=point, endpoint=endpoint, files=files, source=source, flags=flags)
+        serve(point.app(), endpoint, said, hangup=reload, is_timed=True)
 
 
 def _line_file(path: Path | None, stack: ExitStack) -> LineFile | None:
@@ -96,10 +79,6 @@ def _line_file(path: Path | None, stack: ExitStack) -> LineFile | None:
     file = LineFile(path)
     stack.callback(file.close)
     return file
-
-
-def _tokens(flags: PdpFlags) -> Tokens | None:
-    return None if flags.tokens is None else read_tokens(flags.tokens)
 
 
 def _existing(source: SourceFlags, live: LiveState) -> Mapping[int, Iterable[str]]:
