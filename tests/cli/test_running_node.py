@@ -8,10 +8,12 @@ import threading
 import time
 from types import SimpleNamespace
 
+import anyio
 import pytest
 
 import aclog as library
 from tests.support.cli.command import aclog
+from tests.support.cli.mcp_client import asked
 from tests.support.nodes.aclog_node import AclogNode, AclogProcess
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
 
@@ -37,7 +39,8 @@ def node(tmp_path_factory):
 def as_processes(monkeypatch):
     """Run exit handlers at the end of each test: the process of the tests continues."""
     before, at_exit = set(threading.enumerate()), []
-    monkeypatch.setattr("aclog.sources.quorum.atexit", SimpleNamespace(register=at_exit.append))
+    handlers = SimpleNamespace(register=at_exit.append, unregister=at_exit.remove)
+    monkeypatch.setattr("aclog.sources.quorum.atexit", handlers)
     yield
     for close in at_exit:
         close()
@@ -102,6 +105,32 @@ def test_acls_are_added_listed_and_removed(place):
     removed = aclog("acls", "remove", *place, "--topic", topic, "--force")
     assert removed.err == "aclog: note: 1 ACL(s) removed\n"
     assert aclog("acls", "list", *place, "--topic", topic, "--format", "jsonl").out == ""
+
+
+@pytest.mark.slow(4)
+def test_an_assistant_asks_about_a_running_node(place):
+    topic = f"asked{place[0]}"
+    request = {"principal": "User:alice", "operation": "READ", "topic": topic}
+    rule = ["--deny-principal", "User:alice", "--operation", "READ", "--topic", topic]
+    has_log = place[0] == "--bootstrap-controller"
+
+    async def questions(asking):
+        before = await asking.ask("explain", **request)
+        assert before["rows"][0]["rule"] == "DefaultDeny"
+        await anyio.run_process([sys.executable, "-m", "aclog", "acls", "add", *place, *rule])
+        after = await asking.ask("explain", **request)
+        [decides] = [each["rule"] for each in after["rows"][0]["rules"] if each["role"] == "DECIDES"]
+        assert (decides["resourceName"], decides["permissionType"]) == (topic, "DENY")
+        assert "admin-secret" not in json.dumps(after)
+        if not has_log:
+            assert after["endOffset"] is None
+            assert "--bootstrap-controller" in after["noEndOffset"]
+            return
+        assert before["endOffset"] <= decides["offset"] < after["endOffset"]
+        again = await asking.ask("explain", **request, as_of=str(before["endOffset"]))
+        assert again["rows"][0]["rule"] == "DefaultDeny"
+
+    asked(questions, *place)
 
 
 def test_decisions_and_explanations(place):

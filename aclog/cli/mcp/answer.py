@@ -15,7 +15,10 @@ SCHEMA: dict[str, Any] = {
         "command": {"type": "string", "description": "The command line that says the same."},
         "stdin": {"type": "string", "description": "What that command is to read from stdin."},
         "source": {"type": "string", "description": "What was read."},
-        "endOffset": {**_OFFSET, "description": "Of the state that this is about: of all records below it."},
+        "endOffset": {
+            **_OFFSET,
+            "description": "Of the state: of all records below it. A notice says if it was lowered.",
+        },
         "noEndOffset": {"type": "string", "description": "Why there is no end offset."},
         "toEndOffset": {**_OFFSET, "description": "Of the second state, if there is one."},
         "verdict": {"type": "object", "description": "Of check: PROVED or REFUTED."},

@@ -42,6 +42,9 @@ class ChildCommands:
     """For which a command may run."""
     _limiter: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(_AT_ONCE), init=False)
     _running: set[Process] = field(factory=set, init=False)
+    _starting: int = field(default=0, init=False)
+    _then: Callable[[], None] | None = field(default=None, init=False)
+    """What is called once nothing is being started."""
 
     async def run(self, line: CommandLine, take: Callable[[bytes], None]) -> Ended:
         """Run a command, and hand over what it prints as it arrives, to `take`, which raises nothing.
@@ -55,15 +58,7 @@ class ChildCommands:
 
         """
         async with self._limiter:
-            # -P: a module in the working directory, which may be anybody's repository, is not imported for one of ours.
-            process = await anyio.open_process(
-                [sys.executable, "-P", "-m", "aclog", *line.words],
-                stdin=DEVNULL if line.stdin is None else PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                start_new_session=True,  # no terminal to ask on, and a group that can be killed
-            )
-            self._running.add(process)
+            process = await self._start(line)
             try:
                 return await self._ended(process, line.stdin, take)
             finally:
@@ -72,10 +67,40 @@ class ChildCommands:
                 with anyio.CancelScope(shield=True):
                     await process.aclose()
 
+    def end(self, then: Callable[[], None]) -> None:
+        """Kill all that run, and call `then`; for a signal handler.
+
+        A command that is being started is not known yet: it is waited for.
+        """
+        if self._starting:
+            self._then = then
+            return
+        self.kill()
+        then()
+
     def kill(self) -> None:
-        """Kill all that run, from a signal handler too."""
+        """Kill all that run."""
         for process in tuple(self._running):
             _kill(process)
+
+    async def _start(self, line: CommandLine) -> Process:
+        self._starting += 1
+        try:
+            with anyio.CancelScope(shield=True):  # what is started is known, and so is ended
+                # -P: a module in the working directory, which may be anybody's repository, is not taken for one of ours
+                process = await anyio.open_process(
+                    [sys.executable, "-P", "-m", "aclog", *line.words],
+                    stdin=DEVNULL if line.stdin is None else PIPE,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    start_new_session=True,  # no terminal to ask on, and a group that can be killed
+                )
+            self._running.add(process)
+        finally:
+            self._starting -= 1
+        if self._then is not None:
+            self.end(self._then)
+        return process
 
     async def _ended(self, process: Process, stdin: str | None, take: Callable[[bytes], None]) -> Ended:
         said = bytearray()

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -60,9 +61,7 @@ def _ending(commands: ChildCommands) -> Iterator[None]:
 
     def end(number: int, _frame: object) -> None:
         """End as the signal would."""
-        commands.kill()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        commands.end(partial(_end_by, number))
 
     before = {number: signal.signal(number, end) for number in _ENDING}
     try:
@@ -71,3 +70,8 @@ def _ending(commands: ChildCommands) -> Iterator[None]:
         commands.kill()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_by(number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -8,10 +8,14 @@ import sys
 import time
 from importlib.util import find_spec
 
+import anyio
 import psutil
 import pytest
 
 from aclog.cli.mcp import extra
+from aclog.cli.mcp.child_commands import ChildCommands
+from aclog.cli.mcp.command_line import CommandLine
+from aclog.cli.mcp.end_offset import AskedState
 from tests.support.cli.command import aclog
 
 SECONDS = 60
@@ -136,3 +140,16 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch):
     result = aclog("mcp", "--acls", "x")
     assert result.code == 2
     assert "pip install 'aclog[mcp]'" in result.complaint
+
+
+def test_what_lies_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("json", "typing", "aclog", "attrs"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('run')")
+    (tmp_path / "acls.jsonl").write_text("")
+    state = AskedState(source="acls.jsonl", end_offset=None, why_none="", as_of=None)
+    line = CommandLine(words=("lint", "--acls=acls.jsonl"), stdin=None, state=state, to_state=None)
+    said: list[bytes] = []
+    ended = anyio.run(ChildCommands(SECONDS).run, line, said.append)
+    assert (ended.code, ended.error) == (0, None)
+    assert b"".join(said)

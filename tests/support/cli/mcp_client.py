@@ -9,7 +9,7 @@ import anyio
 from attrs import frozen
 from mcp import Client, StdioServerParameters
 
-SECONDS = 60
+SECONDS = 300
 
 
 @frozen
