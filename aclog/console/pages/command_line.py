@@ -1,6 +1,6 @@
 """The command lines that say what pages say."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import PatternType, ResourceType
 from aclog.authorizer.shell_word import shell_word
@@ -12,6 +12,7 @@ _FLAGS = {
     ResourceType.DELEGATION_TOKEN: "--delegation-token",
     ResourceType.USER: "--user-principal",
 }
+_SUPER_USERS = "--super-users"
 
 
 @frozen(kw_only=True)
@@ -22,6 +23,12 @@ class CommandLine:
     """Such as `--log`, `DIR`."""
     settings: tuple[str, ...] = ()
     """Those of the authorizer."""
+
+    def without_super_users(self) -> "CommandLine":
+        """Return the same for who may not know the super users; they are others, so that his answers are the same."""
+        before = ("", *self.settings)
+        told = (word for last, word in zip(before, self.settings, strict=False) if _SUPER_USERS not in (last, word))
+        return evolve(self, settings=tuple(told))
 
     def of(self, command: str, *flags: str, as_of: str | None = None, settings: bool = True) -> str | None:
         """Return a command with the source, and what else it takes; None if no shell can say it.

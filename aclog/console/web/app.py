@@ -112,7 +112,7 @@ class WebConsole:
                 while len(self._own) > _VIEWERS:
                     self._own.popitem(last=False)
             self._own.move_to_end(sight.principal)
-        return evolve(self.console, states=states, own=sight)
+        return evolve(self.console, states=states, own=sight, command=self.console.command.without_super_users())
 
     def _made(self, console: Console, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
         """Return a page and its answer as HTML, made anew only if the state has changed since."""
