@@ -21,6 +21,8 @@ class Case(Generic[_T]):
 
     def fits(self, properties: Properties) -> bool:
         """Return whether a thing with these properties is of this case."""
+        if not self.when:
+            return True
         return all(key in properties and _equal(properties[key], value) for key, value in self.when.items())
 
 
@@ -32,7 +34,10 @@ class Cases(Generic[_T]):
 
     def first(self, properties: Properties) -> Case[_T] | None:
         """Return the case of a thing with these properties; None if it is of none."""
-        return next((case for case in self.cases if case.fits(properties)), None)
+        for case in self.cases:
+            if case.fits(properties):
+                return case
+        return None
 
     def __iter__(self) -> Iterator[Case[_T]]:
         return iter(self.cases)

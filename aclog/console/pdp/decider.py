@@ -17,6 +17,9 @@ from aclog.terminal.json_text import json_string
 
 _HOST = "127.0.0.1"
 _REMEMBERED = 100_000
+"""Answers that are remembered."""
+_SHORT = 1024
+"""Characters of a question that is remembered: what holds memory is bounded by both."""
 
 
 @frozen(kw_only=True)
@@ -101,9 +104,11 @@ class Decider:
         """Return the decision on a request of Kafka's."""
         known = self._known.get(asked)
         if known is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            known = self._known[asked] = self._decided(asked)
+            known = self._decided(asked)
+            if len(asked.principal) + len(asked.host) + len(asked.name) <= _SHORT:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[asked] = known
         return known
 
     def _decided(self, asked: KafkaRequest) -> Answer:

@@ -6,6 +6,7 @@ an action of a type of resource is an operation or cases. What is not mapped is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import define, frozen
@@ -18,6 +19,8 @@ from aclog.metalog.errors import ConfigError
 _KEYS = ("subject", "resource", "action", "envoy")
 _OPERATIONS = {each.name: each for each in AclOperation if each > AclOperation.ALL}
 _TYPES = {each.name: each for each in ResourceType if each > ResourceType.ANY}
+_LONGEST = 256
+"""Characters of a type of principal that no mapping names."""
 
 
 @frozen
@@ -26,6 +29,11 @@ class ResourceTarget:
 
     resource_type: ResourceType
     template: Template
+
+
+_DEFAULT_RESOURCES = {
+    name: Cases((Case(to=ResourceTarget(kind, Template("", ""))),)) for name, kind in _TYPES.items()
+}
 
 
 @frozen
@@ -69,7 +77,9 @@ class EntityMapping:
         if cases is None or case is None or not foreign:
             return None
         name = self._template(case.to).name_of(foreign)
-        return (case.to, name) if self._of_name(cases, case.to, name) == (case, foreign) else None
+        if len(cases.cases) > 1 and self._of_name(cases, case.to, name) != (case, foreign):
+            return None
+        return case.to, name
 
     def backward(self, kind: str, target: Any, name: str) -> Thing | None:
         """Return the thing of a type that has this name, of a target that fits; None if none has."""
@@ -176,12 +186,18 @@ def _target_template(target: ResourceTarget) -> Template:
 
 
 def _default_subject(kind: str) -> Cases[Template] | None:
-    return Cases((Case(to=Template(f"{kind}:", "")),)) if kind and ":" not in kind else None
+    if not kind or len(kind) > _LONGEST or ":" in kind:
+        return None
+    return _principals(kind)
+
+
+@lru_cache(maxsize=64)
+def _principals(kind: str) -> Cases[Template]:
+    return Cases((Case(to=Template(f"{kind}:", "")),))
 
 
 def _default_resource(kind: str) -> Cases[ResourceTarget] | None:
-    found = _TYPES.get(kind.upper())
-    return None if found is None else Cases((Case(to=ResourceTarget(found, Template("", ""))),))
+    return _DEFAULT_RESOURCES.get(kind.upper())
 
 
 def _nothing(_kind: str) -> None:

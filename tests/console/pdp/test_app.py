@@ -351,3 +351,17 @@ def test_no_body_fails_it_and_none_of_these_is_allowed(app_of_nobody, body, path
 @pytest.fixture(scope="module")
 def app_of_nobody():
     return point_of(HeldSource(image_of())).app()
+
+
+def test_what_is_remembered_is_bounded():
+    point = point_of(HeldSource(image_of(acl("t", "User:a"))))
+    app, decider = point.app(), point.deciders.at(None)
+    for name in ("x" * 2_000, "x" * 900):
+        for _ in range(2):
+            assert post(app, ONE, asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": name})).json
+    assert len(decider._known) == 1
+    assert (
+        post(app, ONE, asked({"type": "U" * 300, "id": "a"}, READ, {"type": "topic", "id": "t"}))
+        .json["context"]["reason"]
+        .endswith("is not mapped")
+    )
