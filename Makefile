@@ -192,6 +192,15 @@ campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every 
 campaign-pdp: venv  ## the golden decisions asked of a decision point in batches of a thousand; kept too
 	$(BIN)/python -m tests.console.pdp.golden --out benchmarks/results/pdp-golden.txt
 
+OPA := 1.10.1
+
+build/opa/opa:
+	GOBIN=$(CURDIR)/build/opa go install github.com/open-policy-agent/opa@v$(OPA)
+
+.PHONY: bench-pdp
+bench-pdp: venv $(CORE) build/opa/opa  ## the decision point beside OPA and pycasbin, asked the same questions in one run; kept; needs Go
+	$(BIN)/python -m benchmarks.pdp
+
 .PHONY: campaign-exports
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt

@@ -31,9 +31,7 @@ class ResourceTarget:
     template: Template
 
 
-_DEFAULT_RESOURCES = {
-    name: Cases((Case(to=ResourceTarget(kind, Template("", ""))),)) for name, kind in _TYPES.items()
-}
+_DEFAULT_RESOURCES = {name: Cases((Case(to=ResourceTarget(kind, Template("", ""))),)) for name, kind in _TYPES.items()}
 
 
 @frozen

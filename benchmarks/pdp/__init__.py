@@ -1,0 +1,1 @@
+"""`aclog pdp` beside other decision points, asked the same questions in one run."""
