@@ -22,6 +22,7 @@ from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
 from aclog.console.web.app import WebConsole
+from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.terminal.notices import note, warn
 
@@ -56,7 +57,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         hosts=Hosts.of(listen=host, is_local=endpoint.is_local, base_url=flags.base_url),
         cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
         audit=audit,
-        stylesheet="/static/console.css",
+        stylesheet=f"/static/console.css?v={asset_version()}",
     )
     try:
         with finding.lookout(states) as lookout:

@@ -3,19 +3,21 @@
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TypeVar
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_name
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.printable import printable
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 MOST_CHARACTERS = 8192
 """Of one parameter."""
 _MOST_PARAMETERS = 100
+_EXACT = ".exact"
 OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
 """What can be asked for."""
 RULE_OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ANY)
@@ -46,7 +48,7 @@ class Asked:
         for name, value in pairs:
             if len(value) > MOST_CHARACTERS:
                 raise BadAskedError(f"{name[:40]}: more than {MOST_CHARACTERS:,} characters")
-        return cls(dict(pairs))
+        return cls(_exact(dict(pairs)))
 
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter as it is."""
@@ -103,6 +105,25 @@ class Asked:
             return parse_name(values, text)
         except (ConfigError, ValueError) as error:
             raise BadAskedError(f"{name}: {error}") from error
+
+
+def exact_field(name: str, value: str) -> tuple[str, str] | None:
+    """Return the hidden field, and its value, that a field needs whose value cannot be shown as it is; None: none.
+
+    A form shows such a value by escapes, and would send these. If they come back unchanged, what they stand for is
+    meant, and `Asked.of` puts it in their place.
+    """
+    return None if printable(value) == value else (f"{name}{_EXACT}", quote(value, safe="", errors="surrogatepass"))
+
+
+def _exact(given: dict[str, str]) -> dict[str, str]:
+    found = {name: value for name, value in given.items() if not name.endswith(_EXACT)}
+    for name, value in given.items():
+        if name.endswith(_EXACT) and (shown := found.get(name.removesuffix(_EXACT))) is not None:
+            meant = unquote(value, errors="surrogatepass")
+            if printable(meant) == shown:
+                found[name.removesuffix(_EXACT)] = meant
+    return found
 
 
 def url(path: str, /, **parameters: object) -> str:

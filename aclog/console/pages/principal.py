@@ -20,7 +20,7 @@ from aclog.console.pages.cells import (
 )
 from aclog.console.pages.console import Console
 from aclog.console.pages.listing import key_of
-from aclog.console.pages.page import Cell, Column, Field, Form, Page, Part, Row, Table
+from aclog.console.pages.page import Cell, Column, Field, Form, Notice, Page, Part, Row, Table
 from aclog.console.pages.permissions import permission_table
 from aclog.console.pages.states import State
 
@@ -30,8 +30,9 @@ _MOST = 5_000
 
 def principal_page(console: Console, asked: Asked) -> Page:
     """Return what a principal may do; without one, all principals that rules name."""
-    as_of, name = asked.word("as_of"), asked.word("name")
+    as_of = asked.word("as_of")
     state = console.states.at(as_of)
+    name = state.principal(asked.text("name"))
     form = Form(
         key="ask",
         title="Principal",
@@ -46,7 +47,8 @@ def principal_page(console: Console, asked: Asked) -> Page:
     if not name:
         return _all(console, state, asked, form)
     parts: list[Part] = [form]
-    notices, data, answer = (), [], "rules for everybody apply to each principal"
+    notices: tuple[Notice, ...] = ()
+    data, answer = [], "rules for everybody apply to each principal"
     if name != WILDCARD_PRINCIPAL:
         console.check_own(name)
     if ":" in name and name != WILDCARD_PRINCIPAL:
@@ -60,6 +62,9 @@ def principal_page(console: Console, asked: Asked) -> Page:
         if name in state.policy.settings.super_users:
             answer = "is a super user, who may do everything"
         parts.append(_denied(console, state, query, as_of))
+    elif ":" not in name and name in state.listing.principals:
+        notices = (Notice(text=f"It is not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
+        answer = "no client is this principal"
     elif ":" not in name:
         raise BadAskedError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
     parts.append(_rules(console, state, name, asked))

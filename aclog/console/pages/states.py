@@ -41,6 +41,10 @@ class State:
         """What decides: always from all rules."""
         return (self.whole or self.policy).authorizer
 
+    def principal(self, text: str) -> str:
+        """Return the principal that a text means: as it is if rules name it so, else without the blanks around it."""
+        return text if text in self.listing.principals else text.strip()
+
     @property
     def offset(self) -> int:
         """Its end offset; 0 where there are no offsets."""

@@ -38,7 +38,7 @@ def why_page(console: Console, asked: Asked) -> Page:
     as_of = asked.word("as_of")
     state = console.states.at(as_of)
     form = _form(asked)
-    principal, operation = asked.word("principal"), asked.operation()
+    principal, operation = state.principal(asked.text("principal")), asked.operation()
     kind = asked.resource_type() or ResourceType.TOPIC
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else asked.text("name")
     if not principal or operation is None or not name:
@@ -75,8 +75,9 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
     operation, host = asked.operation(), asked.host()
     if operation is None or operation is AclOperation.ALL:
         raise BadAskedError("operation: nobody asks for ALL: expected one operation")
-    console.check_own(asked.word("principal"))
-    context = RequestContext(principal=asked.word("principal"), host=host or _HOST)
+    principal = state.principal(asked.text("principal"))
+    console.check_own(principal)
+    context = RequestContext(principal=principal, host=host or _HOST)
     action = Action(operation=operation, resource_pattern=pattern)
     options = ExplainOptions(
         allow_everyone=state.policy.settings.allow_everyone,

@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -20,7 +21,7 @@ from aclog.console.login.visit import Visit
 from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
 from aclog.console.pages.own_states import OwnStates
-from aclog.console.pages.page import Mark, Notice, Page
+from aclog.console.pages.page import Form, Mark, Notice, Page
 from aclog.console.pages.states import NotReadyError, State, States
 from aclog.console.pages.views import MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.web.page_json import page_object, table_csv
@@ -61,7 +62,7 @@ class WebConsole:
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
                 Route("/live", self._live),
                 Route("/healthz", self._healthy),
-                Mount("/static", StaticFiles(directory=STATIC)),
+                Mount("/static", _Static(directory=STATIC)),
             ],
             exception_handlers={404: self._not_found, 500: self._failed},
         )
@@ -83,7 +84,7 @@ class WebConsole:
             asked = Asked.of(request.scope.get("query_string", b""))
             page, html = self._made(console, path, view, asked, wants_html=not asked.word("format"))
         except BadAskedError as error:
-            page, status = _trouble(path, "This cannot be asked", str(error)), 400
+            page, status = _trouble(path, "This cannot be asked", str(error), *_forms(console, view, asked)), 400
         except NotShownError as error:
             page, status = _trouble(path, "This is not shown to you", str(error)), 403
         except NotReadyError as error:
@@ -187,8 +188,30 @@ class WebConsole:
         return HTMLResponse(page_html(page, asked, answer_html(page, asked), self._around(request)), status)
 
 
-def _trouble(path: str, title: str, text: str) -> Page:
-    return Page(path=path, title=title, notices=(Notice(text=text, mark=Mark.ERROR),))
+class _Static(StaticFiles):
+    """Files whose addresses change with them: a browser asks once."""
+
+    def file_response(self, *args: Any, **named: Any) -> Response:
+        """Return a file, to be kept."""
+        response = super().file_response(*args, **named)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+
+def _trouble(path: str, title: str, text: str, *forms: Form) -> Page:
+    return Page(path=path, title=title, notices=(Notice(text=text, mark=Mark.ERROR),), parts=forms)
+
+
+def _forms(console: Console, view: View, asked: Asked) -> list[Form]:
+    """Return the forms of a view with what was asked in them, to be put right."""
+    try:
+        forms = [part for part in view(console, Asked()).parts if isinstance(part, Form)]
+    except (BadAskedError, NotShownError, NotReadyError, MetadataError, OSError):
+        return []
+    return [
+        evolve(form, fields=tuple(evolve(each, value=asked.text(each.name, each.value)) for each in form.fields))
+        for form in forms
+    ]
 
 
 def _json(found: dict[str, object], status: int) -> Response:

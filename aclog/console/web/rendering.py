@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from aclog.console.pages.asked import Asked, url
+from aclog.console.pages.asked import Asked, exact_field, url
 from aclog.console.pages.page import Facts, Form, Lines, Links, Page, Table
 from aclog.console.pages.views import MENU
 from aclog.metalog.printable import printable
@@ -92,5 +92,6 @@ def _environment() -> Environment:
     made.tests["lines"] = lambda part: isinstance(part, Lines)
     made.tests["links"] = lambda part: isinstance(part, Links)
     made.globals["asset_version"] = asset_version
+    made.globals["exact_field"] = exact_field
     made.globals["htmx"] = HTMX
     return made

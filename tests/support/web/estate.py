@@ -1,5 +1,6 @@
 """A cluster's log for the console's questions: rules of last year, one of its March, and a change of last night."""
 
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,8 +72,9 @@ def write_batches(folder: Path, batches: Iterable[tuple[datetime, list[object]]]
 
 def append(folder: Path, *, add: Iterable[StandardAcl] = (), remove: Iterable[StandardAcl] = ()) -> None:
     """Append one batch of changes to a log."""
+    records = [*map(_remove, remove), *map(_add, add)]
     with open_log(folder) as log:
-        log.append([encode_record(each) for each in (*map(_remove, remove), *map(_add, add))]).result(60)
+        log.append([encode_record(each) for each in records], timestamp=time.time_ns() // 1_000_000).result(60)
 
 
 def _add(rule: StandardAcl) -> object:

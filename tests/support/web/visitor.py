@@ -1,6 +1,6 @@
 """Who looks at the console in a browser: with a mouse or by the keyboard alone, and every step is counted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 from attrs import define, field
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
+from aclog.console.login.headers import CSP_REPORT
+
 _TABS = 600
 """A page with more stops than this is not one for the keyboard."""
-STRICT_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
+_KNOWN = ("status of 400", "status of 404", "status of 503")
 _TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("policy violated: " + event.violatedDirective + " by " + event.blockedURI));"""
 
@@ -107,37 +106,32 @@ class Visitor:
 
 
 @contextmanager
-def watched(browser: Browser, base: str, *, strict: bool = True, **options: object) -> Iterator[BrowserContext]:
-    """A context in which nothing may go wrong: no error in the console, no other host, no violation of a strict policy.
+def watched(browser: Browser, base: str, *, known: Sequence[str] = (), **options: object) -> Iterator[BrowserContext]:
+    """A context in which nothing may go wrong: no error, no dialog, no other host, and nothing against the policy.
 
-    `options` are those of Browser.new_context.
+    `known` are parts of errors that a test brings about; `options` are those of Browser.new_context.
     """
     troubles: list[str] = []
     context = browser.new_context(**options)  # type: ignore[arg-type]
     context.add_init_script(_TELL_VIOLATIONS)
-    if strict:
-        context.route("**/*", _with_policy)
 
     def said(message: ConsoleMessage) -> None:
-        # A question that cannot be asked is answered with 400, which Chromium calls an error.
-        if message.type in ("error", "warning") and "status of 400" not in message.text:
+        # What a question is answered with that cannot be asked, which Chromium calls an error.
+        if message.type in ("error", "warning") and not any(each in message.text for each in (*_KNOWN, *known)):
             troubles.append(message.text)
 
     def asked(request: Request) -> None:
-        if urlsplit(request.url).netloc != urlsplit(base).netloc:
-            troubles.append(f"asked {request.url}")
+        address = urlsplit(request.url)
+        if address.netloc != urlsplit(base).netloc or address.path == CSP_REPORT:
+            troubles.append(f"asked {request.url} {request.post_data}")
 
     context.on("console", said)
     context.on("weberror", lambda error: troubles.append(str(error.error)))
+    context.on("dialog", lambda dialog: troubles.append(dialog.message))
     context.on("request", asked)
     try:
         yield context
-        assert troubles == []
+        if troubles:
+            raise AssertionError(f"went wrong: {troubles}")
     finally:
-        context.unroute_all(behavior="ignoreErrors")
         context.close()
-
-
-def _with_policy(route: object) -> None:
-    response = route.fetch(max_redirects=0)  # type: ignore[attr-defined]
-    route.fulfill(response=response, headers={**response.headers, "content-security-policy": STRICT_POLICY})  # type: ignore[attr-defined]

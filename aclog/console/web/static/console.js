@@ -7,12 +7,13 @@
   const GONE_AFTER = 3;
   let failures = 0;
 
-  const keys = (root) => new Set([...root.querySelectorAll("tr[data-key]")].map((row) => row.dataset.key));
+  const answer = () => document.getElementById("answer");
 
   const say = (text) => { document.getElementById("said").textContent = text; };
 
   const showTrouble = (text) => {
     const banner = document.getElementById("trouble");
+    if (text && banner.hidden) say(text);  // once: its age grows by the second
     if (banner.textContent !== (text || "")) banner.textContent = text || "";
     banner.hidden = !text;
   };
@@ -36,32 +37,71 @@
     }
   };
 
-  // The answer of the same address, with new rows marked; what has the focus keeps it.
-  const refresh = async () => {
-    const before = document.getElementById("answer");
-    const known = keys(before);
+  // A part is known by its heading, a row by its part and its key.
+  const partOf = (element) => {
+    const part = element.closest("[aria-labelledby]");
+    return part ? part.getAttribute("aria-labelledby") : "";
+  };
+  const rowOf = (element) => {
+    const row = element.closest("tr[data-key]");
+    return row ? `${partOf(row)} ${row.dataset.key}` : partOf(element);
+  };
+  const rows = (root) => new Map([...root.querySelectorAll("tr[data-key]")].map((row) => [rowOf(row), row]));
+  const kindOf = (element) => `${element.tagName} ${element.getAttribute("href") || element.id} ${rowOf(element)}`;
+  const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, [tabindex]")];
+  const scrolled = (root) => [...root.querySelectorAll(".scroll, pre")];
+
+  // How to put focus and scrolling back into the answer that comes in the place of this one.
+  const placesIn = (before) => {
     const focused = document.activeElement;
-    const inside = before.contains(focused) ? focused.getAttribute("href") || focused.id : null;
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (response.redirected || !(response.headers.get("content-type") || "").startsWith("text/html")) return;
-    const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("answer");
-    if (!fresh || document.getElementById("answer") !== before) return;
-    let changed = 0;
-    if (known.size) {
-      for (const row of fresh.querySelectorAll("tr[data-key]")) {
-        if (!known.has(row.dataset.key)) { row.classList.add("changed"); changed += 1; }
-      }
+    const alike = before.contains(focused) ? reachable(before).filter((each) => kindOf(each) === kindOf(focused)) : [];
+    const left = new Map(scrolled(before).map((each) => [partOf(each), each.scrollLeft]));
+    return (fresh) => {
+      for (const each of scrolled(fresh)) each.scrollLeft = left.get(partOf(each)) || 0;
+      if (!alike.length) return;
+      const again = reachable(fresh).filter((each) => kindOf(each) === kindOf(focused));
+      (again[alike.indexOf(focused)] || again[0] || fresh).focus({ preventScroll: true });
+    };
+  };
+
+  // Marks what differs, and says so.
+  const compare = (before, fresh) => {
+    const known = rows(before);
+    const now = rows(fresh);
+    let added = 0;
+    let other = 0;
+    for (const [key, row] of now) {
+      const old = known.get(key);
+      if (old && old.textContent === row.textContent) continue;
+      row.classList.add("changed");
+      if (old) other += 1; else added += 1;
     }
-    const gone = [...known].filter((key) => !keys(fresh).has(key)).length;
+    const gone = [...known.keys()].filter((key) => !now.has(key)).length;
+    const [said, saidNow] = [before, fresh].map((root) => root.querySelector(".answer"));
+    const isOther = saidNow && (!said || said.textContent !== saidNow.textContent);
+    if (isOther) saidNow.classList.add("changed");
+    if (!added && !other && !gone && !isOther) return;
+    const counts = [[added, "new"], [other, "changed"], [gone, "gone"]].filter(([count]) => count);
+    const told = counts.map(([count, how]) => `${count} row${count === 1 ? "" : "s"} ${how}`).join(", ");
+    say(["The rules changed", told, isOther ? saidNow.textContent : ""].filter(Boolean).join(": "));
+  };
+
+  // Exchanges the answer for the newest one of the same address; says whether that could be done.
+  const refresh = async () => {
+    const before = answer();
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (response.status === 401 || response.redirected) { location.reload(); return false; }
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const fresh = page.getElementById("answer");
+    if (!fresh || answer() !== before) return false;  // another question was asked meanwhile: look again
+    compare(before, fresh);
+    const restore = placesIn(before);
     before.replaceWith(document.adoptNode(fresh));
+    document.title = page.title;
     if (window.htmx) window.htmx.process(fresh);
     prepare();
-    if (inside) {
-      const again = [...fresh.querySelectorAll("a[href], [id]")]
-        .find((each) => each.getAttribute("href") === inside || each.id === inside);
-      if (again) again.focus({ preventScroll: true });
-    }
-    if (changed || gone) say(`the rules changed: ${changed} rows are new, ${gone} are gone`);
+    restore(fresh);
+    return true;
   };
 
   const look = async () => {
@@ -73,10 +113,7 @@
       failures = 0;
       showTrouble(found.trouble);
       if (status.textContent !== found.status) status.textContent = found.status;
-      if (found.version !== status.dataset.version) {
-        status.dataset.version = found.version;
-        await refresh();
-      }
+      if (found.version !== status.dataset.version && await refresh()) status.dataset.version = found.version;
     } catch (error) {
       failures += 1;
       if (failures >= GONE_AFTER) showTrouble("The console does not answer: what is shown may be old.");
@@ -96,8 +133,22 @@
       if (value === "") event.detail.formData.delete(name);
     }
   });
+  // The way back leads to another question, not to the same one again.
+  document.addEventListener("htmx:beforeHistoryUpdate", (event) => {
+    const { history } = event.detail;
+    if (new URL(history.path, location.href).href === location.href) history.type = "replace";
+  });
   // A question that cannot be answered shows why, in the place of the answer.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.xhr.status >= 400 && event.detail.xhr.status < 600) event.detail.shouldSwap = true;
+    if (event.detail.xhr.status < 400) return;
+    event.detail.shouldSwap = true;
+    event.detail.isError = false;
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const said = answer().querySelector(".notice, .answer");
+    if (said && event.detail.target.id === "answer") say(said.textContent);
+  });
+  document.addEventListener("htmx:sendError", () => {
+    showTrouble("The console does not answer: what is shown is not what was asked.");
   });
 })();

@@ -1,0 +1,98 @@
+"""Names that clients choose to harm who looks at them: shown as text, and led back to as they are."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from aclog.metalog.printable import printable
+from tests.support.builders.acls import acl
+from tests.support.web.console import ConsoleProcess
+from tests.support.web.estate import write_rules
+from tests.support.web.visitor import Hands
+
+NAMES = {
+    "script": "<script>alert(1)</script>",
+    "image": '"><img src=x onerror=alert(1)>',
+    "attribute": "' autofocus onfocus='alert(1)",
+    "address": "javascript:alert(1)",
+    "template": "{{ 7 * 7 }}{% raw %}",
+    "query": "a%41&name=b#c+d;e",
+    "backwards": "invoice\u202egnp.exe",
+    "escape": "voucher\\u202egnp.exe",
+    "blanks": "  two  blanks ",
+    "lines": "first\r\nsecond\ttabbed",
+    "nul": "before\0after",
+    "long": "x" * 249,
+    "combining": "e\u0301\u0301\u0301\u200b\ufeff",
+}
+NO_COLON = "nobody-can-be-this"
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory):
+    rules = [acl(name, f"User:{name}") for name in NAMES.values()]
+    log = write_rules(tmp_path_factory.mktemp("hostile") / "log", [*rules, acl("harmless", NO_COLON)])
+    with ConsoleProcess("--log", log) as started:
+        yield started
+
+
+def asked_for(url: str) -> str:
+    """The name in an address."""
+    return parse_qs(urlsplit(url).query, keep_blank_values=True, errors="surrogatepass")["name"][-1]
+
+
+CASES = [
+    *((Hands.MOUSE, name) for name in NAMES),
+    *((Hands.PLAIN, name) for name in ("image", "backwards", "blanks", "lines")),
+]
+
+
+@pytest.mark.parametrize(("hands", "name"), CASES)
+def test_a_name_is_shown_as_text_and_leads_back_to_itself(visit, name, hands):
+    visitor, name = visit(hands), NAMES[name]
+    visitor.start("/rules")
+    visitor.follow(shown(name))
+    assert asked_for(visitor.page.url) == name
+    visitor.sees(shown(f"anything on TOPIC {name}: 1 principal, and nobody else"))
+    visitor.fill("Operation", "READ")
+    visitor.submit("Who can?")
+    visitor.sees(shown(f"READ on TOPIC {name}: 1 principal, and nobody else"))
+    visitor.follow(shown(f"User:{name}"))
+    assert asked_for(visitor.page.url) == f"User:{name}"
+    visitor.sees(shown(f"User:{name}: may do 1 thing"))
+    visitor.submit("What can it do?")
+    visitor.follow(shown(name))
+    assert asked_for(visitor.page.url) == name
+
+
+@pytest.mark.parametrize("path", ["/", "/names", "/rules", "/principal", "/search?q=e"])
+def test_lists_of_such_names_are_text(visit, path):
+    visitor = visit()
+    visitor.start(path)
+    expect(visitor.page.locator("main script, main img, main [onfocus], main [onerror]")).to_have_count(0)
+    visitor.sees("onerror=alert(1)>")
+
+
+@pytest.mark.parametrize("hands", [Hands.MOUSE, Hands.PLAIN])
+def test_a_lone_surrogate_that_no_log_can_hold_is_asked_for_as_it_is(visit, hands):
+    visitor = visit(hands)
+    visitor.start("/resource?type=TOPIC&name=lone%ED%A0%80one")
+    visitor.sees("anything on TOPIC lone\\ud800one: nobody")
+    visitor.fill("Operation", "READ")
+    visitor.submit("Who can?")
+    visitor.sees("READ on TOPIC lone\\ud800one: nobody")
+    visitor.page.reload()
+    visitor.sees("READ on TOPIC lone\\ud800one: nobody")
+
+
+def test_a_principal_that_nobody_can_be_has_its_rules(visit):
+    visitor = visit()
+    visitor.start("/principal")
+    visitor.follow(NO_COLON)
+    visitor.sees(NO_COLON, "no client is this principal", "harmless")
+
+
+def shown(text: str) -> str:
+    """A text as it is shown, and as blanks are folded where they are."""
+    return " ".join(printable(text).split())

@@ -1,0 +1,105 @@
+"""Every page in both schemes and at every width: nothing that axe calls serious, nothing beside the page."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from aclog.console.login.headers import CSP
+from aclog.console.pages.views import MENU, VIEWS
+from tests.support.web.visitor import Hands
+
+PAGES = {
+    "start": "/",
+    "search": "/search?q=pii",
+    "search-nothing": "/search?q=nowhere",
+    "names": "/names",
+    "names-below": "/names?type=TOPIC&prefix=payments.",
+    "resource-form": "/resource",
+    "resource": "/resource?type=TOPIC&name=payments.eu",
+    "resource-intent": "/resource?type=TOPIC&name=orders&intent=consume",
+    "principals": "/principal",
+    "principal": "/principal?name=User:fraud",
+    "why-form": "/why",
+    "why-allowed": "/why?principal=User:billing&operation=READ&name=orders",
+    "why-denied": "/why?principal=User:crm&operation=READ&name=pii-customers",
+    "rules": "/rules",
+    "rules-nothing": "/rules?q=nowhere",
+    "bad-question": "/rules?operation=nonsense",
+    "no-page": "/nothing-here",
+}
+SEVERE = {"serious", "critical"}
+WIDTHS = (360, 768, 1280, 1920, 3840)
+
+
+def test_every_view_is_looked_at():
+    assert {path.partition("?")[0] for path in PAGES.values()} >= VIEWS.keys()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_axe_finds_nothing_serious(visit, path, scheme):
+    visitor = visit(color_scheme=scheme)
+    visitor.start(path)
+    expect(visitor.answer).to_be_visible()
+    found = Axe().run(visitor.page).response["violations"]
+    severe = [each for each in found if each["impact"] in SEVERE]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in severe] == []
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_no_page_is_wider_than_the_window(visit, path):
+    visitor = visit()
+    visitor.start(path)
+    for width in WIDTHS:
+        visitor.page.set_viewport_size({"width": width, "height": 800})
+        wide = "document.documentElement.scrollWidth"
+        assert visitor.page.evaluate(wide) <= width, (width, visitor.page.evaluate(_WIDEST))
+
+
+def test_a_long_name_is_wrapped_on_a_small_screen(visit):
+    visitor = visit(viewport={"width": 360, "height": 640})
+    visitor.start(f"/resource?type=TOPIC&name={'x' * 249}")
+    assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
+def test_the_scheme_is_that_of_the_system(visit, scheme, is_dark):
+    visitor = visit(color_scheme=scheme)
+    visitor.start()
+    ground = visitor.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, ground.removeprefix("rgb(").rstrip(")").split(","))) < 3 * 128) is is_dark
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_a_page_has_the_strict_policy_and_nothing_inline(visit, path):
+    visitor = visit(Hands.PLAIN)
+    response = visitor.page.goto(visitor.base + path)
+    assert response.headers["content-security-policy"] == CSP
+    assert "unsafe" not in CSP
+    inline = "script:not([src]), style, [style], [onclick], [onload], [href^='javascript:']"
+    expect(visitor.page.locator(inline)).to_have_count(0)
+    outside = visitor.page.locator("[src], link[href], form[action]").evaluate_all(
+        "all => all.map(each => each.getAttribute('src') || each.getAttribute('href') || each.getAttribute('action'))"
+    )
+    assert [each for each in outside if not each.startswith("/") or each.startswith("//")] == []
+
+
+def test_the_keyboard_begins_with_a_way_to_the_answer(visit):
+    visitor = visit(Hands.KEYS)
+    visitor.start("/rules")
+    visitor.page.keyboard.press("Tab")
+    expect(visitor.page.get_by_role("link", name="Skip to the answer")).to_be_focused()
+    expect(visitor.page.get_by_role("link", name="Skip to the answer")).to_be_in_viewport()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.answer).to_be_focused()
+
+
+def test_the_menu_says_where_one_is(visit):
+    visitor = visit()
+    for path, name in MENU:
+        visitor.start(path)
+        expect(visitor.page.locator("nav [aria-current=page]")).to_have_text(name)
+
+
+_WIDEST = """[...document.querySelectorAll("body *")].filter(each => each.getBoundingClientRect().right > innerWidth)
+  .map(each => each.outerHTML.slice(0, 120)).slice(0, 5)"""
