@@ -68,8 +68,12 @@ class AccessLog:
 
             return count_log(self.found.parts, how, self.each, counted=counted)
 
-    def count_window(self, judged: "Judging", days: int, until: datetime | None) -> tuple[CountedLog, Judged]:
+    def count_window(
+        self, judged: "Judging", days: int, until: datetime | None, *, with_coverage: bool = False
+    ) -> tuple[CountedLog, Judged]:
         """Count the rows of the last `days` before `until`, by default before the latest access.
+
+        `with_coverage`: also which brokers and hours there are, and what the log itself calls denied.
 
         Raises:
             ConfigError: no access has a time, or `days` is out of bounds; as count_log.
@@ -77,14 +81,14 @@ class AccessLog:
         """
         check_days(days)
         window = None if until is None else Window.ending(until, days)
-        counted = self.count(judged.how(window))
+        counted = self.count(judged.how(window, with_coverage=with_coverage))
         if window is None:
             if counted.earliest is None or counted.latest is None:
                 raise ConfigError("no access has a timestamp: expected one, or the end of the window (--until)")
             window = Window.ending(of_micros(counted.latest), days)
             if of_micros(counted.earliest) < window.start:
                 # what is older must not count: a second pass, now that the window is known
-                counted = self.count(judged.how(window))
+                counted = self.count(judged.how(window, with_coverage=with_coverage))
         return counted, judged.in_window(window)
 
 
@@ -115,7 +119,9 @@ class Judging:
         """Return the same for a window."""
         return Judged(rules=self.rules, settings=self.settings, window=window, own_time=self.own_time)
 
-    def how(self, window: Window | None, *, by_day: bool = False, timeless: bool = False) -> HowToCount:
+    def how(
+        self, window: Window | None, *, by_day: bool = False, timeless: bool = False, with_coverage: bool = False
+    ) -> HowToCount:
         """Return how to count accesses for it; `timeless`: those without a time, too."""
         known = self.rules.intervals.known_from
         return HowToCount(
@@ -125,6 +131,7 @@ class Judging:
             window=window,
             known_from=known * 1000 if self.own_time and known > ALWAYS else None,
             by_day=by_day,
+            with_coverage=with_coverage,
             timeless=timeless,
         )
 

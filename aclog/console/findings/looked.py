@@ -95,6 +95,6 @@ class Kept:
     offset: int = 0
     """The end offset of the state of `looked`."""
     at: float = 0.0
-    """When that look began (aclog.metalog.clock.elapsed_seconds)."""
+    """When that look began, by the clock of who looked."""
     had: Mapping[int, frozenset[str] | str] = field(factory=dict)
     """By end offset of an earlier state: what it had of `looked`, or why nobody can tell."""

@@ -33,9 +33,9 @@ class _Done:
     rest: float
     failed: bool
 
-    def is_over(self, acls: AclsImage, signature: Callable[[], object]) -> bool:
+    def is_over(self, now: float, acls: AclsImage, signature: Callable[[], object]) -> bool:
         """Return whether it is time to look again, and there is a reason to."""
-        rested = elapsed_seconds() - self.ended
+        rested = now - self.ended
         if rested < self.rest:
             return False
         return acls is not self.acls or (self.failed and rested >= _RETRY_S) or signature() != self.signature
@@ -50,6 +50,8 @@ class Lookout:
     """Kinds that nobody looks for, and which flag it takes."""
     now: Callable[[], Subject | None]
     """Returns the newest state; None before the first."""
+    clock: Callable[[], float] = elapsed_seconds
+    """Returns seconds since some moment."""
     _kept: dict[Kind, Kept] = field(factory=dict, init=False)
     _done: dict[Kind, _Done] = field(factory=dict, init=False)
     _asked: "OrderedDict[int, Subject]" = field(factory=OrderedDict, init=False)
@@ -79,6 +81,10 @@ class Lookout:
         """Return what is known of a kind; None before the first look, and if nobody looks."""
         return self._kept.get(kind)
 
+    def age(self, kept: Kept) -> float:
+        """Return how many seconds ago the look began that found something."""
+        return max(self.clock() - kept.at, 0.0)
+
     def ask(self, then: Subject) -> None:
         """Keep in mind that somebody asks what an earlier state had of the findings (`Kept.had`)."""
         with self._lock:
@@ -96,7 +102,7 @@ class Lookout:
             if subject is None:
                 return
             done = self._done.get(kind)
-            if done is None or done.is_over(subject.image.acls, partial(_signature, finder)):
+            if done is None or done.is_over(self.clock(), subject.image.acls, partial(_signature, finder)):
                 self._look(kind, finder, subject)
         self._answer_one()
 
@@ -106,7 +112,7 @@ class Lookout:
             self._stopping.wait(_EVERY_S)
 
     def _look(self, kind: Kind, finder: Finder, subject: Subject) -> None:
-        began, signature = elapsed_seconds(), _signature(finder)
+        began, signature = self.clock(), _signature(finder)
         known = self._kept.get(kind)
         try:
             looked = finder.look(subject)
@@ -115,7 +121,7 @@ class Lookout:
         else:
             had = {offset: _had(finder, then, looked) for offset, then in self._asked_for().items()}
             kept = Kept(looked=looked, acls=subject.image.acls, offset=subject.image.end_offset, at=began, had=had)
-        ended = elapsed_seconds()
+        ended = self.clock()
         self._done[kind] = _Done(
             acls=subject.image.acls,
             signature=signature,
@@ -127,11 +133,14 @@ class Lookout:
 
     def _answer_one(self) -> None:
         for offset, then in self._asked_for().items():
-            for kind, kept in self._kept.items():
-                if kept.looked is not None and offset not in kept.had:
+            missing = [kind for kind, kept in self._kept.items() if kept.looked is not None and offset not in kept.had]
+            for kind in missing:
+                kept = self._kept[kind]
+                if kept.looked is not None and not self._stopping.is_set():
                     found = _had(self.finders[kind], then, kept.looked)
                     self._publish(kind, evolve(kept, had={**kept.had, offset: found}))
-                    return
+            if missing:
+                return
 
     def _asked_for(self) -> dict[int, Subject]:
         with self._lock:

@@ -19,7 +19,7 @@ from aclog.console.pages.console import Console
 from aclog.console.pages.page import Cell, Column, Facts, Field, Form, Mark, Notice, Page, Part, Row, Table
 from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import State
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.moment_texts import read_moment
 from aclog.snapshots.moments import Moment
@@ -106,7 +106,7 @@ def findings_page(console: Console, asked: Asked) -> Page:
     notices += (
         Notice(text=f"{_NAMES[kind]}: {why}", mark=Mark.WARNING)
         for kind, why in gathered.unknown.items()
-        if kind not in lookout.lacking or len(wanted.kinds) == 1  # else it stands in the table of what was looked for
+        if kind in lookout.finders or len(wanted.kinds) == 1  # else it stands in the table of what was looked for
     )
     notices += _errors(lookout, wanted.kinds)
     parts: list[Part] = [_status(lookout, state, wanted.kinds)]
@@ -206,8 +206,8 @@ def _not_told(had: str | None) -> str:
 
 
 def _unknown(lookout: Lookout, kind: Kind, kept: Kept | None) -> str:
-    if kind in lookout.lacking:
-        return f"unknown: {lookout.lacking[kind]}"
+    if kind not in lookout.finders:
+        return f"unknown: {lookout.lacking.get(kind, 'nobody looks for them')}"
     if kept is not None and kept.error is not None:
         return "unknown: they could not be looked for"
     return "being looked for"
@@ -233,9 +233,8 @@ def _status_text(lookout: Lookout, state: State, kind: Kind) -> str:
     kept = lookout.kept(kind)
     if kept is None or kept.looked is None:
         return _unknown(lookout, kind, kept)
-    age = max(elapsed_seconds() - kept.at, 0.0)
     later = "" if kept.acls is state.image.acls else "; the rules have changed since"
-    told = f"{kept.looked.summary}; of offset {kept.offset:,}, {_age_text(age)} ago{later}"
+    told = f"{kept.looked.summary}; of offset {kept.offset:,}, {_age_text(lookout.age(kept))} ago{later}"
     return "; ".join((told, *kept.looked.notes))
 
 

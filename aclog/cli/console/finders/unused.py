@@ -69,7 +69,7 @@ class LogFinder:
     def look(self, subject: Subject) -> Looked:
         """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
         judging = _judging(self.log, subject, subject.policy.settings)
-        counted, judged = AccessLog.of(self.accesses).count_window(judging, self.days, None)
+        counted, judged = AccessLog.of(self.accesses).count_window(judging, self.days, None, with_coverage=True)
         if counted.logged_denials and counted.logged_denials == counted.rows.total:
             raise ConfigError(
                 f"--accesses: all {counted.rows.total:,} accesses are denials, by which no rule is ever needed: Kafka "

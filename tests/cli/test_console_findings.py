@@ -1,0 +1,286 @@
+"""What looks for findings in the console, as its flags ask: over real logs, accesses, journals and tests."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aclog.authorizer.settings import Settings
+from aclog.cli.console.finding import Finding
+from aclog.cli.console.flags import FindingsFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.console.findings.item import Item, Kind
+from aclog.console.findings.looked import Kept
+from aclog.console.findings.lookout import Lookout
+from aclog.console.live_state import LiveState
+from aclog.console.pages.command_line import CommandLine
+from aclog.console.pages.console import Console
+from aclog.console.pages.states import States
+from aclog.metalog.errors import ConfigError
+from tests.support.cli.command import aclog
+from tests.support.web.consoles import column, view
+
+ALICE, CAROL = ("User:alice", "orders"), ("User:carol", "bill*")
+
+
+def rule(principal: str, topic: str) -> dict[str, str]:
+    return {
+        "resourceType": "TOPIC", "resourceName": topic, "patternType": "LITERAL", "principal": principal,
+        "host": "*", "operation": "READ", "permissionType": "ALLOW",
+    }  # fmt: skip
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def change(log: Path, how: str, principal: str, topic: str) -> None:
+    grant = ("--allow-principal", principal, "--topic", topic, "--operation", "READ")
+    aclog("acls", how, "--log", log, *grant, *(("--force",) if how == "remove" else ())).ok()
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log with two rules, added one after the other."""
+    monkeypatch.chdir(tmp_path)
+    aclog("import", lines(tmp_path / "none"), "--log", tmp_path / "log").ok()
+    change(tmp_path / "log", "add", *ALICE)
+    change(tmp_path / "log", "add", *CAROL)
+    return tmp_path / "log"
+
+
+@contextmanager
+def console_on(source: SourceFlags, **flags: Any) -> Iterator[Console]:
+    """A console that has looked once."""
+    chosen = source.choose()
+    live = LiveState(source=chosen.source, seconds=60, tell=lambda why: None)
+    states = States(live=live, settings=Settings())
+    finding = Finding(source=source, flags=FindingsFlags(**flags), authorizer=AuthorizerFlags(), chosen=chosen)
+    try:
+        with finding.lookout(states) as lookout:
+            live._look()
+            lookout.round()
+            yield Console(name="x", states=states, command=CommandLine(source=()), lookout=lookout)
+    finally:
+        live.stop()
+
+
+def lookout_of(console: Console) -> Lookout:
+    assert console.lookout is not None
+    return console.lookout
+
+
+def kept(console: Console, kind: Kind) -> Kept:
+    found = lookout_of(console).kept(kind)
+    assert found is not None
+    return found
+
+
+def items(console: Console, kind: Kind) -> tuple[Item, ...]:
+    found = kept(console, kind)
+    assert found.looked is not None, found.error
+    return found.looked.items
+
+
+def look_again(console: Console) -> None:
+    """Let it read its source again, and look though it has not rested."""
+    console.states.live._look()
+    lookout_of(console)._done.clear()
+    lookout_of(console).round()
+
+
+def test_lint_finds_what_the_command_finds_and_where_it_stands(log: Path) -> None:
+    said = [json.loads(line) for line in aclog("lint", "--log", log, "--format", "jsonl").lines]
+    with console_on(SourceFlags(log=log)) as console:
+        found = items(console, Kind.LINT)
+        told = [(item.name[:2], item.severity.value) for item in found]
+        assert told == [(one["lint"], one["severity"]) for one in said]
+        assert found[0].rules[0].places_text().startswith("offset 2, ")
+        looked = kept(console, Kind.LINT).looked
+        assert looked is not None
+        assert any("not judged: 06" in note for note in looked.notes)
+
+
+def test_suppressions_archive_until_they_expire_and_are_read_again(log: Path, tmp_path: Path) -> None:
+    ignore = tmp_path / "ignore.toml"
+    table = '[[ignore]]\nlint = "02"\nreason = "known"\nexpires = {}\n'
+    ignore.write_text(table.format("2999-01-01"))
+    with console_on(SourceFlags(log=log), ignore=ignore) as console:
+        page = view(console, "/findings")
+        assert column(page, "archived", "finding") == ["02 glob-in-name"]
+        assert column(page, "archived", "expires") == ["2999-01-01"]
+        assert "02 glob-in-name" not in column(page, "findings", "finding")
+        lookout = lookout_of(console)
+        before = lookout.finders[Kind.LINT].signature()
+        ignore.write_text(table.format("2001-01-01 "))
+        assert lookout.finders[Kind.LINT].signature() != before
+        look_again(console)
+        page = view(console, "/findings")
+        assert column(page, "archived", "finding") == []
+        assert "02 glob-in-name" in column(page, "findings", "finding")
+        looked = kept(console, Kind.LINT).looked
+        assert looked is not None
+        assert any("has expired" in note for note in looked.notes)
+
+
+def test_suppressions_of_the_repository_count(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "aclog.toml").write_text('[[lint.ignore]]\nlint = "02"\nreason = "known"\n')
+    with console_on(SourceFlags(log=log)) as console:
+        assert column(view(console, "/findings"), "archived", "where") == ["aclog.toml:2"]
+
+
+def test_new_findings_are_told_from_those_of_an_earlier_offset(log: Path) -> None:
+    with console_on(SourceFlags(log=log)) as console:
+        view(console, "/findings", kind="new", since="2")
+        lookout_of(console).round()
+        page = view(console, "/findings", kind="new", since="2")
+        assert set(column(page, "findings", "rules")) == {"ALLOW User:carol READ on TOPIC LITERAL 'bill*' from *"}
+        change(log, "add", "User:dan", "x[0-9]")
+        look_again(console)
+        page = view(console, "/findings", kind="new", since="2")
+        assert any("User:dan" in text for text in column(page, "findings", "rules"))
+        change(log, "remove", *CAROL)
+        look_again(console)
+        page = view(console, "/findings", kind="new", since="2")
+        assert not any("User:carol" in text for text in column(page, "findings", "rules"))
+
+
+def access(principal: str, days: float, topic: str = "orders") -> dict[str, object]:
+    time = datetime.now(UTC) + timedelta(days=1 + days)
+    return {
+        "timestamp": time.isoformat(), "principal": principal, "host": "10.0.0.1", "operation": "READ",
+        "resourceType": "TOPIC", "resourceName": topic,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files of rules: in force at all times."""
+    monkeypatch.chdir(tmp_path)
+    return lines(tmp_path / "rules.jsonl", rule(*ALICE), rule(*CAROL))
+
+
+def test_an_access_log_tells_which_rules_are_unused(rules: Path, tmp_path: Path) -> None:
+    accesses = lines(tmp_path / "accesses.jsonl", *(access("User:alice", day) for day in (0, -1, -2)))
+    with console_on(SourceFlags(acls=str(rules)), accesses=[str(accesses)], days=2) as console:
+        [found] = items(console, Kind.UNUSED)
+        assert found.name == "never matched"
+        assert found.rules[0].acl.principal == "User:carol"
+        assert "no access was about what it covers" in found.text
+        assert found.rules[0].places_text().endswith("rules.jsonl:2")
+        assert console.uses is not None
+        assert column(view(console, "/principal", name="User:alice"), "rules", "use") == ["needed"]
+        assert column(view(console, "/principal", name="User:carol"), "rules", "use") == ["never matched"]
+
+
+def test_rules_of_a_log_that_are_too_young_are_not_judged_and_not_called_unused(log: Path, tmp_path: Path) -> None:
+    accesses = lines(tmp_path / "accesses.jsonl", access("User:alice", 0))
+    with console_on(SourceFlags(log=log), accesses=[str(accesses)]) as console:
+        assert items(console, Kind.UNUSED) == ()
+        [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
+        assert use.startswith("not judged")
+
+
+def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) -> None:
+    accesses = lines(tmp_path / "accesses.jsonl", *(access("User:alice", day / 4) for day in range(-12, 1)))
+    index = tmp_path / "index"
+    aclog("usage-index", "--acls", rules, "--accesses", accesses, "--index", index).ok()
+    flags = {"index": index, "days": 1}
+    with console_on(SourceFlags(acls=str(rules)), **flags, accesses=[str(accesses)]) as console:
+        [found] = items(console, Kind.UNUSED)
+        assert found.rules[0].acl.principal == "User:carol"
+        looked = kept(console, Kind.UNUSED).looked
+        assert looked is not None
+        assert "decided again without what can go: all the same" in looked.summary
+    with console_on(SourceFlags(acls=str(rules)), **flags) as console:
+        assert len(items(console, Kind.UNUSED)) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"accesses": ["gone.jsonl"]}, "gone.jsonl"),
+        ({"accesses": ["rules.jsonl"]}, "no access has a timestamp"),
+        ({"index": Path("gone")}, "gone"),
+        ({"tests": ["gone.yaml"]}, "gone.yaml"),
+    ],
+)
+def test_files_that_fail_are_errors_on_the_page(rules: Path, flags: dict[str, Any], said: str) -> None:
+    with console_on(SourceFlags(acls=str(rules)), **flags) as console:
+        kind = "tests" if "tests" in flags else "unused"
+        page = view(console, "/findings", kind=kind)
+        assert page.tables() == ()
+        assert any(said in notice.text for notice in page.notices)
+        assert column(view(console, "/findings", kind="lint"), "findings", "kind")
+
+
+def test_denials_alone_do_not_make_rules_unused(rules: Path, tmp_path: Path) -> None:
+    line = (
+        "[2026-11-01 10:00:00,000] INFO Principal = User:alice is Denied Operation = Read from host = 10.0.0.1 on "
+        "resource = Topic:LITERAL:pii for request = Fetch with resourceRefCount = 1 (kafka.authorizer.logger)\n"
+    )
+    (tmp_path / "kafka-authorizer.log").write_text(line * 3)
+    with console_on(SourceFlags(acls=str(rules)), accesses=["kafka-authorizer.log"]) as console:
+        assert "denials, by which no rule is ever needed" in str(kept(console, Kind.UNUSED).error)
+
+
+def test_drift_is_told_from_the_state_that_is_shown(log: Path, tmp_path: Path) -> None:
+    want, journal = tmp_path / "want.jsonl", tmp_path / "journal"
+    lines(want, rule(*ALICE), rule("User:z", "z"))
+    plan = ("--log", log, "--want", want, "--journal", journal, "--no-allow-everyone-if-no-acl-found")
+    aclog("plan", *plan, "--adopt", "--out", tmp_path / "plan")
+    aclog("apply", tmp_path / "plan", "--yes").ok()
+    with console_on(SourceFlags(log=log), want=str(want), journal=journal) as console:
+        assert items(console, Kind.DRIFT) == ()
+        change(log, "remove", "User:z", "z")
+        lines(want, rule("User:z", "z"))
+        look_again(console)
+        found = {item.name: item for item in items(console, Kind.DRIFT)}
+        assert found.keys() == {"missing", "leftover"}
+        assert "somebody else deleted it" in found["missing"].text
+        assert found["missing"].rules[0].places_text().endswith("want.jsonl:1")
+        assert found["leftover"].rules[0].places_text().startswith("offset 1, ")
+        assert found["leftover"].changes[0].added is False
+        before = str(console.states.now().offset - 1)
+        view(console, "/findings", kind="drift", since=before)
+        lookout_of(console).round()
+        page = view(console, "/findings", kind="drift", since=before)
+        assert column(page, "findings", "finding") == ["missing"], "the other was left over then as well"
+
+
+def test_drift_takes_a_place_and_a_journal(log: Path, rules: Path) -> None:
+    for source, flags in (
+        (SourceFlags(log=log), {"want": "rules.jsonl"}),
+        (SourceFlags(acls=str(rules)), {"want": "rules.jsonl", "journal": Path("j")}),
+    ):
+        with pytest.raises(ConfigError), console_on(source, **flags):
+            pass
+
+
+def test_failing_tests_are_told_with_what_is_so_instead(log: Path, tmp_path: Path) -> None:
+    tests = tmp_path / "tests.yaml"
+    tests.write_text("tests:\n- name: alice\n  principal: User:alice\n  can: {READ: [topic:orders, topic:pii]}\n")
+    with console_on(SourceFlags(log=log), tests=[str(tests)]) as console:
+        [found] = items(console, Kind.TESTS)
+        assert (found.name, found.place) == ("alice", f"{tests}:4")
+        assert "expected: User:alice can READ topic:pii" in found.text
+        assert "found: User:alice: READ on TOPIC pii is denied" in found.text
+        assert "--topic pii" in found.advice
+        looked = kept(console, Kind.TESTS).looked
+        assert looked is not None
+        assert looked.summary == "1 of 2 tests pass"
+        change(log, "add", "User:alice", "pii")
+        look_again(console)
+        assert items(console, Kind.TESTS) == ()
+        change(log, "remove", *ALICE)
+        look_again(console)
+        before = str(console.states.now().offset - 1)
+        view(console, "/findings", kind="tests", since=before)
+        lookout_of(console).round()
+        assert len(column(view(console, "/findings", kind="tests", since=before), "findings", "finding")) == 1
