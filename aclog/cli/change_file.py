@@ -2,25 +2,17 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl
-from aclog.authorizer.rule_change import Action
 from aclog.cli.transfer.output import open_output
 from aclog.metalog.errors import ConfigError
 from aclog.sources.text_lines import STDIN
-from aclog.terminal.json_text import json_text
 
 
 def safe_order(acl: StandardAcl, *, added: bool) -> int:
     """Return the place of a change in an order that, rule by rule, opens nothing on the way: DENY first, and last."""
     allows = acl.permission_type == AclPermissionType.ALLOW
     return (1 if allows else 0) if added else (2 if allows else 3)
-
-
-def change_line(action: Action, rule: dict[str, Any]) -> str:
-    """Return a line without its end: the rule with the keys of `acls list --format jsonl`."""
-    return json_text({"action": action.value, "rule": rule})
 
 
 def write_change_file(path: Path, lines: Iterable[str], flag: str) -> str:

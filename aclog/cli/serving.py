@@ -25,6 +25,8 @@ from aclog.terminal.output import say
 _FOLLOWED_S, _POLLED_S = 0.2, 10.0
 """Between two reads: of a log that is followed, and of what is asked whole each time."""
 _STOP_S = 5
+_MOST_HEADERS = 128 << 10
+"""Bytes: addresses of the console hold drafts, and browsers send an address three times."""
 _MOST_REQUESTS = 1000
 """At the same time; uvicorn answers 503 beyond."""
 
@@ -131,6 +133,7 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
     config = uvicorn.Config(
         app,
         http=TimedConnection if is_timed else "h11",
+        h11_max_incomplete_event_size=None if is_timed else _MOST_HEADERS,
         ws="none",
         log_level="error",
         access_log=False,

@@ -1,6 +1,7 @@
 """Changes of rules as JSON lines: `{"action":"ADD"|"REMOVE","rule":RULE}`, RULE as in `acls list --format jsonl`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from attrs import evolve
 
@@ -11,6 +12,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import parse_acls
 from aclog.sources.text_lines import display_name, numbered
+from aclog.terminal.json_text import json_text
 
 
 def read_changes(path: str) -> Iterator[RuleChange]:
@@ -25,7 +27,7 @@ def read_changes(path: str) -> Iterator[RuleChange]:
         name = display_name(path)
         where = f"{name}: line {number}"
         try:
-            yield evolve(_parse(line, where), origin=FileOrigin(file=name, line=number))
+            yield evolve(parse_change(parse_object(line), where), origin=FileOrigin(file=name, line=number))
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
 
@@ -38,11 +40,16 @@ def read_change_of_each(path: str, flag: str, *, added: bool) -> Iterator[RuleCh
         yield RuleChange(added=added, acl=rule.acl, where=f"{flag} {path}", origin=origin)
 
 
-def _parse(line: bytes, where: str) -> RuleChange:
-    value = parse_object(line)
+def parse_change(value: dict[str, object], where: str) -> RuleChange:
+    """Return the change in the JSON object of a line. Raises ConfigError: it is none."""
     action, rule = text_field(value, "action"), value.get("rule")
     if action not in set(Action):
         raise ConfigError(f"action {action[:40]!r} is not one of {', '.join(Action)}")
     if not isinstance(rule, dict):
         raise ConfigError("expected the key rule with an ACL, as `acls list --format jsonl` prints it")
     return RuleChange(added=action == Action.ADD, acl=rule_of_object(rule).acl, where=where)
+
+
+def change_line(action: Action, rule: Mapping[str, Any]) -> str:
+    """Return a line without its end: the rule with the keys of `acls list --format jsonl`."""
+    return json_text({"action": action.value, "rule": rule})

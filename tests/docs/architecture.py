@@ -21,6 +21,7 @@ BEGIN_AT = {
     "cli": ("app.py",),
     "console": ("live_state.py",),
     "console/findings": ("item.py", "looked.py", "lookout.py"),
+    "console/draft": ("draft_text.py", "effect.py"),
     "console/login": ("guard.py", "visibility.py", "password_way.py"),
     "console/login/oidc": ("oidc_way.py", "id_token.py"),
     "console/pages": ("page.py", "states.py", "views.py"),

@@ -10,7 +10,7 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.rule_change import Action
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
-from aclog.cli.change_file import change_line, write_change_file
+from aclog.cli.change_file import write_change_file
 from aclog.cli.denied.flags import DeniedFlags
 from aclog.cli.denied.rows import DENIED_COLUMNS, denied_row, missing_row
 from aclog.cli.denied.text_report import text_lines
@@ -19,6 +19,7 @@ from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
+from aclog.sources.change_lines import change_line
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.usage.decisions.rules import Rules

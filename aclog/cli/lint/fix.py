@@ -9,8 +9,9 @@ from aclog.analysis.lint_report.lint_report import plural
 from aclog.analysis.lint_report.located_finding import LocatedFinding, rule_object
 from aclog.analysis.policy import Policy
 from aclog.authorizer.rule_change import Action, RuleChange, changed_acls
-from aclog.cli.change_file import change_line, safe_order, write_change_file
+from aclog.cli.change_file import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError
+from aclog.sources.change_lines import change_line
 from aclog.terminal.notices import note
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.located_finding import LocatedFinding
+from aclog.analysis.lint_report.parting import parted
 from aclog.analysis.review.document import Item
 from aclog.analysis.review.outcomes import LintOutcome
-from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.acl import acl_text
 
 _RULES = 3
 
@@ -16,9 +17,9 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
     """Compare the reports of both sides; None is that of a side without rules."""
     was = () if before is None else before.findings
     now = () if after is None else after.findings
-    new, old = _parted(now, was)
-    gone, _ = _parted(was, now)
-    suppressed, _ = _parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
+    new, old = parted(now, was)
+    gone, _ = parted(was, now)
+    suppressed, _ = parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
     return LintOutcome(
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
@@ -30,24 +31,7 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
 
 def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedFinding, ...]:
     """Return the findings that only the second report has."""
-    return tuple(_parted(after.findings, () if before is None else before.findings)[0])
-
-
-def _parted(
-    findings: Iterable[LocatedFinding], others: Iterable[LocatedFinding]
-) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
-    """Return those that are not among the others, and those that are: the same lint was said of all their rules."""
-    known: dict[tuple[str, StandardAcl], list[frozenset[StandardAcl]]] = {}
-    for each in others:
-        rules = frozenset(each.finding.rules)
-        for rule in rules:
-            known.setdefault((each.finding.lint, rule), []).append(rules)
-    parted: tuple[list[LocatedFinding], list[LocatedFinding]] = ([], [])
-    for each in findings:
-        rules = frozenset(each.finding.rules)
-        is_known = any(rules <= other for other in known.get((each.finding.lint, each.finding.rules[0]), ()))
-        parted[is_known].append(each)
-    return parted
+    return tuple(parted(after.findings, () if before is None else before.findings)[0])
 
 
 def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:

@@ -67,7 +67,8 @@ def _question(flags: UnusedFlags) -> UnusedQuestion:
 
 def _write_change(path: Path, report: UnusedReport) -> None:
     from aclog.authorizer.rule_change import Action
-    from aclog.cli.change_file import change_line, safe_order, write_change_file
+    from aclog.cli.change_file import safe_order, write_change_file
+    from aclog.sources.change_lines import change_line
 
     numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
     found = [rule for _, rule in numbered]

@@ -53,7 +53,7 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
     """Return the token in a form. Raises FormError: it is malformed."""
     request = Request(scope, replayed(body, receive))
     try:
-        async with request.form(max_files=10, max_fields=1000) as form:
+        async with request.form(max_files=10, max_fields=1000, max_part_size=len(body)) as form:
             found = form.get(TOKEN_FIELD)
     except (MultiPartException, HTTPException, ClientDisconnect, ValueError) as error:
         raise FormError(400, "the form cannot be read") from error

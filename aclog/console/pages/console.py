@@ -4,6 +4,7 @@ from attrs import field, frozen
 
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.console.draft.drafts import Drafts
 from aclog.console.findings.item import Kind
 from aclog.console.findings.looked import Uses
 from aclog.console.findings.lookout import Lookout
@@ -34,6 +35,7 @@ class Console:
     """Where rules stand in files."""
     lookout: Lookout | None = None
     """What looks for findings; None: nobody does."""
+    drafts: Drafts = field(factory=Drafts)
     own: Own | None = None
     """The viewer, if he sees his own rights only; None: all is shown."""
 

@@ -121,6 +121,15 @@ class Field:
 
 
 @frozen(kw_only=True)
+class Button:
+    """A way to send a form besides the first one; it sends its name and value, too."""
+
+    name: str
+    value: str
+    title: str
+
+
+@frozen(kw_only=True)
 class Form:
     """What is asked, to be changed: it stays where it is while the answer below it is exchanged."""
 
@@ -133,8 +142,13 @@ class Form:
     """Whether the answer follows while typing."""
     writes: bool = False
     """Whether it is sent as POST, with the session's token."""
+    posts: bool = False
+    """Whether it is sent as POST, too, though it writes nothing: it may be too large for an address."""
     takes_file: str = ""
     """The name of the field that a file's content goes to; empty for none."""
+    buttons: tuple[Button, ...] = ()
+    is_below: bool = False
+    """Whether it stands below the answer, which has to be read first."""
 
 
 @frozen(kw_only=True)
@@ -155,6 +169,14 @@ class Notice:
 
     text: str
     mark: Mark = Mark.WARNING
+
+
+@frozen(kw_only=True)
+class File:
+    """What is saved as a file."""
+
+    name: str
+    content: str
 
 
 @frozen(kw_only=True)

@@ -10,6 +10,8 @@ from aclog.console.pages.page import Cell, Column, Facts, Field, Form, Links, Pa
 from aclog.console.pages.states import State
 
 PATH = "/"
+_OF_ALL = ("/draft", "/findings")
+"""Views that tell of all rules, and so are not for who sees his own rights only."""
 _ROWS = 40
 """Of each table here."""
 _FINDINGS = (
@@ -79,7 +81,8 @@ def _questions(console: Console) -> Links:
         *(_FINDINGS if console.own is None else ()),
         ("All rules", url("/rules")),
     )
-    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in ways))
+    shown = [way for way in ways if console.own is None or not way[1].startswith(_OF_ALL)]
+    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in shown))
 
 
 def _names(state: State) -> list[Table]:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import findings, names, principal, resource, rules, search, start, why
+from aclog.console.pages import draft, findings, names, principal, resource, rules, search, start, why
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.console import Console
-from aclog.console.pages.page import Page
+from aclog.console.pages.page import File, Page
 
 View: TypeAlias = Callable[[Console, Asked], Page]
+Download: TypeAlias = Callable[[Console, Asked], File]
 
 VIEWS: Mapping[str, View] = {
     start.PATH: start.start_page,
@@ -19,8 +20,12 @@ VIEWS: Mapping[str, View] = {
     why.PATH: why.why_page,
     rules.PATH: rules.rules_page,
     findings.PATH: findings.findings_page,
+    draft.PATH: draft.draft_page,
 }
 """Pure but for the source; each may be called in any thread."""
+
+DOWNLOADS: Mapping[str, Mapping[str, Download]] = {draft.PATH: {"change": draft.change_file}}
+"""What is saved as a file, by path and `format`."""
 
 MENU = (
     ("/", "Start"),
@@ -30,6 +35,7 @@ MENU = (
     ("/why", "Why"),
     ("/rules", "Rules"),
     ("/findings", "Findings"),
+    ("/draft", "Draft"),
 )
 """What every page links to."""
 

@@ -15,16 +15,19 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from aclog.console.login.forms import FormError
 from aclog.console.login.guard import Guard, csrf_token_of
 from aclog.console.login.visibility import All, decides_alone
 from aclog.console.login.visit import Visit
 from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
 from aclog.console.pages.own_states import OwnStates
-from aclog.console.pages.page import Form, Mark, Notice, Page
+from aclog.console.pages.page import File, Form, Mark, Notice, Page
 from aclog.console.pages.states import NotReadyError, State, States
-from aclog.console.pages.views import MENU, OWN_VIEWS, VIEWS, View
+from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
+from aclog.console.web.draft_forms import Sent, read_sent
 from aclog.console.web.page_json import page_object, table_csv
+from aclog.console.web.receivers import RECEIVERS, Receiver
 from aclog.console.web.rendering import STATIC, Around, answer_html, page_html
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.json_text import json_text
@@ -60,6 +63,7 @@ class WebConsole:
         app = Starlette(
             routes=[
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
+                *(Route(path, self._receiver(path, taken), methods=["POST"]) for path, taken in RECEIVERS.items()),
                 Route("/live", self._live),
                 Route("/healthz", self._healthy),
                 Mount("/static", _Static(directory=STATIC)),
@@ -71,27 +75,52 @@ class WebConsole:
     def _endpoint(self, path: str, view: View) -> Callable[[Request], "Response"]:
         async def endpoint(request: Request) -> Response:
             """Answer a view."""
-            if self._limiter is None:
-                self._limiter = CapacityLimiter(_AT_ONCE)
-            return await run_sync(self._answered, path, view, request, limiter=self._limiter)
+            return await self._in_thread(self._answered, path, view, request)
 
         return endpoint  # type: ignore[return-value]
 
+    def _receiver(self, path: str, taken: Receiver) -> Callable[[Request], "Response"]:
+        async def receiver(request: Request) -> Response:
+            """Take what a form sends."""
+            try:
+                sent = await read_sent(request)
+            except FormError as error:
+                return self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
+            return await self._in_thread(self._taken, path, taken, request, sent)
+
+        return receiver  # type: ignore[return-value]
+
+    async def _in_thread(self, function: Callable[..., Response], *given: object) -> Response:
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(_AT_ONCE)
+        return await run_sync(function, *given, limiter=self._limiter)
+
+    def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
+        try:
+            console = self._console_of(request)
+            _check_shown(console, path)
+            return taken(request, console, sent, self)
+        except FormError as error:
+            page, status = _trouble(path, "This cannot be taken", str(error)), error.status
+        except _REFUSALS as error:
+            page, status = _refused(path, error)
+        return self._plain(request, page, status)
+
     def _answered(self, path: str, view: View, request: Request) -> Response:
-        asked, status = Asked(), 200
+        asked = Asked()
         console = self._console_of(request)
         try:
             asked = Asked.of(request.scope.get("query_string", b""))
+            download = DOWNLOADS.get(path, {}).get(asked.word("format"))
+            if download is not None:
+                _check_shown(console, path)
+                return _file(download(console, asked))
             page, html = self._made(console, path, view, asked, wants_html=not asked.word("format"))
-        except BadAskedError as error:
-            page, status = _trouble(path, "This cannot be asked", str(error), *_forms(console, view, asked)), 400
-        except NotShownError as error:
-            page, status = _trouble(path, "This is not shown to you", str(error)), 403
-        except NotReadyError as error:
-            page, status = _trouble(path, "Nothing is known yet", f"There is no state to show: {error}"), 503
-        except (MetadataError, OSError) as error:
-            page, status = _trouble(path, "This cannot be answered", str(error)), 503
-        if status != 200:
+            status = 200
+        except _REFUSALS as error:
+            page, status = _refused(path, error)
+            if isinstance(error, BadAskedError):
+                page = evolve(page, parts=_forms(console, view, asked))
             html = answer_html(page, asked)
         form = asked.word("format")
         if form == "json":
@@ -117,8 +146,7 @@ class WebConsole:
 
     def _made(self, console: Console, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
         """Return a page and its answer as HTML, made anew only if the state has changed since."""
-        if console.own is not None and path not in OWN_VIEWS:
-            raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
+        _check_shown(console, path)
         whole = self.console.states.now()
         key = (console.own, console.version, path, tuple(sorted(asked.given.items())))
         with self._lock:
@@ -184,7 +212,10 @@ class WebConsole:
         return self._plain(request, page, 500)
 
     def _plain(self, request: Request, page: Page, status: int) -> Response:
-        asked = Asked()
+        return self.page(request, page, Asked(), status)
+
+    def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:
+        """Return a page as it is shown to who asks."""
         return HTMLResponse(page_html(page, asked, answer_html(page, asked), self._around(request)), status)
 
 
@@ -198,20 +229,44 @@ class _Static(StaticFiles):
         return response
 
 
-def _trouble(path: str, title: str, text: str, *forms: Form) -> Page:
-    return Page(path=path, title=title, notices=(Notice(text=text, mark=Mark.ERROR),), parts=forms)
+def _trouble(path: str, title: str, text: str) -> Page:
+    return Page(path=path, title=title, notices=(Notice(text=text, mark=Mark.ERROR),))
 
 
-def _forms(console: Console, view: View, asked: Asked) -> list[Form]:
+def _forms(console: Console, view: View, asked: Asked) -> tuple[Form, ...]:
     """Return the forms of a view with what was asked in them, to be put right."""
     try:
         forms = [part for part in view(console, Asked()).parts if isinstance(part, Form)]
-    except (BadAskedError, NotShownError, NotReadyError, MetadataError, OSError):
-        return []
-    return [
+    except _REFUSALS:
+        return ()
+    return tuple(
         evolve(form, fields=tuple(evolve(each, value=asked.text(each.name, each.value)) for each in form.fields))
         for form in forms
-    ]
+    )
+
+
+def _check_shown(console: Console, path: str) -> None:
+    if console.own is not None and path not in OWN_VIEWS:
+        raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
+
+
+_REFUSALS = (NotShownError, NotReadyError, MetadataError, OSError)
+
+
+def _refused(path: str, error: Exception) -> tuple[Page, int]:
+    """Return what is shown of an error, and its status."""
+    if isinstance(error, BadAskedError):
+        return _trouble(path, "This cannot be asked", str(error)), 400
+    if isinstance(error, NotShownError):
+        return _trouble(path, "This is not shown to you", str(error)), 403
+    if isinstance(error, NotReadyError):
+        return _trouble(path, "Nothing is known yet", f"There is no state to show: {error}"), 503
+    return _trouble(path, "This cannot be answered", str(error)), 503
+
+
+def _file(file: File) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"', "Cache-Control": "no-store"}
+    return Response(file.content.encode(), media_type="application/jsonl", headers=headers)
 
 
 def _json(found: dict[str, object], status: int) -> Response:

@@ -46,10 +46,12 @@ def answer_html(page: Page, asked: Asked) -> str:
 def page_html(page: Page, asked: Asked, answer: str, around: Around) -> str:
     """Return a page as a document; `answer` is that of `answer_html`."""
     forms = [part for part in page.parts if isinstance(part, Form)]
+    above, below = ([form for form in forms if form.is_below is is_below] for is_below in (False, True))
     template = _environment().get_template("page.html")
     return template.render(
         page=page,
-        forms=forms,
+        above=above,
+        below=below,
         answer=answer,
         around=around,
         here=_here(page, asked),
@@ -87,6 +89,7 @@ def _environment() -> Environment:
     )
     made.filters["shown"] = printable
     made.filters["with"] = _with
+    made.filters["sendable"] = lambda text: text.encode("utf-8", "replace").decode()
     made.tests["table"] = lambda part: isinstance(part, Table)
     made.tests["facts"] = lambda part: isinstance(part, Facts)
     made.tests["lines"] = lambda part: isinstance(part, Lines)

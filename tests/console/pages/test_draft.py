@@ -1,0 +1,168 @@
+"""The page of a draft: what it says of a change, beside the engine."""
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.rule_tests.changed_policy import changed_policy, with_ids
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.rule_change import RuleChange
+from aclog.console.draft.drafts import Drafts
+from aclog.console.draft.tests_effect import effect_on_tests
+from aclog.console.pages.asked import Asked, BadAskedError
+from aclog.console.pages.console import Console
+from aclog.console.pages.draft import change_file, draft_of
+from aclog.console.pages.page import Mark
+from aclog.sources.change_lines import read_changes
+from aclog.sources.rule_tests.reading import read_test_file
+from tests.support.builders.acls import acl
+from tests.support.web.consoles import column, console_of, look, table, view
+from tests.support.web.points import HeldSource, image_of
+
+RULES = (
+    acl("orders", "User:alice"),
+    acl("orders.eu", "User:bob"),
+    acl("orders", "User:carol", permission_type=AclPermissionType.DENY),
+    acl("pay", "User:dave", pattern_type=PatternType.PREFIXED, operation=AclOperation.ALL),
+)
+SHOP = "+ ALLOW User:shop READ on TOPIC PREFIXED ord from *"
+TESTS = """
+tests:
+- name: shop
+  principal: User:shop
+  can: {READ: [topic:orders]}
+- name: carol
+  principal: User:carol
+  cannot: {READ: [topic:orders]}
+- name: pay
+  principal: User:dave
+  can: {WRITE: [topic:pay.eu]}
+"""
+
+
+@pytest.fixture
+def console() -> Console:
+    return console_of(HeldSource(image_of(*RULES)))
+
+
+def test_an_empty_draft_says_what_may_be_typed(console: Console) -> None:
+    page = view(console, "/draft")
+    assert page.answer.startswith("What would a change give?")
+    assert page.tables() == ()
+
+
+def test_who_gains_what_is_what_the_engine_says(console: Console) -> None:
+    page = view(console, "/draft", rules=SHOP, format="json")
+    assert page.answer == "1 rule to add, 0 to remove: somebody gains access"
+    assert column(page, "effect", "who") == ["User:shop"]
+    assert column(page, "effect", "before") == ["DefaultDeny"]
+    assert "draft:1" in column(page, "effect", "after")[0]
+    assert column(page, "sharing", "principal") == ["User:alice", "User:bob"]
+    old = with_ids(console.states.now().policy)
+    change = RuleChange(added=True, acl=acl("ord", "User:shop", pattern_type=PatternType.PREFIXED))
+    wanted = [
+        {key: value for key, value in line.items() if key != "new"}
+        for line in Comparison.of(old, changed_policy(old, [change]), changes=[change]).json_lines()
+    ]
+    assert [{key: value for key, value in dict(line).items() if key != "new"} for line in page.data] == wanted
+    assert page.command == "aclog diff --log 'a dir' --change CHANGE"
+
+
+def test_nothing_changes_for_anybody_is_said_plainly(console: Console) -> None:
+    page = view(console, "/draft", rules="+ ALLOW User:dave READ on TOPIC payments")
+    assert page.answer == "1 rule to add, 0 to remove. Nothing changes for anybody: every request is decided the same"
+    assert table(page, "effect").none.startswith("Nothing changes for anybody")
+    there = view(console, "/draft", rules="ALLOW User:alice READ on TOPIC orders\n- ALLOW User:no READ on TOPIC t")
+    assert there.answer == "Nothing changes for anybody: the rules stay as they are"
+    assert column(there, "changes", "note") == ["it is there already", "there is no such rule"]
+
+
+def test_the_last_line_about_a_rule_counts(console: Console) -> None:
+    page = view(console, "/draft", rules=f"{SHOP}\n{SHOP.replace('+', '-')}\n{SHOP}")
+    assert column(page, "effect", "change") == ["GAINED"]
+    assert any("2 lines do not count" in notice.text for notice in page.notices)
+
+
+def test_a_line_that_cannot_be_read_is_left_out_and_said(console: Console) -> None:
+    page = view(console, "/draft", rules=f"{SHOP}\nALLOW User:x")
+    assert column(page, "problems", "line") == ["2"]
+    assert page.notices[0].mark is Mark.ERROR
+    assert column(page, "effect", "who") == ["User:shop"]
+    with pytest.raises(BadAskedError, match="line 2 cannot be read"):
+        change_file(console, Asked({"rules": f"{SHOP}\nALLOW User:x"}))
+    assert view(console, "/draft", rules="ALLOW").answer == "No line can be read yet"
+
+
+def test_findings_of_lint_that_it_brings_or_mends(console: Console) -> None:
+    brought = view(console, "/draft", rules="ALLOW User:x READ on TOPIC PREFIXED *")
+    assert "01 prefixed-star" in column(brought, "lint", "lint")
+    mended = view(console, "/draft", rules="ALLOW User:alice READ on GROUP g\n+ ALLOW User:bob READ on GROUP h")
+    assert set(column(mended, "lint", "change")) == {"mended"}
+    assert (
+        "It brings none" in table(view(console, "/draft", rules="- DENY User:carol READ on TOPIC orders"), "lint").none
+    )
+
+
+def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
+    path = tmp_path / "tests.yaml"
+    path.write_text(TESTS, encoding="utf-8")
+    console = evolve(console, drafts=Drafts(tests=(read_test_file(str(path)),)))
+    text = f"{SHOP}\n- DENY User:carol READ on TOPIC orders\nALLOW User:carol READ on TOPIC orders"
+    page = view(console, "/draft", rules=text)
+    assert column(page, "tests", "outcome") == ["turns red", "turns green"]
+    assert "is allowed" in column(page, "tests", "found")[0]
+    assert table(page, "tests").note == "1 others decide on nothing that changes"
+    draft = draft_of(console, Asked({"rules": text}))
+    found = effect_on_tests(draft.effect, console.drafts.tests)
+    all_cases = console.drafts.tests[0].cases
+    turned = {each.after.case.text for each in found.cases if each.has_turned}
+    policies = draft.effect.ground.policy, draft.effect.after
+    assert turned == {case.text for case in all_cases if len({case.run(each).passed for each in policies}) == 2}
+
+
+def test_it_is_saved_as_a_change_that_diff_and_plan_read(console: Console, tmp_path: Path) -> None:
+    text = f"{SHOP}\n- DENY User:carol READ on TOPIC orders\nALLOW User:alice READ on TOPIC orders"
+    file = change_file(console, Asked({"rules": text}))
+    path = tmp_path / file.name
+    path.write_text(file.content, encoding="utf-8")
+    found = [(each.added, each.acl.principal) for each in read_changes(str(path))]
+    assert found == [(True, "User:shop"), (False, "User:carol")]
+    with pytest.raises(BadAskedError, match="changes no rule"):
+        change_file(console, Asked({"rules": "ALLOW User:alice READ on TOPIC orders"}))
+
+
+def test_a_kept_draft_is_the_same_and_a_forgotten_one_says_so(console: Console) -> None:
+    kept = console.drafts.texts.keep(SHOP)
+    assert view(console, "/draft", id=kept).tables() == view(console, "/draft", rules=SHOP).tables()
+    gone = view(console, "/draft", id="0" * 32)
+    assert "forgotten" in gone.notices[0].text
+    assert not gone.is_settled
+    with pytest.raises(BadAskedError, match="forgotten"):
+        change_file(console, Asked({"id": "0" * 32}))
+
+
+def test_it_is_beside_the_newest_state(console: Console) -> None:
+    source = console.states.live.source
+    assert isinstance(source, HeldSource)
+    source.held = image_of(*RULES, acl("ord", "User:shop", pattern_type=PatternType.PREFIXED))
+    look(console)
+    assert view(console, "/draft", rules=SHOP).answer == "Nothing changes for anybody: the rules stay as they are"
+
+
+def test_what_is_no_text_or_too_much_is_refused(console: Console) -> None:
+    with pytest.raises(BadAskedError, match="no Unicode character"):
+        view(console, "/draft", rules="\ud800")
+    kept = console.drafts.texts.keep("#\n" * 2_000_000)
+    with pytest.raises(BadAskedError, match="more than 2,000,000 bytes"):
+        view(console, "/draft", id=kept)
+
+
+def test_a_cluster_rule_and_hosts(console: Console) -> None:
+    page = view(
+        console, "/draft", rules="ALLOW User:x ALTER on CLUSTER from 10.0.0.1\nALLOW User:y READ on GROUP g from h"
+    )
+    assert {"User:x", "User:y"} >= set(column(page, "effect", "who"))
+    assert any("matches nobody" in note for note in column(page, "changes", "note"))
+    assert ResourceType.CLUSTER.name in column(page, "changes", "resourceType")

@@ -1,0 +1,26 @@
+"""Drafts, and plans for a place that nobody opens."""
+
+from collections.abc import Iterable
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.settings import Settings
+from aclog.planning.batching import Batching
+from aclog.planning.making import Circumstances, make_plan
+from aclog.planning.place import PlaceState
+from aclog.planning.plan import Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
+from aclog.planning.planner import PlannedChange
+from tests.support.analysis.policies import image_of
+
+
+def plan_of(*, added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> Plan:
+    """A plan for a log that has what is to be removed."""
+    gone = tuple(removed)
+    found = Circumstances(
+        place=PlanPlace(address=PlaceAddress(kind=PlaceKind.LOG, value="/d"), identity="id", batching=Batching.ALL),
+        state=PlaceState.of_image(image_of(gone)),
+        settings=Settings(),
+        settings_known=True,
+        origin=Origin(at="2026-01-01T00:00:00Z", who="me"),
+        journal=None,
+    )
+    return make_plan(PlannedChange(added=tuple(added), removed=gone), found)
