@@ -58,6 +58,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
         audit=audit,
         stylesheet=f"/static/console.css?v={asset_version()}",
+        icon=f"/static/icon.svg?v={asset_version()}",
     )
     try:
         with finding.lookout(states) as lookout:

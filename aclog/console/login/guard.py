@@ -43,7 +43,8 @@ class Guard:
     cookies: Cookies
     audit: LineFile | None = None
     stylesheet: str | None = None
-    """The path of the login pages' style."""
+    icon: str | None = None
+    """The paths of the login pages' style and icon."""
     public: Sequence[str] = ("/static/", "/healthz", "/readyz")
     """Paths that need no login; one that ends in `/` with all below it."""
     sessions: Sessions = field(factory=Sessions)
@@ -52,7 +53,9 @@ class Guard:
     """What the guard answers itself, by path."""
 
     def __attrs_post_init__(self) -> None:
-        entry = Entry(sessions=self.sessions, cookies=self.cookies, pages=Pages(stylesheet=self.stylesheet))
+        entry = Entry(
+            sessions=self.sessions, cookies=self.cookies, pages=Pages(stylesheet=self.stylesheet, icon=self.icon)
+        )
         routes = [
             Route(CSP_REPORT, self._report, methods=["POST"]),
             Route(CSP_REPORT, self._reported, methods=["GET"]),

@@ -18,7 +18,8 @@ class Pages:
     """Renders them; without script, and with the console's stylesheet if there is one."""
 
     stylesheet: str | None = None
-    """Its path."""
+    icon: str | None = None
+    """Their paths."""
     _templates: Environment = field(factory=_environment, init=False, repr=False)
 
     def form(self, visit: Visit, wanted: str, *, status: int = 200, problem: str = "") -> HTMLResponse:
@@ -35,7 +36,8 @@ class Pages:
 
     def _page(self, template: str, title: str, problem: str, status: int, **more: str) -> HTMLResponse:
         found = self._templates.get_template(template)
-        text = found.render(title=title, problem=problem, stylesheet=self.stylesheet, **more)
+        around = {"stylesheet": self.stylesheet, "icon": self.icon}
+        text = found.render(title=title, problem=problem, **around, **more)
         return HTMLResponse(text, status)
 
 

@@ -20,8 +20,8 @@ class ConsoleError(Exception):
 class ConsoleProcess:
     """A console that listens on a port of its own."""
 
-    def __init__(self, *flags: object) -> None:
-        self.port = free_port()
+    def __init__(self, *flags: object, ready: str = "/") -> None:
+        self.port, self._ready = free_port(), ready
         self._command = [
             sys.executable, "-m", "aclog", "console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"
         ]  # fmt: skip
@@ -54,7 +54,7 @@ class ConsoleProcess:
 
     def _status(self) -> int:
         try:
-            with urllib.request.urlopen(f"{self.url}/", timeout=SECONDS) as reply:
+            with urllib.request.urlopen(f"{self.url}{self._ready}", timeout=SECONDS) as reply:
                 return reply.status
         except HTTPError as error:
             error.close()
