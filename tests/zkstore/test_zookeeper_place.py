@@ -7,9 +7,8 @@ import pytest
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, resource_of
 from aclog.authorizer.rule_object import object_of_rule
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.planning.found_place import find_place
 from aclog.metalog.errors import MetadataError
+from aclog.places.found_place import ToldSettings, find_place
 from aclog.places.zookeeper_place import ZooKeeperPlace, open_zookeeper_place
 from aclog.planning.batching import Batching
 from aclog.planning.plan import PlaceAddress, PlaceKind
@@ -137,7 +136,7 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
         monkeypatch.undo()
         server.start()
         assert "(3 of these steps were made before)" in source.apply("--resume").ok().out
-        found = find_place(address, AuthorizerFlags(), source.journal)
+        found = find_place(address, ToldSettings(), source.journal, print)
         assert len(found.held.owned) == len(found.state.contents) == 8
 
 

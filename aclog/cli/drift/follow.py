@@ -12,11 +12,11 @@ from aclog.cli.flags.output import Output
 from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.follower_endpoint import FollowerStatus, serving
-from aclog.cli.planning.origin import time_now
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.cli.signals import on_signals
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.printable import printable
+from aclog.places.origin import time_now
 from aclog.planning.drift import Drift
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import warn

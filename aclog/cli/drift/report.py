@@ -8,15 +8,14 @@ from aclog.authorizer.acl import acl_text
 from aclog.authorizer.rule_content import acl_of_content
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.cli.drift.flags import DriftFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.target import TargetFlags
-from aclog.cli.planning.found_place import FoundPlace, find_place
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.cli.rule_columns import ACL_COLUMNS
 from aclog.metalog.printable import printable
+from aclog.places.found_place import FoundPlace, ToldSettings, find_place
 from aclog.planning.drift import Drift, DriftKind, drift_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import note
@@ -45,7 +44,7 @@ class Look:
 def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), AuthorizerFlags(), journal, others)
+    found = find_place(place_address(target), ToldSettings(), journal, note, others)
     held = found.held
     return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
 

@@ -10,11 +10,11 @@ from aclog.cli.flags.apply import ApplyFlags
 from aclog.cli.flags.granting import DoFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.planning.applied import apply_to_place
-from aclog.cli.planning.found_place import FoundPlace
-from aclog.cli.planning.origin import origin_now
 from aclog.cli.planning.plan_output import CHANGES, NOTHING, print_plan, take_plan_file, write_plan
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
+from aclog.places.found_place import FoundPlace
+from aclog.places.origin import origin_now
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import RefusedError
 from aclog.planning.granting.side_effects import side_effects

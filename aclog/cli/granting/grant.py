@@ -14,13 +14,14 @@ from aclog.cli.flags.place import place_address
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.granting.finished import IntentChange, check_do, finish
 from aclog.cli.granting.told import grant_lines
-from aclog.cli.planning.found_place import FoundPlace, find_place
+from aclog.cli.planning.told_settings import told_settings
+from aclog.places.found_place import FoundPlace, find_place
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.granting.asked import Asked
 from aclog.planning.granting.grant import grant
 from aclog.planning.granting.needs import asked_needs
 from aclog.planning.granting.sharing import shared
-from aclog.terminal.notices import warn
+from aclog.terminal.notices import note, warn
 
 
 def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: AuthorizerFlags, output: Output) -> int:
@@ -36,7 +37,7 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
     asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    found = find_place(address, authorizer, do.journal)
+    found = find_place(address, told_settings(authorizer), do.journal, note)
     return finish(found, _change(asked, flags, found), do, output)
 
 

@@ -10,13 +10,15 @@ from aclog.cli.flags.place import place_address
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.granting.finished import IntentChange, check_do, finish
 from aclog.cli.granting.told import revocation_lines
-from aclog.cli.planning.found_place import find_place
 from aclog.cli.planning.plan_output import CHANGES
+from aclog.cli.planning.told_settings import told_settings
+from aclog.places.found_place import find_place
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.granting.asked import Asked
 from aclog.planning.granting.needs import asked_needs
 from aclog.planning.granting.revoke import revoke
 from aclog.planning.granting.stranded import stranded
+from aclog.terminal.notices import note
 
 
 def run_revoke(
@@ -40,7 +42,7 @@ def run_revoke(
     limit = DeleteLimit.parse(revoked.max_deletes)
     needs = asked_needs(flags.intent, flags.resources(), whole=False)
     asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    found = find_place(address, authorizer, do.journal)
+    found = find_place(address, told_settings(authorizer), do.journal, note)
     taken = revoke(asked, found.state.contents, found.settings)
     wanted = IntentChange(
         changes=[

@@ -4,14 +4,16 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import OwnershipFlags, PlanOutputFlags, WantFlags
 from aclog.cli.flags.target import TargetFlags
-from aclog.cli.planning.found_place import find_place
-from aclog.cli.planning.origin import origin_now
 from aclog.cli.planning.plan_output import CHANGES, NOTHING, check_accesses, print_plan, take_plan_file, write_plan
+from aclog.cli.planning.told_settings import told_settings
 from aclog.cli.planning.wanted import Wanted, read_wanted
+from aclog.places.found_place import find_place
+from aclog.places.origin import origin_now
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import RefusedError
 from aclog.planning.making import make_plan
 from aclog.planning.planner import PlannedChange
+from aclog.terminal.notices import note
 from aclog.terminal.output_format import OutputFormat
 
 
@@ -38,7 +40,7 @@ def print_new_plan(
     address = place_address(target)
     limit = DeleteLimit.parse(ownership.max_deletes)
     wanted = read_wanted(*asked)
-    found = find_place(address, authorizer, ownership.journal, ownership.other_journals)
+    found = find_place(address, told_settings(authorizer), ownership.journal, note, ownership.other_journals)
     change = wanted.change_of(found.held, adopt=ownership.adopt)
     plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
     try:

@@ -5,10 +5,10 @@ from pathlib import Path
 from aclog.analysis.review.document_text import markdown_lines, text_lines
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
-from aclog.cli.planning.found_place import FoundPlace
 from aclog.cli.transfer.output import open_output
 from aclog.cli.usage_extra import need_usage_extra
 from aclog.metalog.errors import ConfigError
+from aclog.places.found_place import FoundPlace
 from aclog.planning.plan import Plan
 from aclog.planning.plan_file import PLAN_BEGIN, plan_lines, step_object
 from aclog.planning.planner import PlannedChange

@@ -12,8 +12,8 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.flags.accesses import AccessesFlags
-from aclog.cli.planning.found_place import FoundPlace
 from aclog.metalog.errors import ConfigError
+from aclog.places.found_place import FoundPlace
 from aclog.planning.report.rule_uses import RuleUse, RuleUses
 from aclog.terminal.progress import progress
 from aclog.usage.decisions.rules import Rules

@@ -4,13 +4,15 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import PlanOutputFlags
 from aclog.cli.flags.target import TargetFlags
-from aclog.cli.planning.found_place import find_place
-from aclog.cli.planning.origin import origin_now
 from aclog.cli.planning.plan_output import CHANGES, NOTHING, check_accesses, print_plan, take_plan_file, write_plan
+from aclog.cli.planning.told_settings import told_settings
 from aclog.cli.rollback.flags import RollbackFlags
+from aclog.places.found_place import find_place
+from aclog.places.origin import origin_now
 from aclog.planning.errors import JournalError
 from aclog.planning.making import make_plan
 from aclog.planning.rollback import change_back
+from aclog.terminal.notices import note
 
 
 def print_way_back(
@@ -27,7 +29,7 @@ def print_way_back(
     check_accesses(output.log(), how)
     take_plan_file(output.out)
     journal, others = flags.journals()
-    found = find_place(place_address(target), authorizer, journal, others)
+    found = find_place(place_address(target), told_settings(authorizer), journal, note, others)
     if found.journal is None or found.journal.is_new:
         raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
     change = change_back(found.journal, found.held, flags.apply)

@@ -13,8 +13,8 @@ from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
-from aclog.cli.planning.found_place import FoundPlace
 from aclog.cli.planning.rule_uses import read_rule_uses
+from aclog.places.found_place import FoundPlace
 from aclog.planning.batching import Batching
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import PlaceAddress, PlaceKind

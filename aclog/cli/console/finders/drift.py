@@ -8,14 +8,15 @@ from attrs import frozen
 from aclog.authorizer.rule_content import contents_of
 from aclog.cli.console.finders.files import signature_of
 from aclog.cli.flags.plan import WantFlags
-from aclog.cli.planning.found_place import check_journal, check_rules_there, other_journal, read_own_journal
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.console.findings.drift_items import drift_looked, drifted_then
 from aclog.console.findings.looked import Looked, Subject
 from aclog.places.choice import open_place
+from aclog.places.found_place import check_journal, check_rules_there, other_journal, read_own_journal
 from aclog.planning.drift import drift_of
 from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Held
+from aclog.terminal.notices import note
 
 
 @frozen(kw_only=True)
@@ -30,8 +31,8 @@ class DriftFinder:
     def look(self, subject: Subject) -> Looked:
         """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
         rules, origins = read_wanted_rules(self.wanted)
-        own = read_own_journal(self.journal)
-        foreign = [other_journal(path, own) for path in self.others]
+        own = read_own_journal(self.journal, note)
+        foreign = [other_journal(path, own, note) for path in self.others]
         with open_place(self.address, lambda _note: None, write=False) as place:
             identity, name = place.identity(), place.name
         for each in (own, *foreign):

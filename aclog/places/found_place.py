@@ -1,15 +1,13 @@
 """A place as it was found when a plan was made for it."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.places.applied_journal import check_applied
 from aclog.places.choice import open_place
@@ -21,7 +19,16 @@ from aclog.planning.making import Circumstances
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
 from aclog.planning.planner import Held
-from aclog.terminal.notices import note
+
+
+@frozen(kw_only=True)
+class ToldSettings:
+    """What somebody says of what decides in a place; None where he does not."""
+
+    super_users: frozenset[str] | None = None
+    allow_everyone: bool | None = None
+    documented: bool = False
+    cidr: bool = False
 
 
 @frozen(eq=False, kw_only=True)
@@ -61,7 +68,11 @@ class FoundPlace:
 
 
 def find_place(
-    address: PlaceAddress, authorizer: AuthorizerFlags, journal: Path | None, others: Sequence[Path] = ()
+    address: PlaceAddress,
+    told: ToldSettings,
+    journal: Path | None,
+    notify: Callable[[str], None],
+    others: Sequence[Path] = (),
 ) -> FoundPlace:
     """Read a place, and the journals of it.
 
@@ -71,10 +82,10 @@ def find_place(
         MetadataError: the place cannot be read.
 
     """
-    own = None if journal is None else read_own_journal(journal)
-    foreign = [other_journal(path, own) for path in others]
-    with open_place(address, note, write=False) as place:
-        identity, state, told = place.identity(), place.read(), place.settings()
+    own = None if journal is None else read_own_journal(journal, notify)
+    foreign = [other_journal(path, own, notify) for path in others]
+    with open_place(address, notify, write=False) as place:
+        identity, state, by_place = place.identity(), place.read(), place.settings()
         if own is not None and not state.exists:
             _check_beside(own, Path(address.value))
         for each in (own, *foreign):
@@ -82,7 +93,7 @@ def find_place(
                 check_journal(each, address, identity, place.name)
         if own is not None:
             check_rules_there(own, state.contents, place.name)
-        settings, known = _settings(authorizer, told, address.kind)
+        settings, known = _settings(told, by_place, address.kind)
         return FoundPlace(
             name=place.name,
             address=address,
@@ -103,14 +114,14 @@ def check_journal(journal: Journal, address: PlaceAddress, identity: str | None,
         check_applied(Path(address.value), identity, journal)
 
 
-def read_own_journal(path: Path) -> Journal:
+def read_own_journal(path: Path, notify: Callable[[str], None]) -> Journal:
     """Return the journal of a source. Raises as read_journal."""
-    return read_journal(path, _new_id, note)
+    return read_journal(path, _new_id, notify)
 
 
-def other_journal(path: Path, own: Journal | None) -> Journal:
+def other_journal(path: Path, own: Journal | None, notify: Callable[[str], None]) -> Journal:
     """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
-    found = read_journal(path, _new_id, note)
+    found = read_journal(path, _new_id, notify)
     if found.is_new:
         raise JournalError(f"--other-journal {path}: no such journal: what its source owns would be deleted")
     if own is not None and found.id == own.id:
@@ -140,23 +151,21 @@ def check_rules_there(journal: Journal, contents: AbstractSet[bytes], name: str)
         )
 
 
-def _settings(flags: AuthorizerFlags, told: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
-    """Return what decides: flags, then what the place tells; and whether allow.everyone is known at all.
+def _settings(told: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+    """Return what decides: what is said, then what the place tells; and whether allow.everyone is known at all.
 
     What is not known counts as open: then a plan that seems safe is safe.
     """
+    told_users = by_place.super_users if by_place is not None else frozenset[str]()
     given = Settings(
-        super_users=parse_super_users(flags.super_users),
-        documented=flags.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
-        cidr=flags.cidr,
+        super_users=told_users if told.super_users is None else told.super_users,
+        documented=told.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
+        cidr=told.cidr,
     )
-    if told is not None and not flags.super_users:
-        given = evolve(given, super_users=told.super_users)
-    flags.warn_of_super_users()
-    if flags.allow_everyone or flags.no_allow_everyone:
-        return evolve(given, allow_everyone=flags.allow_everyone), True
-    if told is not None:
+    if told.allow_everyone is not None:
         return evolve(given, allow_everyone=told.allow_everyone), True
+    if by_place is not None:
+        return evolve(given, allow_everyone=by_place.allow_everyone), True
     return evolve(given, allow_everyone=True), False
 
 

@@ -6,8 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.planning import found_place
+from aclog.places import found_place
 from aclog.planning.batching import Batching
 from aclog.planning.plan import PlaceAddress, PlaceKind
 from tests.support.planning.memory_place import MemoryPlace
@@ -24,5 +23,5 @@ def test_on_zookeeper_a_wildcard_covers_every_name_as_it_does_for_the_older_auth
     )
     address = PlaceAddress(kind=kind, value="here")
     with patch.object(found_place, "open_place", lambda *_args, **_flags: nullcontext(place)):
-        found = found_place.find_place(address, AuthorizerFlags(), None)
+        found = found_place.find_place(address, found_place.ToldSettings(), None, print)
     assert found.settings.documented is (kind is PlaceKind.ZOOKEEPER)
