@@ -1,5 +1,6 @@
 """The answer of a tool: what its command printed, and what that is about."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from aclog.cli.mcp.child_commands import Ended
@@ -55,7 +56,7 @@ def answer_of(tool: Tool, line: CommandLine, ended: Ended, rows: Rows) -> dict[s
     if rows.has_head:
         found["verdict"] = rows.head
     found |= {"rows": rows.kept, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
-    if (note := _note(tool, rows)) is not None:
+    if (note := _note(tool, line, rows)) is not None:
         found["note"] = note
     return {**found, "notices": list(ended.notices)}
 
@@ -75,15 +76,25 @@ def _said(ended: Ended) -> str:
     return "" if ended.error is None else f": {ended.error}"
 
 
-def _note(tool: Tool, rows: Rows) -> str | None:
+def _note(tool: Tool, line: CommandLine, rows: Rows) -> str | None:
     if not rows.total:
         return f"none: {tool.none}"
     parts = []
     if rows.left_off:
-        last = rows.skip + len(rows.kept)
-        parts.append(f"{rows.left_off} of {rows.total} rows are left off: {tool.narrow}, or read on with skip={last}")
+        on = [f"skip={rows.skip + len(rows.kept)}", *_same_states(line)]
+        parts.append(
+            f"{rows.left_off} of {rows.total} rows are left off: {tool.narrow}, or read on with {' and '.join(on)}"
+        )
     if rows.shortened:
         parts.append("of long rows parts are left off, as their keys ...LeftOff and texts say: the command shows all")
     if not rows.kept and not rows.left_off:
         parts.append(f"there are {rows.total} rows, and all were skipped")
     return "; ".join(parts) or None
+
+
+def _same_states(line: CommandLine) -> Iterator[str]:
+    """Yield the arguments that ask about the same states again, whatever has changed since."""
+    if line.state.as_of is not None:
+        yield f"as_of={line.state.as_of}"
+    if line.to_state is not None and line.to_state.as_of is not None:
+        yield f"to_as_of={line.to_state.as_of}"

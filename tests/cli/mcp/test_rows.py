@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,9 +81,10 @@ def test_an_answer_says_what_is_none_and_what_is_left():
     assert answer_of(TOOL["lint"], LINE, WELL, taken([{}], skip=5))["note"] == "there are 1 rows, and all were skipped"
     rows = [{"a": "x" * 1000}] * 100
     answer = answer_of(TOOL["lint"], LINE, WELL, taken(rows))
-    assert (
-        answer["note"] == f"{answer['leftOff']} of 100 rows are left off: select fewer lints, or read on with skip=39"
-    )
+    told = "61 of 100 rows are left off: select fewer lints, or read on with"
+    assert answer["note"] == f"{told} skip=39 and as_of=5"
+    compared = answer_of(TOOL["lint"], evolve(LINE, to_state=evolve(LINE.state, as_of="9")), WELL, taken(rows))
+    assert compared["note"] == f"{told} skip=39 and as_of=5 and to_as_of=9"
     assert answer["leftOff"] == 61
 
 
