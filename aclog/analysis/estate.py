@@ -2,6 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.columns import pairs_of, row_columns
 from aclog.authorizer.index.keys import resource_name, split_pair
-from aclog.authorizer.index.masks import ALL_OPERATIONS
+from aclog.authorizer.index.masks import ALL_OPERATIONS, TYPES
 from aclog.authorizer.index.name_ranks import NameRanks, name_ranks
 
 _DENY_ALL = ALL_OPERATIONS << 16
@@ -30,7 +32,7 @@ class Cell(NamedTuple):
     """Denied << 16 | allowed (aclog.authorizer.index.masks); never 0."""
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Estate:
     """Reads cells from the index of an image. Cheap to make; what it caches lives as long as it does."""
 
@@ -156,13 +158,22 @@ class Estate:
     def _touched_under(self, root: Root) -> list[Resource]:
         known = self._touched.get((root.kind, root.name))
         if known is None:
-            known = [
-                Resource(name, literal=literal, number=touched.number, touched=touched)
-                for (kind, name, literal), touched in self.index.overlay.resources()
-                if kind == root.kind and name.startswith(root.name)
-            ]
-            self._touched[root.kind, root.name] = known
+            names, resources = self._touched_names[root.kind]
+            low = bisect_left(names, root.name)
+            # The head of a name is compared, as no text comes after all that begin so.
+            high = bisect_right(names, root.name, lo=low, key=lambda name: name[: len(root.name)])
+            known = self._touched[root.kind, root.name] = resources[low:high]
         return known
+
+    @cached_property
+    def _touched_names(self) -> list[tuple[list[str], list[Resource]]]:
+        """By resource type: the names that the overlay touched, in order, and their patterns."""
+        found: list[list[Resource]] = [[] for _ in range(TYPES)]
+        for (kind, name, literal), touched in self.index.overlay.resources():
+            found[kind].append(Resource(name, literal=literal, number=touched.number, touched=touched))
+        for resources in found:
+            resources.sort(key=attrgetter("name"))
+        return [([each.name for each in resources], resources) for resources in found]
 
 
 def _bounds(ranks: NameRanks, prefix: str) -> tuple[int, int]:

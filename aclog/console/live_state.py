@@ -106,6 +106,11 @@ class LiveState:
             self._past.move_to_end(moment)
             return known
 
+    def image_at(self, moment: Moment) -> Image:
+        """Return the state at a moment, read anew. Raises MetadataError: nobody knows that state."""
+        with self._reading:
+            return self.source.image_at(moment)
+
     def _run(self) -> None:
         while True:
             self._look()

@@ -1,7 +1,7 @@
 """Moments (`--as-of`), and the end offset in a log that each of them names; moment_texts.py reads them."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.errors import ConfigError, LogError
@@ -63,23 +63,43 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
         LogError: the log cannot be read, or begins at offset 0 with a record that is later than `time`, or has none.
 
     """
-    latest, offset, end = milliseconds(time), reader.start_offset(), reader.high_watermark()
+    end = reader.high_watermark()
     if end <= 0:
         raise LogError(f"{reader.name}: as of {moment_text(time)}: the state is unknown: the log has no record")
+    found = first_later(reader, milliseconds(time), reader.start_offset())
+    if found.offset == 0:
+        what = f"the state is unknown: the log's first record is of {_time_text(found.timestamp)}"
+        raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
+    return found.offset
+
+
+class Later(NamedTuple):
+    """Where a log goes on after a time: the first batch with a later max timestamp (ms since 1970); -1: there is none.
+
+    Without one, `offset` is the high-water mark.
+    """
+
+    offset: int
+    timestamp: int
+
+
+def first_later(reader: LogReader, latest: int, offset: int) -> Later:
+    """Return the first batch from an offset on that is later than a time in ms since 1970.
+
+    Raises:
+        DecodeError: damage in the log. LogError: the log cannot be read.
+
+    """
+    end = reader.high_watermark()
     while offset < end:
         batches, damage = scan_batches(reader.read(offset, READ_BYTES))
         later = (batches.max_timestamp > latest).nonzero()[0]
         if len(later):
-            found = int(batches.base_offset[later[0]])
-            if found == 0:
-                first = _time_text(int(batches.max_timestamp[0]))
-                what = f"the state is unknown: the log's first record is of {first}"
-                raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
-            return found
+            return Later(int(batches.base_offset[later[0]]), int(batches.max_timestamp[later[0]]))
         if damage is not None or not len(batches):
             raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected")
         offset = int(batches.base_offset[-1] + batches.record_count[-1])
-    return offset
+    return Later(max(offset, end), -1)
 
 
 def timestamp_text(timestamp: int) -> str:

@@ -32,20 +32,32 @@ class RuleWatch:
     _acls: AclsImage
     _records: RecordReplay
     _notify: Callable[[str], None]
+    merge_at: int = _MANY_CHANGES
+    """Changes after which they are merged into the index."""
     _failure: MetadataError | None = field(default=None, init=False)
 
     @staticmethod
     def after(
-        image: Image, log: LogReader, *, newest: Callable[[], Image], notify: Callable[[str], None]
+        image: Image,
+        log: LogReader,
+        *,
+        newest: Callable[[], Image],
+        notify: Callable[[str], None],
+        merge_at: int = _MANY_CHANGES,
     ) -> "RuleWatch":
         """Return a watch that begins with the first change after a state; of gaps `notify` is told."""
         records = RecordReplay(replayed_to=image.provenance)
-        return RuleWatch(log=log, newest=newest, acls=image.acls, records=records, notify=notify)
+        return RuleWatch(log=log, newest=newest, acls=image.acls, records=records, notify=notify, merge_at=merge_at)
 
     @property
     def end_offset(self) -> int:
         """Everything below it has been seen."""
         return self._records.replayed_to.end_offset
+
+    @property
+    def acls(self) -> AclsImage:
+        """The rules after what has been seen."""
+        return self._acls
 
     def step(self, timeout: float) -> tuple[Change, ...]:
         """Return the next changes, in the order of the log; none if nothing was committed within `timeout` seconds.
@@ -60,7 +72,7 @@ class RuleWatch:
         """
         if self._failure is not None:
             raise self._failure
-        if self._acls.overlay_size > _MANY_CHANGES:
+        if self._acls.overlay_size > self.merge_at:
             self._merge()
         chunk = next_batches(self.log, self.end_offset, timeout)
         check_mapping(self._acls)

@@ -1,6 +1,5 @@
 """The changes of ACLs in a log, as `acls history` lists them."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
@@ -12,6 +11,7 @@ from aclog.cli.flags.output import Output
 from aclog.cli.rule_columns import RULE_COLUMNS
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import LogReader
+from aclog.places.applied_changes import with_applies
 from aclog.places.applies_file import read_applies
 from aclog.planning.place import ApplyNote
 from aclog.snapshots.moments import Moment, end_offset_at, moment_text
@@ -64,7 +64,7 @@ def print_history(chosen: ChosenSource, span: Span, output: Output) -> None:
     first = begin if span.since is None else _end_offset(log_of(chosen.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     # What the log begins with is no change of it.
-    told = ((change, note) for change, note in _applied(changes, chosen) if change.end_offset > first)
+    told = ((change, note) for change, note in _applied(changes, chosen, begin) if change.end_offset > first)
     rows = (_row(*each) for each in told if not wanted or each[0].rule.acl.principal in wanted)
     print_rows(COLUMNS, rows, output.form, chosen=output.columns)
     if span.since is None and begin:
@@ -82,24 +82,11 @@ def _end_offset(log: LogReader, since: Moment, begin: int) -> int:
     return offset
 
 
-def _applied(changes: Iterable[Change], chosen: ChosenSource) -> Iterator[tuple[Change, ApplyNote | None]]:
-    """Yield the changes of a log, each with the apply that made it, if that is known.
-
-    What the log begins with is no change of it.
-    """
+def _applied(changes: Iterable[Change], chosen: ChosenSource, begin: int) -> Iterator[tuple[Change, ApplyNote | None]]:
+    """Yield the changes of a log that begins with the state at `begin`, each with the apply that made it, if known."""
     source = chosen.source
     found = read_applies(source.directory) if isinstance(source, LogSource) else None
-    done = [each for each in found.applied if each.done] if found is not None else []
-    waiting = deque(sorted(done, key=lambda each: each.offset))
-    left, applied = 0, None
-    for change in changes:
-        if change.first_seen:
-            continue
-        while waiting and change.offset >= waiting[0].offset:
-            applied = waiting.popleft()
-            left = applied.steps
-        yield change, applied.note if applied is not None and left > 0 else None
-        left -= 1
+    return with_applies(changes, () if found is None else found.applied, begin)
 
 
 def _row(change: Change, applied: ApplyNote | None) -> Row:

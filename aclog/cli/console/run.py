@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 from urllib.parse import urlsplit
 
+from aclog.authorizer.settings import Settings
 from aclog.cli.console.finding import Finding, SourceOrigins
 from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, is_loopback, listen_address, read_certificate_again, serve
+from aclog.console.followed_applies import FollowedApplies
 from aclog.console.line_file import LineFile
+from aclog.console.live_history import LiveHistory
+from aclog.console.live_state import LiveState
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
 from aclog.console.login.hosts import Hosts
@@ -20,10 +24,12 @@ from aclog.console.login.sights import Sights
 from aclog.console.login.ways import way_of
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
+from aclog.console.pages.history import History
 from aclog.console.pages.states import States
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note, warn
 
 
@@ -49,6 +55,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen), settings_of(authorizer)
+    history = _history(live, settings)
     states = States(live=live, settings=settings)
     finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen)
     guard = Guard(
@@ -69,12 +76,17 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
                 place=chosen.source.change_place,
                 origins=SourceOrigins(chosen),
                 lookout=lookout,
+                history=history,
             )
             app = WebConsole(console=console, guard=guard).app()
             live.start()
+            if history is not None:
+                history.live.start()
             lookout.start()
             serve(app, endpoint, f"console at {url}; stop with Ctrl-C", hangup=partial(_reload, guard, endpoint))
     finally:
+        if history is not None:  # it reads the source that the live state closes
+            history.live.stop()
         live.stop()
         if audit is not None:
             audit.close()
@@ -112,6 +124,16 @@ def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) ->
         warn(f"not read again: {error}")
         return
     note("login and certificate were read again")
+
+
+def _history(live: LiveState, settings: Settings) -> History | None:
+    """Return the history of a source, to be started; None if it is a single state."""
+    log = live.source.log
+    if log is None:
+        return None
+    source = live.source
+    applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
+    return History(live=LiveHistory(live=live, log=log), settings=settings, applies=applies)
 
 
 def source_words(source: SourceFlags) -> Iterator[str]:

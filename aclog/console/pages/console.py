@@ -10,6 +10,7 @@ from aclog.console.findings.looked import Uses
 from aclog.console.findings.lookout import Lookout
 from aclog.console.login.visibility import Own
 from aclog.console.pages.command_line import CommandLine
+from aclog.console.pages.history import History
 from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.states import States
 
@@ -33,6 +34,8 @@ class Console:
     """Where advised commands make their changes."""
     origins: Origins = NO_ORIGINS
     """Where rules stand in files."""
+    history: History | None = None
+    """None if the source is a single state."""
     lookout: Lookout | None = None
     """What looks for findings; None: nobody does."""
     drafts: Drafts = field(factory=Drafts)
@@ -41,8 +44,10 @@ class Console:
 
     @property
     def version(self) -> str:
-        """What changes when the rules do, or what was found out about them."""
+        """What changes when the rules do, or what was found out about them, or about their past."""
         version = self.states.version
+        if self.history is not None:
+            version = f"{version}-{self.history.edition}"
         return version if self.lookout is None else f"{version}-{self.lookout.version}"
 
     @property

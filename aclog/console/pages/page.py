@@ -118,6 +118,10 @@ class Field:
     least: int = 0
     most: int = 0
     """Of a range."""
+    empties: str = ""
+    """The name of a field that says the same in words: it is emptied when this one is moved."""
+    is_open: bool = False
+    """Whether the greatest value of a range stands for whatever is newest: it is left out of addresses."""
 
 
 @frozen(kw_only=True)

@@ -19,7 +19,12 @@ _FINDINGS = (
     ("Which rules are unused?", url("/findings", kind="unused")),
     ("Which findings are new?", url("/findings", kind="new")),
 )
-"""They tell of all rules."""
+_PAST = (
+    ("What changed last night?", url("/changes", since="yesterday 18:00")),
+    ("What changed last?", url("/changes")),
+    ("When was it allowed, and what ended it?", url("/when")),
+)
+"""They tell of all rules, as the findings do."""
 
 
 def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as every page
@@ -34,7 +39,7 @@ def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as eve
             ("Source", Cell(console.name)),
             ("Rules", Cell(f"{len(listing):,}" + (f": {kinds}" if kinds else ""), url("/rules"))),
             ("Principals", Cell(f"{len(listing.principals):,}", url("/principal"))),
-            ("State", Cell(f"offset {state.offset:,}", url("/changes"))),
+            ("State", Cell(f"offset {state.offset:,}", url("/changes") if console.own is None else None)),
         ),
     )
     return Page(
@@ -75,8 +80,7 @@ def _why() -> Form:
 
 def _questions(console: Console) -> Links:
     ways = (
-        ("What changed last night?", url("/changes", since="yesterday 18:00")),
-        ("What changed last?", url("/changes")),
+        *(_PAST if console.own is None else ()),
         ("What would a change give?", url("/draft")),
         *(_FINDINGS if console.own is None else ()),
         ("All rules", url("/rules")),

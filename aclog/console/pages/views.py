@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import draft, findings, names, principal, resource, rules, search, start, why
+from aclog.console.pages import changes, draft, findings, names, principal, resource, rules, search, start, when, why
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.console import Console
 from aclog.console.pages.page import File, Page
@@ -19,6 +19,8 @@ VIEWS: Mapping[str, View] = {
     principal.PATH: principal.principal_page,
     why.PATH: why.why_page,
     rules.PATH: rules.rules_page,
+    changes.PATH: changes.changes_page,
+    when.PATH: when.when_page,
     findings.PATH: findings.findings_page,
     draft.PATH: draft.draft_page,
 }
@@ -34,6 +36,8 @@ MENU = (
     ("/principal", "Principals"),
     ("/why", "Why"),
     ("/rules", "Rules"),
+    ("/changes", "Changes"),
+    ("/when", "When"),
     ("/findings", "Findings"),
     ("/draft", "Draft"),
 )

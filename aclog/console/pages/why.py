@@ -61,7 +61,7 @@ def why_page(console: Console, asked: Asked) -> Page:
         command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
         parts=(
             form,
-            _ways(principal, kind, name, operation, as_of),
+            _ways(console, asked, operation, ResourcePattern(resource_type=kind, name=name)),
             _rules(found, as_of),
             _trace(found),
             _remedy(found),
@@ -93,7 +93,10 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
     return explain(state.policy.acls, decision, context, action, options=options)
 
 
-def _ways(principal: str, kind: ResourceType, name: str, operation: AclOperation, as_of: str) -> Links:
+def _ways(console: Console, asked: Asked, operation: AclOperation, pattern: ResourcePattern) -> Links:
+    as_of, principal = asked.word("as_of"), asked.word("principal")
+    kind, name = ResourceType(pattern.resource_type), pattern.name
+    when = url("/when", principal=principal, operation=operation.name, type=kind.name, name=name, host=asked.host())
     return Links(
         key="on",
         title="Further",
@@ -103,10 +106,7 @@ def _ways(principal: str, kind: ResourceType, name: str, operation: AclOperation
                 f"everyone who can {operation.name} it",
                 f"{resource_url(kind, name, as_of=as_of)}&operation={operation.name}",
             ),
-            Cell(
-                "when this was allowed",
-                url("/when", principal=principal, operation=operation.name, type=kind.name, name=name),
-            ),
+            *((Cell("when this was allowed", when),) if console.own is None else ()),
         ),
     )
 

@@ -127,10 +127,22 @@
 
   document.addEventListener("DOMContentLoaded", () => { prepare(); setTimeout(follow, EVERY_MS); });
   document.addEventListener("htmx:afterSettle", prepare);
+  // A handle that is moved stands for itself, no longer for the words beside it.
+  document.addEventListener("input", (event) => {
+    const words = event.target.dataset && event.target.dataset.empties;
+    const field = words && document.getElementById(words);
+    if (field) field.value = "";
+  }, true);
   // An address says what was asked, not what was left empty.
   document.addEventListener("htmx:configRequest", (event) => {
     for (const [name, value] of [...event.detail.formData.entries()]) {
       if (value === "") event.detail.formData.delete(name);
+    }
+    // At its end a handle stands for whatever is newest; beside words that say the same it says nothing.
+    for (const handle of event.detail.elt.querySelectorAll("input[type=range][data-empties]")) {
+      const words = document.getElementById(handle.dataset.empties);
+      const isNewest = handle.dataset.open !== undefined && handle.value === handle.max;
+      if (isNewest || (words && words.value !== "")) event.detail.formData.delete(handle.name);
     }
   });
   // The way back leads to another question, not to the same one again.

@@ -1,0 +1,63 @@
+"""Consoles on logs in files, followed until all of their history is read."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aclog.authorizer.settings import Settings
+from aclog.console.followed_applies import FollowedApplies
+from aclog.console.live_history import KnownHistory, LiveHistory
+from aclog.console.live_state import LiveState
+from aclog.console.pages.command_line import CommandLine
+from aclog.console.pages.console import Console
+from aclog.console.pages.history import History
+from aclog.console.pages.states import States
+from aclog.snapshots.state_source import StateSource
+from aclog.sources.paths import LogSource
+
+PATIENCE_S = 60
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for something that another thread does."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@contextmanager
+def live_history(source: StateSource, **options: int) -> Iterator[LiveHistory]:
+    """The history of a source, with its state; `options` are those of LiveHistory."""
+    assert source.log is not None
+    live = LiveState(source=source, seconds=0.02, tell=lambda _: None)
+    history = LiveHistory(live=live, log=source.log, **options)
+    live.start()
+    history.start()
+    try:
+        yield history
+    finally:
+        history.stop()
+        live.stop()
+
+
+def whole(history: LiveHistory) -> KnownHistory:
+    """What is known when nothing older is being read any more."""
+    wait_until(lambda: history.known is not None and not history.known.is_reading)
+    assert history.known is not None
+    return history.known
+
+
+@contextmanager
+def console_on(directory: Path, settings: Settings | None = None, **options: int) -> Iterator[Console]:
+    """A console on a log; its history is being read."""
+    chosen = settings or Settings()
+    with live_history(LogSource(directory, lambda _: None), **options) as history:
+        wait_until(lambda: history.known is not None)
+        yield Console(
+            name="a log",
+            states=States(live=history.live, settings=chosen),
+            command=CommandLine(source=("--log", "DIR")),
+            history=History(live=history, settings=chosen, applies=FollowedApplies(directory)),
+        )
