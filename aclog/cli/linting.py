@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
 from attrs import evolve, frozen
@@ -30,6 +31,9 @@ from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
 from aclog.terminal.notices import note, warn
 from aclog.terminal.progress import progress
+
+Find: TypeAlias = Callable[[Policy, LintContext, frozenset[str]], tuple[list[Finding], list[str]]]
+"""Returns the findings, and what was left undecided."""
 
 
 @frozen(kw_only=True)
@@ -111,9 +115,18 @@ def lint_report(
     *,
     tell: Callable[[str], None],
     advance: Progress = no_progress,
+    find: "Find | None" = None,
 ) -> LintReport:
-    """Return the report on a state of a source; `tell` is told what was left undecided. Raises as run_lint."""
-    found = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
+    """Return the report on a state of a source; `tell` is told what was left undecided. Raises as run_lint.
+
+    `find` lints in another way, such as in a process of its own.
+    """
+    if find is None:
+        found = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
+    else:
+        found, undecided = find(policy, inputs.context, inputs.select)
+        for text in undecided:
+            tell(text)
     judged_by_id = _judged(policy, chosen, inputs.select)
     past = _past(chosen, image, found, judged_by_id)
     if past is not None:

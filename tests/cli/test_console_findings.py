@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aclog.authorizer.settings import Settings
+from aclog.cli.console.finders.lint import LintFinder
 from aclog.cli.console.finding import Finding
 from aclog.cli.console.flags import FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -284,3 +285,15 @@ def test_failing_tests_are_told_with_what_is_so_instead(log: Path, tmp_path: Pat
         view(console, "/findings", kind="tests", since=before)
         lookout_of(console).round()
         assert len(column(view(console, "/findings", kind="tests", since=before), "findings", "finding")) == 1
+
+
+@pytest.mark.slow(2)
+def test_many_rules_are_linted_in_a_process_of_their_own(log: Path) -> None:
+    with console_on(SourceFlags(log=log)) as console:
+        finder = lookout_of(console).finders[Kind.LINT]
+        assert isinstance(finder, LintFinder)
+        here = finder.look(console.states.now())
+        finder.apart = 0
+        apart = finder.look(console.states.now())
+        assert (apart.items, apart.notes) == (here.items, here.notes)
+        assert here.items

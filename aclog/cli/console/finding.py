@@ -1,5 +1,6 @@
 """What looks for findings in the console: the finders that flags ask for, and the thread that uses them."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,9 +68,9 @@ class Finding:
             ConfigError: flags that do not go together. OSError: a file of settings cannot be read.
 
         """
-        read_alone = self._read_alone()
+        read_alone, stopping = self._read_alone(), threading.Event()
         try:
-            finders: dict[Kind, Finder] = {Kind.LINT: self._lint(read_alone)}
+            finders: dict[Kind, Finder] = {Kind.LINT: self._lint(read_alone, stopping)}
             others = {Kind.UNUSED: self._unused(), Kind.DRIFT: self._drift(), Kind.TESTS: self._tests()}
             for kind, finder in others.items():
                 if finder is not None:
@@ -80,6 +81,7 @@ class Finding:
             try:
                 yield found
             finally:
+                stopping.set()
                 found.stop()
         finally:
             if read_alone is not self.chosen:
@@ -91,8 +93,9 @@ class Finding:
             return ChosenSource(LogSource(self.chosen.source.directory, lambda _notes: None), None)
         return self.chosen
 
-    def _lint(self, chosen: ChosenSource) -> LintFinder:
+    def _lint(self, chosen: ChosenSource, stopping: threading.Event) -> LintFinder:
         return LintFinder(
+            stopping=stopping,
             chosen=chosen,
             settings=load_repository_settings(self.flags.config),
             ignore=self.flags.ignore,

@@ -1,17 +1,25 @@
 """Finds what `aclog lint` finds."""
 
+import threading
 from collections import OrderedDict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import define, evolve, field
 
+from aclog.analysis.lint.context import LintContext
+from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint_report.lint_report import LintReport
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders.files import signature_of
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged
 from aclog.console.findings.lint_items import lint_keys, lint_looked
 from aclog.console.findings.looked import Looked, Subject
+from aclog.console.findings.own_process import in_own_process
 from aclog.metalog.clock import current_time_ms
 from aclog.sources.choice import ChosenSource
 from aclog.sources.name_file import NameFile
@@ -19,6 +27,8 @@ from aclog.sources.repository.loading import settings_of
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.sources.repository.toml_document import read_toml
 
+_APART = 20_000
+"""From so many rules on, lint takes long enough to be in the way of requests."""
 _KEPT = 4
 """Earlier states whose findings are kept."""
 
@@ -33,6 +43,10 @@ class LintFinder:
     ignore: Path | None = None
     """A file of more suppressions."""
     topics: NameFile | None = None
+    apart: int = _APART
+    """From so many rules on, a process of its own lints."""
+    stopping: threading.Event = field(factory=threading.Event)
+    """Ends that process."""
     _then: "OrderedDict[tuple[int, object], frozenset[str]]" = field(factory=OrderedDict, init=False)
 
     def look(self, subject: Subject) -> Looked:
@@ -57,7 +71,11 @@ class LintFinder:
         return datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(), signature_of(files)
 
     def _report(self, subject: Subject, inputs: LintInputs, notes: list[str]) -> LintReport:
-        return lint_report(self.chosen, subject.image, subject.policy, inputs, tell=notes.append)
+        find = self._apart if len(subject.image.acls) >= self.apart else None
+        return lint_report(self.chosen, subject.image, subject.policy, inputs, tell=notes.append, find=find)
+
+    def _apart(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
+        return in_own_process(self.stopping, found_by_lint, policy.acls, policy.settings, context, select)
 
     def _inputs(self, subject: Subject) -> LintInputs:
         settings = self.settings
@@ -66,3 +84,11 @@ class LintFinder:
         topics = existing_topics(self.topics, [subject.image], [self.chosen])
         found = lint_inputs(settings, topics, ignore=self.ignore)
         return evolve(found, allow_everyone=subject.policy.settings.allow_everyone)
+
+
+def found_by_lint(
+    acls: AclsImage, settings: Settings, context: LintContext, select: frozenset[str]
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings on some rules, and what was left undecided. Pure, and all of it can be pickled."""
+    undecided = list[str]()
+    return list(lint(Policy(acls, settings), context, select=select, note=undecided.append)), undecided
