@@ -23,7 +23,9 @@ from tests.support.kafka.quorum_observer import until
 
 ROOT = Path(__file__).parents[3]
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
-NO_NAMES = {"--apply", "--to-context", "--operation", "--cluster-id", "--explain", "--ignore-broker"}
+NO_NAMES = {
+    "--apply", "--to-context", "--operation", "--cluster-id", "--explain", "--ignore-broker", "--hash-password",
+}  # fmt: skip
 """Options whose value looks like a name but is none of a source."""
 
 
