@@ -189,8 +189,9 @@ campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every 
 	$(BIN)/python -m tests.planning.campaign --cases 10000 --workers $(WORKERS) --out benchmarks/results/plan.txt
 
 .PHONY: campaign-pdp
-campaign-pdp: venv  ## the golden decisions asked of a decision point in batches of a thousand; kept too
+campaign-pdp: venv  ## the golden decisions asked of a decision point in batches of a thousand, and 100,000 hostile bodies; kept too
 	$(BIN)/python -m tests.console.pdp.golden --out benchmarks/results/pdp-golden.txt
+	$(BIN)/python -m tests.console.pdp.hostile --bodies 100000 --out benchmarks/results/pdp-hostile.txt
 
 OPA := 1.10.1
 

@@ -231,3 +231,18 @@ def test_rules_and_certificates_in_files_are_read_again(tmp_path):
             assert "not read again" in served.process.stderr.readline()
             assert served.decision() is True
             path.write_text(kept)
+
+
+@pytest.mark.slow(2)
+def test_names_that_cannot_be_read_are_not_left_out(log, tmp_path):
+    topics = tmp_path / "topics"
+    topics.write_text("t\nu\n")
+    add(log)
+    body = {**QUESTION, "resource": {"type": "topic"}}
+    with Served("--log", log, "--topics", topics) as served:
+        wait(lambda: served.decision() is True)
+        status, answer = served.ask("/access/v1/search/resource", body)
+        assert (status, json.loads(answer)["results"]) == (200, [{"type": "topic", "id": "t"}])
+        topics.unlink()
+        assert served.ask("/access/v1/search/resource", body)[0] == 503
+        assert served.decision() is True

@@ -32,9 +32,9 @@ class Reload:
         """Read all; `tls` is that of new connections."""
         try:
             mapping, tokens, rules = read_mapping(self.flags.mapping), tokens_of(self.flags), self._rules()
-            read_certificate_again(tls, self.endpoint)
             for file in self.files:
                 file.reopen()
+            read_certificate_again(tls, self.endpoint)
         except (MetadataError, OSError) as error:
             warn(f"not read again: {error}")
             return

@@ -19,9 +19,10 @@ from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import AuthZen
 from aclog.console.pdp.deciders import Deciders
 from aclog.console.pdp.decision_log import DecisionLog
+from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.terminal.notices import note, warn
 
 
@@ -82,8 +83,12 @@ def _line_file(path: Path | None, stack: ExitStack) -> LineFile | None:
 
 
 def _existing(source: SourceFlags, live: LiveState) -> Mapping[int, Iterable[str]]:
+    """Return the names that exist, by type of resource. Raises NotReadyError: they cannot be read."""
     names = source.topics()
     if names is not None:
-        return {int(ResourceType.TOPIC): names.names()}
+        try:
+            return {int(ResourceType.TOPIC): names.names()}
+        except (MetadataError, OSError) as error:
+            raise NotReadyError(f"--topics: {error}") from error
     seen = live.newest
     return {} if seen is None else {int(ResourceType.TOPIC): seen.image.opaque.topic_names()}

@@ -99,18 +99,14 @@ class DecisionPoint:
             await self._read(request, taken)
             answer = partial(self._answered, path, answering, Asker.of(request), taken)
             if path in _AT_ONCE and len(taken) <= _SHORT and b"as_of" not in taken:
-                text = answer()
-            else:
-                text = await run_sync(answer, limiter=self._threads)
+                return answer()
+            return await run_sync(answer, limiter=self._threads)
         except BadRequestError as error:
             return _error(400, str(error))
         except NotReadyError as error:
             return _error(503, str(error))
-        except OSError as error:
-            return self._not_written(error)
         finally:
             self._bodies.give_back(len(taken))
-        return Response(text, media_type="application/json")
 
     async def _read(self, request: Request, taken: bytearray) -> None:
         """Read the body. Raises BadRequestError: it is too large. NotReadyError: too many are being read."""
@@ -120,16 +116,27 @@ class DecisionPoint:
             self._bodies.take(len(piece))
             taken += piece
 
-    def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> bytes:
-        """Return the answer to a body, once it is written down. Raises BadRequestError, NotReadyError, OSError."""
-        body = parse_body(data)
-        reply = answering(body, asker)
-        self._written_down(path, asker, body, reply)
-        return reply.text.encode("utf-8", "backslashreplace")
+    def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
+        """Return the answer to a body, once it is written down.
+
+        An error ends here: a thread would keep it, and with it the frames that hold what a body was parsed to.
+        """
+        try:
+            body = parse_body(data)
+            reply = answering(body, asker)
+            self._written_down(path, asker, body, reply)
+        except BadRequestError as error:
+            return _error(400, str(error))
+        except NotReadyError as error:
+            return _error(503, str(error))
+        except OSError as error:
+            return self._not_written(error)
+        return Response(reply.text.encode("utf-8", "backslashreplace"), media_type="application/json")
 
     def _written_down(self, path: str, asker: Asker, body: dict[str, Any], reply: Reply) -> None:
         if self.audit is not None:
             self.audit.write(path, asker.request_id, body, reply.text)
+        self._told = None
         self.measures.answered(reply)
 
     def _not_written(self, why: OSError) -> Response:

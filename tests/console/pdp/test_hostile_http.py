@@ -1,6 +1,8 @@
 """Hostile HTTP: whatever comes over the wire is refused or answered, is never allowed, and holds nothing for ever."""
 
+import gc
 import json
+import weakref
 
 import pytest
 
@@ -97,3 +99,28 @@ def test_bodies_of_all_together_are_bounded():
         for sent in (ALLOWED, ALLOWED[:-5], post_bytes(ONE, b"{"), post_bytes(ONE, b"x" * (5 << 20))):
             served.say(sent)
     assert point._bodies.left == whole
+
+
+class Body(dict):
+    """An object of a body that tells when it is gone."""
+
+
+def test_nothing_keeps_a_body_that_was_refused(monkeypatch):
+    point, kept = point_of(HeldSource(image_of())), []
+
+    def parse(data):
+        body = Body(evaluations=5, text=bytes(data))
+        kept.append(weakref.ref(body))
+        return body
+
+    monkeypatch.setattr("aclog.console.pdp.app.parse_body", parse)
+    with ServedPoint(point) as served:
+        gc.disable()
+        try:
+            for size in (10, 1 << 16):
+                with served.connect() as connection:
+                    connection.sendall(post_bytes("/access/v1/evaluations", b"x" * size, "Connection: close"))
+                    assert b" 400 " in read_all(connection)
+            assert [body() for body in kept] == [None, None]
+        finally:
+            gc.enable()
