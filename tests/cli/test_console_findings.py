@@ -1,6 +1,7 @@
 """What looks for findings in the console, as its flags ask: over real logs, accesses, journals and tests."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -67,7 +68,7 @@ def console_on(source: SourceFlags, **flags: Any) -> Iterator[Console]:
         with finding.lookout(states) as lookout:
             live._look()
             lookout.round()
-            yield Console(name="x", states=states, command=CommandLine(source=()), lookout=lookout)
+            yield Console(name="x", states=states, command=CommandLine(source=("--log", "log")), lookout=lookout)
     finally:
         live.stop()
 
@@ -297,3 +298,35 @@ def test_many_rules_are_linted_in_a_process_of_their_own(log: Path) -> None:
         apart = finder.look(console.states.now())
         assert (apart.items, apart.notes) == (here.items, here.notes)
         assert here.items
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        ("lint", {"ignore": Path("ignore.toml")}),
+        ("unused", {"accesses": ["accesses.jsonl"], "days": 3}),
+        ("unused", {"index": Path("index")}),
+        ("drift", {"want": "rules.jsonl", "journal": Path("journal")}),
+        ("tests", {"tests": ["tests.yaml"]}),
+    ],
+)
+def test_the_command_that_it_names_is_one_that_says_the_same(
+    log: Path, tmp_path: Path, kind: str, flags: dict[str, Any]
+) -> None:
+    (tmp_path / "ignore.toml").write_text('[[ignore]]\nlint = "02"\nreason = "known"\n')
+    (tmp_path / "tests.yaml").write_text("tests:\n- {principal: User:alice, can: {READ: [topic:pii]}}\n")
+    lines(tmp_path / "rules.jsonl", rule(*ALICE))
+    accesses = lines(tmp_path / "accesses.jsonl", access("User:alice", 0))
+    aclog("usage-index", "--log", log, "--accesses", accesses, "--index", tmp_path / "index").ok()
+    with console_on(SourceFlags(log=log), **flags) as console:
+        command = view(console, "/findings", kind=kind).command
+        assert command is not None
+        words = shlex.split(command)
+        assert words[0] == "aclog"
+        assert aclog(*words[1:]).code in (0, 1)
+
+
+@pytest.mark.parametrize("flags", [{"tests": ["-"]}, {"accesses": ["-"]}, {"want": "-"}, {"ignore": Path("-")}])
+def test_what_is_read_again_cannot_be_stdin(log: Path, flags: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="again and again"), console_on(SourceFlags(log=log), **flags):
+        pass

@@ -1,7 +1,7 @@
 """What looks for findings in the console: the finders that flags ask for, and the thread that uses them."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,8 +28,10 @@ from aclog.console.findings.lookout import Lookout
 from aclog.console.pages.states import NotReadyError, State, States
 from aclog.metalog.errors import ConfigError
 from aclog.sources.choice import ChosenSource
+from aclog.sources.name_file import NameFile
 from aclog.sources.paths import LogSource
 from aclog.sources.repository.loading import load_repository_settings
+from aclog.sources.text_lines import STDIN
 from aclog.usage.window import check_days
 
 _LACKING = {
@@ -59,6 +61,8 @@ class Finding:
     authorizer: AuthorizerFlags
     chosen: ChosenSource
     """What the console shows."""
+    topics: NameFile | None = None
+    """Those of --topics."""
 
     @contextmanager
     def lookout(self, states: States) -> Iterator[Lookout]:
@@ -68,6 +72,7 @@ class Finding:
             ConfigError: flags that do not go together. OSError: a file of settings cannot be read.
 
         """
+        self._check_files()
         read_alone, stopping = self._read_alone(), threading.Event()
         try:
             finders: dict[Kind, Finder] = {Kind.LINT: self._lint(read_alone, stopping)}
@@ -77,7 +82,7 @@ class Finding:
                     has_log = read_alone.source.log is not None
                     finders[kind] = PlacedFinder(finder=finder, chosen=read_alone) if has_log else finder
             lacking = {kind: why for kind, why in _LACKING.items() if kind not in finders}
-            found = Lookout(finders=finders, lacking=lacking, now=lambda: _newest(states))
+            found = Lookout(finders=finders, lacking=lacking, commands=self._commands(), now=lambda: _newest(states))
             try:
                 yield found
             finally:
@@ -86,6 +91,34 @@ class Finding:
         finally:
             if read_alone is not self.chosen:
                 read_alone.source.close()
+
+    def _check_files(self) -> None:
+        """Raise ConfigError if something is to come from stdin: it is read again and again."""
+        flags = self.flags
+        given = [*(("--accesses", path) for path in flags.accesses), *(("--tests", path) for path in flags.tests)]
+        for flag, path in (*given, ("--want", flags.want), ("--ignore", flags.ignore)):
+            if str(path) == STDIN:
+                raise ConfigError(f"{flag} -: expected a file: it is read again and again")
+
+    def _commands(self) -> dict[Kind, tuple[str, ...]]:
+        """Return the command that says the same of each kind, and its flags besides those of the source."""
+        flags, found = self.flags, dict[Kind, tuple[str, ...]]()
+        settings = _words({"--config": flags.config, "--ignore": flags.ignore})
+        found[Kind.LINT] = ("lint", *settings)
+        accesses = [word for path in flags.accesses for word in ("--accesses", path)]
+        if flags.index is not None:
+            brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
+            window = ("--days", str(flags.days), "--gap", flags.gap)
+            found[Kind.UNUSED] = ("unused", "--index", str(flags.index), *window, *brokers, *accesses)
+        elif accesses:
+            found[Kind.UNUSED] = ("usage", *accesses, "--days", str(flags.days), "--format", "table")
+        if flags.want is not None:
+            others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]
+            wanted = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})
+            found[Kind.DRIFT] = ("drift", *wanted, *others)
+        if flags.tests:
+            found[Kind.TESTS] = ("test", *flags.tests)
+        return found
 
     def _read_alone(self) -> ChosenSource:
         """Return the source to be read beside the thread that follows it: a log by a reader of its own."""
@@ -99,7 +132,7 @@ class Finding:
             chosen=chosen,
             settings=load_repository_settings(self.flags.config),
             ignore=self.flags.ignore,
-            topics=self.source.topics(),
+            topics=self.topics,
         )
 
     def _unused(self) -> Finder | None:
@@ -146,6 +179,10 @@ class Finding:
         place: ChangePlace = self.chosen.source.change_place
         origins: Origins = SourceOrigins(self.chosen)
         return TestsFinder(files=self.flags.tests, authorizer=self.authorizer, origins=origins, place=place)
+
+
+def _words(given: Mapping[str, object]) -> list[str]:
+    return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
 
 
 def _newest(states: States) -> State | None:

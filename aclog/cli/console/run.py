@@ -50,14 +50,15 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     _check_base_url(flags)
     host, url = endpoint.address.host, flags.base_url or endpoint.url
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
-    chosen = source.choose(note)
+    topics = source.topics()
+    chosen = source.choose(note, topics=topics)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen), settings_of(authorizer)
     history = _history(live, settings)
     states = States(live=live, settings=settings)
-    finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen)
+    finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen, topics=topics)
     guard = Guard(
         way=way,
         sights=Sights(newest=lambda: None if live.newest is None else live.newest.image, settings=settings),

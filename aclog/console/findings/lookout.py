@@ -48,6 +48,8 @@ class Lookout:
     finders: Mapping[Kind, Finder]
     lacking: Mapping[Kind, str] = field(factory=dict)
     """Kinds that nobody looks for, and which flag it takes."""
+    commands: Mapping[Kind, tuple[str, ...]] = field(factory=dict)
+    """The command that says the same of a kind, and its flags besides those of the source."""
     now: Callable[[], Subject | None]
     """Returns the newest state; None before the first."""
     clock: Callable[[], float] = elapsed_seconds

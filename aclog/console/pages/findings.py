@@ -112,21 +112,39 @@ def findings_page(console: Console, asked: Asked) -> Page:
     parts: list[Part] = [_status(lookout, state, wanted.kinds)]
     if gathered.known:
         parts += _tables(console.place, gathered, wanted, asked, is_new=is_new)
-    return _page(state, asked, *notices, parts=parts, answer=_answer(gathered, then, is_new=is_new))
+    answer = _answer(gathered, then, is_new=is_new)
+    return _page(
+        state, asked, *notices, parts=parts, answer=answer, command=_command(console, lookout, wanted.kinds[0])
+    )
 
 
 def _page(
-    state: State, asked: Asked, *notices: Notice, parts: Iterable[Part] = (), answer: str = "Unknown so far"
+    state: State,
+    asked: Asked,
+    *notices: Notice,
+    parts: Iterable[Part] = (),
+    answer: str = "Unknown so far",
+    command: str | None = None,
 ) -> Page:
     return Page(
         path=PATH,
         title="Findings",
         answer=answer,
+        command=command,
         parts=(_form(asked), *parts),
         notices=notices,
         offset=state.offset,
         is_settled=False,
     )
+
+
+def _command(console: Console, lookout: Lookout, kind: Kind) -> str | None:
+    """Return the command that says the same of a kind; of all kinds, that of the first."""
+    words = lookout.commands.get(kind)
+    if words is None:
+        return None
+    decides = words[0] in ("lint", "usage", "test")
+    return console.command.of(*words, settings=decides)
 
 
 def _form(asked: Asked) -> Form:
