@@ -16,6 +16,7 @@ import pytest
 from aclog.console.login.password_file import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
+from tests.support.web.console import ConsoleProcess
 from tests.support.web.oidc_provider import CLIENT, SECRET, OidcProvider, served
 
 SECONDS = 60
@@ -183,3 +184,22 @@ def opened(browser: urllib.request.OpenerDirector, port: int, path: str) -> str:
                 raise
         time.sleep(0.1)
     raise AssertionError("no state was read")
+
+
+@pytest.mark.slow(3)
+def test_findings_come_to_be_known_while_it_serves(log, tmp_path):
+    (tmp_path / "tests.yaml").write_text("tests:\n- {principal: User:alice, can: {READ: [topic:pii]}}\n")
+    with ConsoleProcess("--log", log, "--tests", tmp_path / "tests.yaml") as console:
+        deadline = time.monotonic() + SECONDS
+        while not (found := findings(console, "tests")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert "User:alice can READ topic:pii" in found[0]["what"]
+        assert {row["kind"] for row in findings(console, "lint") or ()} <= {"lint"}
+
+
+def findings(console: ConsoleProcess, kind: str) -> list[dict[str, str]] | None:
+    """Those of a kind; None before they are known."""
+    with urllib.request.urlopen(f"{console.url}/findings?kind={kind}&format=json", timeout=SECONDS) as reply:
+        found = json.load(reply)
+    return found["findings"]["rows"] if "findings" in found else None

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -59,5 +60,5 @@ def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...],
         found = False, work(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
         found = True, error
-    sender.send(found)
-    sender.close()
+    with suppress(BrokenPipeError):  # whoever waited for it was killed
+        sender.send(found)

@@ -32,7 +32,7 @@ _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", K
 _MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING}
 _DAY = timedelta(days=1)
 _COLUMNS = (
-    Column(key="kind", title="Kind"),
+    Column(key="kind", title="Found by"),
     Column(key="severity", title="Severity"),
     Column(key="finding", title="Finding"),
     Column(key="what", title="What it means"),
