@@ -31,6 +31,7 @@ from benchmarks import (
     replay,
     request_lines,
     serve,
+    slider,
     spark,
     spark_functions,
     spark_log,
@@ -119,6 +120,11 @@ def _differences(*, quick: bool) -> Iterator[Row]:
 def _follow(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         yield from follow_changes.run(10_000 if quick else 100_000, 1_000 if quick else 20_000, Path(scratch))
+
+
+def _slider(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from slider.run(10_000 if quick else 100_000, 1_000 if quick else 5_000, Path(scratch))
 
 
 def _rows(*, quick: bool) -> Iterator[Row]:
@@ -225,6 +231,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
         "The exact difference of two policies vs. deciding the same cells, and vs. replaying",
         _differences,
     ),
+    "slider": ("A step of the console's slider over the past", _slider),
     "follow": ("What each committed change really gives and takes, as JSON lines", _follow),
     "rows": ("Rows in which the exact difference of a commit reads, vs. folding its rules naively", _rows),
     "requests": ("Authorization requests in a file", _requests),

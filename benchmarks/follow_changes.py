@@ -30,7 +30,7 @@ _FIRST, _LAST = "User:first", "User:last"
 
 def run(rules: int, changes: int, scratch: Path) -> Iterator[Row]:
     """Follow a log with so many rules and changes."""
-    begin = _write_log(scratch, rules, changes)
+    begin = write_log(scratch, rules, changes)
     command = [sys.executable, "-m", "aclog", "diff", "--follow", "--log", str(scratch), "--as-of", str(begin)]
     lines = 0
     with subprocess.Popen([*command, "--format", "jsonl"], stdout=subprocess.PIPE, encoding="utf-8") as process:
@@ -55,7 +55,7 @@ def run(rules: int, changes: int, scratch: Path) -> Iterator[Row]:
     yield Row(what="lines for each change", ours=lines / changes, unit="")
 
 
-def _write_log(directory: Path, rules: int, changes: int) -> int:
+def write_log(directory: Path, rules: int, changes: int) -> int:
     """Write the log; return the offset of the first change."""
     entries = [with_id(number, acl) for number, acl in enumerate(million(rules))]
     with (directory / segment_name(0)).open("wb") as file:

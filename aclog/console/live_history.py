@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.acls_image import AclsImage
 from aclog.console.live_state import LiveState
 from aclog.console.log_mark import LogMark, ReplacedError
 from aclog.console.rule_timeline import RuleTimeline, merge_at
@@ -25,8 +26,8 @@ _CHECK_S = 1.0
 """Between two looks whether the log still is the same."""
 _FIRST, _GROWTH = 20_000, 8
 """Records that are read back at first, and how many times more each time after: each time takes a replay."""
-MOST_CHANGES = 200_000
-"""Changes that are kept, at about 1 kB each."""
+MOST_CHANGES = 100_000
+"""Changes that are kept, at about 3 kB each with the states between them."""
 _STOP_S = 10.0
 
 
@@ -54,11 +55,12 @@ class LiveHistory:
     most: int = MOST_CHANGES
     first_part: int = _FIRST
     """Records that are read back at first."""
-    warm: Callable[[RuleTimeline], None] = field(default=lambda _: None)
-    """Called in a thread of its own with the first states, to prepare what is asked of them."""
+    warm: Callable[[AclsImage], None] = field(default=lambda _: None)
+    """Called with rules on each new base, in the history's thread: to find what questions of its states need."""
     times: TimeOffsets = field(init=False)
     _mark: LogMark = field(init=False)
     _known: KnownHistory | None = field(default=None, init=False)
+    _warmed: object = field(default=None, init=False)
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
     _wanted: threading.Event = field(factory=threading.Event, init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
@@ -126,6 +128,7 @@ class LiveHistory:
                     looked = elapsed_seconds()
                 self._take_all(watch)
                 self._note_trouble(None)
+                self._warm(watch.acls)
             except ReplacedError as error:
                 self._note_trouble(str(error))
                 return
@@ -133,6 +136,11 @@ class LiveHistory:
                 self._note_trouble(str(error))
             self._wanted.wait(_EVERY_S)
             self._wanted.clear()
+
+    def _warm(self, acls: AclsImage) -> None:
+        if acls.index.base is not self._warmed:
+            self._warmed = acls.index.base
+            self.warm(acls)
 
     def _first_image(self) -> Image | None:
         while not self._stopping.wait(0.02):
@@ -183,7 +191,6 @@ class LiveHistory:
     def _read_back(self) -> None:
         """Read what is older, a part at a time, until the log begins or enough is known."""
         try:
-            self.warm(self._timeline)
             older = self._parts()
         except (MetadataError, OSError) as error:
             older = f"what is older cannot be read: {error}"

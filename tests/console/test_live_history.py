@@ -184,3 +184,29 @@ def test_nothing_is_known_before_the_first_state():
     finally:
         history.stop()
         opened.close()
+
+
+def test_records_that_a_snapshot_replaced_are_one_step(tmp_path):
+    data = records_of(SMALL)
+    starts = [(header.base_offset, at) for at, header in iter_batches(data)]
+    (cut, position), (later, on) = starts[len(starts) // 3], starts[2 * len(starts) // 3]
+    path = tmp_path / segment_name(0)
+    path.write_bytes(data[:position])
+    opened = source(tmp_path)
+    with live_history(opened) as live:
+        whole(live)
+        assert live.known.timeline.end == cut
+        # the log now begins above what was read, with a checkpoint of what came before
+        write_checkpoint(recover(SMALL, later).image, tmp_path)
+        (tmp_path / segment_name(later)).write_bytes(data[on:])
+        path.unlink()
+        end = recover(tmp_path).image.end_offset
+        wait_until(lambda: live.known.timeline.end == end)
+        timeline = live.known.timeline
+        assert live.known.trouble is None
+    gaps = [each for each in timeline.changes if each.gap]
+    assert gaps
+    assert {each.end_offset for each in gaps} == {later} or {each.end_offset for each in gaps} == {end}
+    for offset in (cut, *{each.end_offset for each in timeline.changes if each.end_offset > later}):
+        expected = recover(SMALL, offset).image
+        assert rules(timeline.acls_at(timeline.position(offset))) == rules(expected.acls)

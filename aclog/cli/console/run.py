@@ -24,7 +24,7 @@ from aclog.console.login.sights import Sights
 from aclog.console.login.ways import way_of
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
-from aclog.console.pages.history import History
+from aclog.console.pages.history import History, warm
 from aclog.console.pages.states import States
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
@@ -134,7 +134,8 @@ def _history(live: LiveState, settings: Settings) -> History | None:
         return None
     source = live.source
     applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
-    return History(live=LiveHistory(live=live, log=log), settings=settings, applies=applies)
+    found = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings))
+    return History(live=found, settings=settings, applies=applies)
 
 
 def source_words(source: SourceFlags) -> Iterator[str]:

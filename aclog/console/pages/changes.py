@@ -65,7 +65,7 @@ def changes_page(console: Console, asked: Asked) -> Page:
         parts=tuple(parts),
         notices=history_notices(known, state.offset) + tuple(Notice(text=each) for each in span.notes),
         offset=last.offset,
-        data=() if compared is None else tuple(compared.comparison.json_lines()),
+        data=tuple(compared.comparison.json_lines()) if compared is not None and asked.word("format") == "json" else (),
     )
 
 

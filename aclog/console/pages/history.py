@@ -10,8 +10,10 @@ from uuid import UUID
 from attrs import define, field, frozen
 
 from aclog.analysis.comparison import Comparison
+from aclog.analysis.difference import differences
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.row_report import ReportRow
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.rule_change import RuleChange, net_changes
 from aclog.authorizer.settings import Settings
 from aclog.console.followed_applies import FollowedApplies
@@ -28,6 +30,8 @@ _Value = TypeVar("_Value")
 _POLICIES = 24
 """That are kept, each with what it has read of its rules."""
 _COMPARISONS = 128
+_WARMING = 100
+"""Rules that are compared to begin with."""
 _WAIT_S = 0.3
 """For the history to reach the newest state, which is read beside it."""
 
@@ -122,6 +126,14 @@ class History:
             start -= 1
         told = with_applies(timeline.changes[start:last], applied, timeline.begin)
         return list(islice(told, first - start, None)), ""
+
+
+def warm(acls: AclsImage, settings: Settings) -> None:
+    """Compare rules with themselves: what comparisons find out about a base is kept with it."""
+    chosen = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    some = [rule.acl for rule in islice(chosen, _WARMING)]
+    for _ in differences(Policy(chosen, settings), Policy(chosen, settings), changed=some):
+        pass
 
 
 def is_added(change: Change) -> bool:

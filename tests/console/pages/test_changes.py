@@ -64,7 +64,8 @@ def test_the_difference_is_that_of_two_replays(console, seed):
     assert texts(part(shown, "difference")) == expected[:200]
     assert part(shown, "difference").total == len(expected)
     assert shown.command == f"aclog diff --log DIR --as-of {first} --to-as-of {last}"
-    assert list(shown.data) == list(Comparison.of(old, new).json_lines())
+    as_json = page(console, f"since={first}&until={last}&all=1&format=json")
+    assert list(as_json.data) == list(Comparison.of(old, new).json_lines())
 
 
 @pytest.mark.parametrize("seed", range(4))
