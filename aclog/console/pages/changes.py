@@ -23,7 +23,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.past_cells import CHANGES, change_url, kind_cell, time_of, who_cells
 from aclog.console.pages.span import Span, span_of
-from aclog.console.pages.span_parts import span_facts, span_form, steps
+from aclog.console.pages.span_parts import span_facts, span_form, span_handles, steps
 from aclog.console.rule_timeline import RuleTimeline
 from aclog.planning.place import ApplyNote
 from aclog.snapshots.rule_history import Change
@@ -63,6 +63,7 @@ def changes_page(console: Console, asked: Asked) -> Page:
         answer=_answer(span, net, compared),
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
+        handles=span_handles(timeline, span),
         notices=history_notices(known, state.offset) + tuple(Notice(text=each) for each in span.notes),
         offset=last.offset,
         data=tuple(compared.comparison.json_lines()) if compared is not None and asked.word("format") == "json" else (),

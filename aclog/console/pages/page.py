@@ -184,6 +184,16 @@ class File:
 
 
 @frozen(kw_only=True)
+class Handle:
+    """A handle of a slider: the name of its field, where it is, and where the slider begins and ends."""
+
+    name: str
+    value: int
+    least: int
+    most: int
+
+
+@frozen(kw_only=True)
 class Page:
     """A view: a question, its answer, and the command line that says the same."""
 
@@ -196,6 +206,8 @@ class Page:
     command: str | None = None
     """None if no command line says the same."""
     parts: tuple[Part, ...] = ()
+    handles: tuple[Handle, ...] = ()
+    """Where the handles of its sliders are, which follow what was said in words, and a log that grows."""
     notices: tuple[Notice, ...] = ()
     offset: int | None = None
     """The end offset of the state that is shown; None if none is."""

@@ -6,6 +6,7 @@ from aclog.authorizer.rule_change import RuleChange
 from aclog.console.pages.asked import Asked, url
 from aclog.console.pages.console import Console
 from aclog.console.pages.page import Cell, Facts, Field, Form, Kind, Links
+from aclog.console.pages.page import Handle as SliderHandle
 from aclog.console.pages.past_cells import CHANGES, time_of
 from aclog.console.pages.span import Handle, Span
 from aclog.console.rule_timeline import RuleTimeline
@@ -41,6 +42,13 @@ def span_form(asked: Asked, timeline: RuleTimeline, span: Span) -> Form:
         Field(name="until", label="Until", value=asked.text("until"), hint="the same; empty: the handle, or now"),
     )
     return Form(key="span", title="Between", path=CHANGES, fields=fields)
+
+
+def span_handles(timeline: RuleTimeline, span: Span) -> tuple[SliderHandle, ...]:
+    """Return where the two handles are."""
+    ends = (("from", span.first), ("to", span.last))
+    least, most = timeline.begin, timeline.end
+    return tuple(SliderHandle(name=name, value=each.offset, least=least, most=most) for name, each in ends)
 
 
 def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...]) -> Facts:

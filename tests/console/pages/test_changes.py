@@ -98,6 +98,10 @@ def test_handles_are_a_question_that_texts_come_before(console):
     handles = [each for each in form.fields if each.kind is Kind.RANGE]
     assert [(each.name, each.value, each.least) for each in handles] == [("from", str(first), 0), ("to", str(last), 0)]
     assert {each.empties for each in handles} == {"since", "until"}
+    assert [(each.name, each.value, each.most) for each in both.handles] == [
+        ("from", first, handles[0].most),
+        ("to", last, handles[1].most),
+    ]
 
 
 def test_the_earlier_moment_comes_first_however_they_are_given(console):

@@ -26,6 +26,13 @@
         say("copied");
       };
     }
+    for (const handle of document.querySelectorAll("#answer data[data-handle]")) {
+      const input = document.querySelector(`input[type=range][name="${CSS.escape(handle.dataset.handle)}"]`);
+      if (!input || input === document.activeElement) continue;
+      input.min = handle.dataset.least;
+      input.max = handle.dataset.most;
+      input.value = handle.value;
+    }
     for (const input of document.querySelectorAll("input[type=file][data-into]")) {
       input.onchange = async () => {
         const area = document.getElementById(input.dataset.into);
