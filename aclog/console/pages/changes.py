@@ -31,7 +31,7 @@ from aclog.snapshots.rule_history import Change
 PATH = CHANGES
 AT_ONCE = 100
 """Rules that differ, up to which a page compares states without being asked."""
-MOST = 20_000
+MOST = 10_000
 """With more the command line is told instead."""
 _DIFFERENCE = "Who gained and lost what"
 _WHO_COLUMNS = (

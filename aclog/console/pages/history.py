@@ -1,10 +1,7 @@
 """The history of a source, and what is derived from its states."""
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Generic, TypeVar
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -17,6 +14,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.rule_change import RuleChange, net_changes
 from aclog.authorizer.settings import Settings
 from aclog.console.followed_applies import FollowedApplies
+from aclog.console.kept import Kept
 from aclog.console.live_history import KnownHistory, LiveHistory
 from aclog.console.pages.states import NotReadyError
 from aclog.console.rule_timeline import RuleTimeline
@@ -24,8 +22,6 @@ from aclog.metalog.errors import MetadataError
 from aclog.places.applied_changes import with_applies
 from aclog.planning.place import ApplyNote
 from aclog.snapshots.rule_history import Change, ChangeKind
-
-_Value = TypeVar("_Value")
 
 _POLICIES = 24
 """That are kept, each with what it has read of its rules."""
@@ -54,8 +50,8 @@ class History:
     settings: Settings
     applies: FollowedApplies | None = None
     """None if no file tells of applies."""
-    _policies: "_Kept[Policy]" = field(factory=lambda: _Kept(_POLICIES), init=False)
-    _compared: "_Kept[Compared]" = field(factory=lambda: _Kept(_COMPARISONS), init=False)
+    _policies: Kept[Policy] = field(factory=lambda: Kept(_POLICIES), init=False)
+    _compared: Kept[Compared] = field(factory=lambda: Kept(_COMPARISONS), init=False)
 
     @property
     def edition(self) -> int:
@@ -139,28 +135,3 @@ def warm(acls: AclsImage, settings: Settings) -> None:
 def is_added(change: Change) -> bool:
     """Return whether a change adds its rule."""
     return change.kind is ChangeKind.ADDED
-
-
-@define(eq=False)
-class _Kept(Generic[_Value]):
-    """Values by key; those that were not asked for the longest are given up."""
-
-    _most: int
-    _values: "OrderedDict[tuple[int, ...], _Value]" = field(factory=OrderedDict, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
-
-    def has(self, key: tuple[int, ...]) -> bool:
-        return key in self._values
-
-    def get(self, key: tuple[int, ...], made: Callable[[], _Value]) -> _Value:
-        with self._lock:
-            known = self._values.get(key)
-            if known is not None:
-                self._values.move_to_end(key)
-                return known
-        known = made()
-        with self._lock:
-            self._values[key] = known
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-        return known
