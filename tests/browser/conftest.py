@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.support.web.chromium import launch
 from tests.support.web.console import ConsoleProcess
-from tests.support.web.estate import write_estate
+from tests.support.web.estate import TESTS, write_accesses, write_estate
 from tests.support.web.visitor import Hands, Visitor, watched
 
 
@@ -28,9 +28,14 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleProcess]:
-    """A console of the estate, which nobody changes."""
-    log = write_estate(tmp_path_factory.mktemp("estate") / "log")
-    with ConsoleProcess("--log", log) as started:
+    """A console of the estate, which nobody changes, once it has looked for all findings."""
+    home = tmp_path_factory.mktemp("estate")
+    (home / "tests.yaml").write_text(TESTS, encoding="utf-8")
+    log, accesses = write_estate(home / "log"), write_accesses(home / "accesses.jsonl")
+    with ConsoleProcess("--log", log, "--accesses", accesses, "--tests", home / "tests.yaml") as started:
+        started.wait_for("/findings?kind=unused", "User:Shop")
+        started.wait_for("/findings?kind=new", "User:*")
+        started.wait_for("/changes", "2 rule changes")
         yield started
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.web.estate import last_march
+from tests.support.web.estate import NEW_RULE, PULL_REQUEST, last_march
 from tests.support.web.visitor import Hands, Visitor
 
 MOST_STEPS = 3
@@ -51,7 +51,52 @@ def is_a_prefix_closed_to_all_but_one(visitor: Visitor) -> None:
     visitor.sees("READ on TOPIC pii-*: 1 principal, and nobody else", "User:audit")
 
 
+def what_changed_last_night(visitor: Visitor) -> None:
+    visitor.follow("What changed last night?")
+    visitor.sees("2 rule changes between", "1 gained, 1 lost", "User:reports")
+
+
+def why_did_the_consumer_stop(visitor: Visitor) -> None:
+    visitor.fill("Principal", "User:reports")
+    visitor.fill("Operation", "READ")
+    visitor.fill("Topic", "orders")
+    visitor.submit("Why?")
+    visitor.sees("DENIED")
+    visitor.follow("when this was allowed")
+    visitor.sees("Not allowed since offset 17", "removed ALLOW User:reports READ on TOPIC LITERAL 'orders'")
+
+
+def what_does_this_pull_request_change(visitor: Visitor) -> None:
+    visitor.follow("What would a change give?")
+    visitor.open_file(visitor.home / "pull-request.jsonl")
+    visitor.submit("Show")
+    visitor.sees("1 rule to add, 1 to remove: somebody gains access and somebody loses access", "User:search")
+
+
+def what_would_this_new_rule_give(visitor: Visitor) -> None:
+    visitor.follow("What would a change give?")
+    visitor.fill("Rules to add and to remove", NEW_RULE)
+    visitor.submit("Show")
+    visitor.sees("1 rule to add, 0 to remove: somebody gains access", "READ, DESCRIBE on TOPIC pii-*")
+
+
+def which_rules_are_unused(visitor: Visitor) -> None:
+    visitor.follow("Which rules are unused?")
+    visitor.sees("ALLOW User:Shop WRITE on TOPIC LITERAL 'clicks'")
+
+
+def which_findings_are_new(visitor: Visitor) -> None:
+    visitor.follow("Which findings are new?")
+    visitor.sees("1 new finding", "shadowed", "ALLOW User:shop WRITE on TOPIC LITERAL 'orders'")
+
+
 QUESTIONS = (
+    what_changed_last_night,
+    why_did_the_consumer_stop,
+    what_does_this_pull_request_change,
+    what_would_this_new_rule_give,
+    which_rules_are_unused,
+    which_findings_are_new,
     who_can_read_it_and_why,
     why_is_somebody_refused,
     what_can_somebody_do,
@@ -63,8 +108,14 @@ QUESTIONS = (
 
 @pytest.mark.parametrize("hands", Hands)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
-def test_a_question_is_answered_in_three_steps(visit, question, hands):
+def test_a_question_is_answered_in_three_steps(visit, question, hands, tmp_path):
+    (tmp_path / "pull-request.jsonl").write_text(PULL_REQUEST)
     visitor = visit(hands)
+    visitor.home = tmp_path
     visitor.start()
     question(visitor)
     assert 0 < visitor.steps <= MOST_STEPS
+
+
+def test_all_twelve_are_asked():
+    assert len(set(QUESTIONS)) == 12

@@ -34,7 +34,7 @@ class ConsoleProcess:
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + SECONDS
-        while self._status() != 200:
+        while self._get(self._ready)[0] != 200:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._process.kill()
                 raise ConsoleError(f"it did not start: {self._process.communicate()}")
@@ -52,12 +52,20 @@ class ConsoleProcess:
         if self._process.returncode not in {0, -signal.SIGTERM}:
             raise ConsoleError(f"it ended with {self._process.returncode}: {said}")
 
-    def _status(self) -> int:
+    def wait_for(self, path: str, text: str) -> None:
+        """Wait until a page has a text."""
+        deadline = time.monotonic() + SECONDS
+        while text not in (body := self._get(path)[1]):
+            if time.monotonic() > deadline:
+                raise ConsoleError(f"{path} has no {text!r}: {body}")
+            time.sleep(0.1)
+
+    def _get(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"{self.url}{self._ready}", timeout=SECONDS) as reply:
-                return reply.status
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=SECONDS) as reply:
+                return reply.status, reply.read().decode()
         except HTTPError as error:
-            error.close()
-            return error.code
-        except OSError:
-            return 0
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)

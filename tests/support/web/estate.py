@@ -1,5 +1,6 @@
 """A cluster's log for the console's questions: rules of last year, one of its March, and a change of last night."""
 
+import json
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord, RemoveAccessControlEntryRecord
 from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.week import rule_json
 
 PREFIXED, DENY = PatternType.PREFIXED, AclPermissionType.DENY
 CONTRACTOR = acl("pii-customers", "User:contractor")
@@ -35,6 +37,29 @@ RULES = (
 """What is there from the beginning."""
 
 
+TESTS = """tests:
+- name: only audit reads personal data
+  who_can: {READ topic:pii-*: [User:audit]}
+"""
+"""Tests of the estate's rules, which pass."""
+NEW_RULE = "ALLOW User:mail READ on TOPIC PREFIXED 'pii-' from *"
+"""A rule with which they fail."""
+PULL_REQUEST = (
+    json.dumps({"action": "ADD", "rule": rule_json(acl("clicks", "User:search"))})
+    + "\n"
+    + json.dumps({"action": "REMOVE", "rule": rule_json(RULES[1])})
+    + "\n"
+)
+"""A file of changes, as `aclog diff` prints them."""
+_USED = (
+    ("User:shop", "WRITE", "orders"),
+    ("User:billing", "READ", "orders"),
+    ("User:billing", "WRITE", "payments.eu"),
+    ("User:fraud", "READ", "payments.us"),
+    ("User:audit", "READ", "pii-customers"),
+)
+
+
 def last_march(now: datetime) -> int:
     """Return the year of the March that the estate knows."""
     return now.year - 1
@@ -44,7 +69,9 @@ def write_estate(folder: Path, now: datetime | None = None) -> Path:
     """Write the log to a folder, and return it."""
     now = now or datetime.now(UTC)
     year = last_march(now)
-    night = datetime.combine(now.date() - timedelta(days=1), datetime.min.time(), UTC) + timedelta(hours=22, minutes=40)
+    evening = datetime.combine(now.date(), datetime.min.time(), UTC) - timedelta(hours=1, minutes=20)
+    # after yesterday 18:00, and less than a day ago
+    night = max(evening, now - timedelta(hours=12))
     batches = (
         (datetime(year, 1, 10, 9, tzinfo=UTC), [FeatureLevelRecord(name="metadata.version", feature_level=30)]),
         (datetime(year, 1, 10, 10, tzinfo=UTC), [_add(rule) for rule in RULES]),
@@ -54,6 +81,21 @@ def write_estate(folder: Path, now: datetime | None = None) -> Path:
     )
     write_batches(folder, batches)
     return folder
+
+
+def write_accesses(path: Path, now: datetime | None = None) -> Path:
+    """Write what the clients of the estate did on each of the last hundred days to a file, and return it."""
+    now = now or datetime.now(UTC)
+    with path.open("w", encoding="utf-8") as lines:
+        for days in range(100, -1, -1):
+            for principal, operation, topic in _USED:
+                access = {
+                    "timestamp": int((now - timedelta(days=days)).timestamp() * 1000), "principal": principal,
+                    "host": "10.0.0.1", "operation": operation, "resourceType": "TOPIC", "resourceName": topic,
+                    "decision": "ALLOWED",
+                }  # fmt: skip
+                lines.write(json.dumps(access) + "\n")
+    return path
 
 
 def write_rules(folder: Path, rules: Iterable[StandardAcl]) -> Path:

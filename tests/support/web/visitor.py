@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from attrs import define, field
@@ -12,7 +13,8 @@ from aclog.console.login.headers import CSP_REPORT
 
 _TABS = 600
 """A page with more stops than this is not one for the keyboard."""
-_KNOWN = ("status of 400", "status of 404", "status of 503")
+# A question that cannot be asked, which Chromium calls an error; and one that a newer one overtook.
+_KNOWN = ("htmx:sendAbort", "htmx:afterRequest", "status of 400", "status of 404", "status of 503")
 _TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("policy violated: " + event.violatedDirective + " by " + event.blockedURI));"""
 
@@ -33,6 +35,8 @@ class Visitor:
     page: Page
     base: str
     hands: Hands = Hands.MOUSE
+    home: Path = Path()
+    """Where the files are that are opened."""
     steps: int = field(default=0, init=False)
     """Links that were followed, and forms that were sent, since `start`."""
 
@@ -65,6 +69,11 @@ class Visitor:
             found.select_option(text)
         else:
             found.fill(text)
+
+    def open_file(self, path: Path) -> None:
+        """Choose a file, which a window of the system would ask for."""
+        self.page.get_by_label("Open a file").set_input_files(path)
+        self.steps += 1
 
     def sees(self, *texts: str) -> None:
         """Wait until the answer has all these texts."""
@@ -116,7 +125,6 @@ def watched(browser: Browser, base: str, *, known: Sequence[str] = (), **options
     context.add_init_script(_TELL_VIOLATIONS)
 
     def said(message: ConsoleMessage) -> None:
-        # What a question is answered with that cannot be asked, which Chromium calls an error.
         if message.type in ("error", "warning") and not any(each in message.text for each in (*_KNOWN, *known)):
             troubles.append(message.text)
 
