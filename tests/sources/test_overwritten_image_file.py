@@ -12,7 +12,7 @@ from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import image_path
 from aclog.shell.state import ShellState
-from aclog.snapshots import following, rule_watch
+from aclog.snapshots import following
 from aclog.snapshots.following import follow
 from aclog.snapshots.recovery import recover
 from aclog.snapshots.rule_watch import RuleWatch
@@ -97,7 +97,9 @@ def test_who_follows_a_log_stops(log, checkpoint, monkeypatch):
 
 def test_a_watch_stops_and_skips_nothing(log, checkpoint):
     with open_reader(log) as reader:
-        watch = RuleWatch.after(recover(log, RULES).image, reader, newest=lambda: None, notify=lambda _: None)
+        watch = RuleWatch.after(
+            recover(log, RULES).image, reader, newest=lambda: None, notify=lambda _: None, merge_at=0
+        )
         overwrite(checkpoint)
         for _ in range(2):
             with pytest.raises(LogError, match=OVERWRITTEN):
@@ -118,11 +120,10 @@ def test_it_gets_into_no_merged_index(log, checkpoint, monkeypatch, merging):
         return merged(acls)
 
     monkeypatch.setattr(AclsImage, "merged", overwritten)
-    for module in (following, rule_watch):
-        monkeypatch.setattr(module, "_MANY_CHANGES", 0)
+    monkeypatch.setattr(following, "_MANY_CHANGES", 0)
     monkeypatch.setattr("aclog.snapshots.recovery.fold_at", lambda _: 1)
     with open_reader(log) as reader:
-        watch = RuleWatch.after(image, reader, newest=lambda: None, notify=lambda _: None)
+        watch = RuleWatch.after(image, reader, newest=lambda: None, notify=lambda _: None, merge_at=0)
         merge = {
             "recovery": lambda: recover(log),
             "following": lambda: list(followed(log, reader, image)),
