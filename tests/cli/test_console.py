@@ -91,6 +91,7 @@ def get(port: int) -> tuple[int, str]:
         (("--login", "oidc"), "ACLOG_OIDC_ISSUER is not set"),
         (("--login", "oidc:none.toml"), "No such file"),
         (("--login", "none"), "No such file"),
+        (("--edit",), "--edit: expected --journal FILE"),
         (("--trusted-proxy", "*"), "expected the address of a proxy"),
         (("--base-url", "https://acls.example/path"), "without a path"),
         (("--base-url", "acls.example"), "expected https://HOST"),
@@ -101,6 +102,14 @@ def test_what_would_be_unsafe_or_unclear_is_refused(log, flags, said):
     result = aclog("console", "--log", log, *flags)
     assert result.code == 2
     assert said in result.complaint
+
+
+def test_only_a_place_is_written_to(log, tmp_path):
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text("")
+    result = aclog("console", "--acls", rules, "--edit", "--journal", tmp_path / "journal")
+    assert result.code == 2
+    assert "--edit: expected a place" in result.complaint
 
 
 def test_an_address_in_use_is_said_so(log):

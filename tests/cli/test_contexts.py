@@ -33,13 +33,13 @@ WRITES = {
     "tokens expire": (),
 }
 """Commands that change what their source flags name, unless one of these flags is given."""
-WRITES_WITH = {"grant": ("--yes",), "revoke": ("--yes",)}
+WRITES_WITH = {"grant": ("--yes",), "revoke": ("--yes",), "console": ("--edit",)}
 """Commands that change it only if one of these flags is given."""
 READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
     "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
-    "plan", "rollback", "drift", "pdp", "console", "mcp",
+    "plan", "rollback", "drift", "pdp", "mcp",
     "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
     "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip

@@ -6,12 +6,14 @@ from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.from_context.marks import writes_only_with
 
 app = typer.Typer()
 
 
 @app.command()
 @with_flags
+@writes_only_with("--edit")
 def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
     """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
 

@@ -10,6 +10,7 @@ from attrs import define, frozen
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import Origin, Origins
+from aclog.cli.console.finders.draft_tests import DraftTests
 from aclog.cli.console.finders.drift import DriftFinder
 from aclog.cli.console.finders.lint import LintFinder
 from aclog.cli.console.finders.placed import PlacedFinder
@@ -22,6 +23,7 @@ from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.usage_extra import need_usage_extra
+from aclog.console.draft.drafts import Drafts
 from aclog.console.findings.item import Kind
 from aclog.console.findings.looked import Finder
 from aclog.console.findings.lookout import Lookout
@@ -173,7 +175,12 @@ class Finding:
             address=place_address(target), wanted=wanted, journal=flags.journal, others=flags.other_journals
         )
 
-    def _tests(self) -> Finder | None:
+    def drafts(self) -> Drafts:
+        """Return what drafts share: the tests that they may turn."""
+        finder = self._tests()
+        return Drafts(tests=None if finder is None else DraftTests(finder))
+
+    def _tests(self) -> TestsFinder | None:
         if not self.flags.tests:
             return None
         place: ChangePlace = self.chosen.source.change_place

@@ -53,6 +53,15 @@ class ConsoleFlags:
         ),
     ] = None
     audit: web.AuditFile = None
+    edit: Annotated[
+        bool,
+        typer.Option(
+            "--edit",
+            metavar="",
+            help="Let drafts be planned and applied in the pages, as [cyan]aclog plan[/] and [cyan]aclog apply[/] do, "
+            "with [cyan]--journal[/]; with a login, by who may ALTER the cluster. SOURCE has to be a place.",
+        ),
+    ] = False
 
 
 @frozen(kw_only=True)

@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from aclog.authorizer.settings import Settings
+from aclog.cli.console.editing import editing_of
 from aclog.cli.console.finding import Finding, SourceOrigins
 from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -54,6 +55,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     chosen = source.choose(note, topics=topics)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
+    editing = editing_of(source, findings, authorizer) if flags.edit else None
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen), settings_of(authorizer)
     history = _history(live, settings)
@@ -78,6 +80,8 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
                 origins=SourceOrigins(chosen),
                 lookout=lookout,
                 history=history,
+                drafts=finding.drafts(),
+                editing=editing,
             )
             app = WebConsole(console=console, guard=guard).app()
             live.start()

@@ -1,12 +1,13 @@
 """What all drafts of a console share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
+from aclog.authorizer.settings import Settings
 from aclog.console.draft.ground import Grounds
 from aclog.console.draft.kept_texts import KeptTexts
-from aclog.sources.rule_tests.rule_test_file import RuleTestFile
+from aclog.console.draft.tests_effect import StatedCases
 
 
 @define(eq=False, kw_only=True)
@@ -15,5 +16,6 @@ class Drafts:
 
     texts: KeptTexts = field(factory=KeptTexts)
     grounds: Grounds = field(factory=Grounds)
-    tests: Sequence[RuleTestFile] = ()
-    """Those that a draft may turn red or green."""
+    tests: Callable[[Settings], Sequence[StatedCases]] | None = None
+    """Returns the tests that a draft may turn red or green, with what decides for them, given what decides for the
+    console. Raises MetadataError, OSError: they cannot be read. None: there are none."""

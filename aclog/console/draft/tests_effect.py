@@ -2,20 +2,25 @@
 
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.analysis.rule_tests.touched_requests import touches
-from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.settings import Settings
 from aclog.console.draft.effect import DraftEffect
-from aclog.sources.repository.settings import AuthorizerSettings
-from aclog.sources.rule_tests.rule_test_file import RuleTestFile
 
 _MOST_PAIRS = 200_000
 """Of a case and a set of requests that changes; with more, all cases are run."""
+
+
+@frozen(kw_only=True)
+class StatedCases:
+    """The cases of a file, and what decides for them besides the rules."""
+
+    settings: Settings
+    cases: tuple[Case, ...]
 
 
 @frozen(kw_only=True)
@@ -45,7 +50,7 @@ class TestsEffect:
     """Cases that decide on no request that the draft changes: they are as they were, and were not run."""
 
 
-def effect_on_tests(effect: DraftEffect, files: Sequence[RuleTestFile]) -> TestsEffect:
+def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases]) -> TestsEffect:
     """Return what becomes of the cases of some files.
 
     Raises:
@@ -55,24 +60,12 @@ def effect_on_tests(effect: DraftEffect, files: Sequence[RuleTestFile]) -> Tests
     found: list[TestedCase] = []
     total = 0
     for file in files:
-        settings = stated_settings(effect.ground.policy.settings, file.settings)
-        old, new = (_under(policy, settings) for policy in (effect.ground.policy, effect.after))
+        old, new = (_under(policy, file.settings) for policy in (effect.ground.policy, effect.after))
         total += len(file.cases)
-        concerned = _concerned(effect, file.cases, settings)
+        concerned = _concerned(effect, file.cases, file.settings)
         found += [TestedCase(before=case.run(old), after=case.run(new)) for case in concerned]
     found.sort(key=lambda each: (not each.has_turned, each.after.passed))
     return TestsEffect(cases=tuple(found), others=total - len(found))
-
-
-def stated_settings(settings: Settings, stated: AuthorizerSettings) -> Settings:
-    """Return settings with those that a file of tests states."""
-    if stated.super_users is not None:
-        settings = evolve(settings, super_users=parse_super_users(stated.super_users))
-    if stated.allow_everyone is not None:
-        settings = evolve(settings, allow_everyone=stated.allow_everyone)
-    if stated.semantics is not None:
-        settings = evolve(settings, documented=stated.semantics == "documented")
-    return settings if stated.cidr is None else evolve(settings, cidr=stated.cidr)
 
 
 def _under(policy: Policy, settings: Settings) -> Policy:

@@ -31,11 +31,14 @@ from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.snapshots.image import Image
 
-_DESCRIBE_CLUSTER = Action(
-    operation=AclOperation.DESCRIBE,
-    resource_pattern=ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME),
-    log_if_allowed=False,
-    log_if_denied=False,
+_DESCRIBE_CLUSTER, _ALTER_CLUSTER = (
+    Action(
+        operation=operation,
+        resource_pattern=ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME),
+        log_if_allowed=False,
+        log_if_denied=False,
+    )
+    for operation in (AclOperation.DESCRIBE, AclOperation.ALTER)
 )
 
 
@@ -57,6 +60,14 @@ class Own:
             f"You see the rules of {self.principal} and of {WILDCARD_PRINCIPAL}. There may be more: all are shown to "
             "who may DESCRIBE the cluster."
         )
+
+
+def may_alter(principal: str, host: str, authorizer: StandardAuthorizer) -> bool:
+    """Return whether a principal that asks from an address may change rules: as kafka-acls --add from there."""
+    try:
+        return bool(authorizer.decide(RequestContext(principal=principal, host=host), _ALTER_CLUSTER))
+    except InvalidRequestError:
+        return False
 
 
 def visibility(principal: str, host: str, authorizer: StandardAuthorizer) -> All | Own:

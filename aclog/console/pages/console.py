@@ -5,6 +5,7 @@ from attrs import field, frozen
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.console.draft.drafts import Drafts
+from aclog.console.draft.editing import Editing
 from aclog.console.findings.item import Kind
 from aclog.console.findings.looked import Uses
 from aclog.console.findings.lookout import Lookout
@@ -39,6 +40,10 @@ class Console:
     lookout: Lookout | None = None
     """What looks for findings; None: nobody does."""
     drafts: Drafts = field(factory=Drafts)
+    editing: Editing | None = None
+    """What makes and applies plans; None: nothing is written here, or not by who looks."""
+    viewer: str | None = None
+    """The principal who looks, if there is a login."""
     own: Own | None = None
     """The viewer, if he sees his own rights only; None: all is shown."""
 

@@ -9,6 +9,7 @@ from aclog.analysis.regions.region import Direction
 from aclog.authorizer.rule_change import Action
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.console.draft.draft_text import MOST_BYTES, MOST_CHANGES, DraftText, read_draft
+from aclog.console.draft.editing import DraftPlan, Ownership
 from aclog.console.draft.effect import DraftEffect
 from aclog.console.draft.presets import INTENTS
 from aclog.console.pages.asked import Asked, BadAskedError, url
@@ -24,10 +25,13 @@ from aclog.console.pages.draft_tables import (
 )
 from aclog.console.pages.page import Button, Cell, Field, File, Form, Kind, Links, Mark, Notice, Page, Part
 from aclog.metalog.errors import ConfigError
+from aclog.planning.plan_file import plan_lines
 from aclog.planning.step import stage_of
 from aclog.sources.change_lines import change_line
 
 PATH = "/draft"
+OWNERSHIP = ("adopt", "max_deletes")
+"""The fields that say what a plan may do."""
 _EXAMPLE = "+ ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
 
 
@@ -93,7 +97,7 @@ def draft_page(console: Console, asked: Asked) -> Page:
         draft = draft_of(console, asked)
     except ForgottenError as error:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
-    form = _form(draft, asked)
+    form = _form(console, draft, asked)
     if not draft.read.changes and not draft.read.problems:
         answer = "" if trouble else f"What would a change give? Type rules, one a line, such as {_EXAMPLE}"
         return Page(
@@ -112,7 +116,7 @@ def draft_page(console: Console, asked: Asked) -> Page:
         answer=_answer(effect),
         mark=None if effect.comparison.differences else Mark.QUIET,
         command=console.command.of("diff", "--change", "CHANGE"),
-        parts=(form, *_parts(console, draft)),
+        parts=(form, *_parts(console, draft, asked)),
         notices=(*trouble, *_notices(draft)),
         offset=offset,
         data=tuple(effect.comparison.json_lines()) if asked.word("format") == "json" else (),
@@ -127,14 +131,40 @@ def change_file(console: Console, asked: Asked) -> File:
     return File(name="change.jsonl", content="".join(f"{line}\n" for line in lines))
 
 
+def plan_file(console: Console, asked: Asked) -> File:
+    """Return a draft as a PLAN. Raises BadAskedError: nothing can be planned here; RefusedError: as Editing.plan."""
+    return file_of(planned(console, draft_of(console, asked), asked))
+
+
+def file_of(found: DraftPlan) -> File:
+    """Return a plan as its file."""
+    return File(name="PLAN", content="".join(f"{line}\n" for line in plan_lines(found.plan)))
+
+
+def planned(console: Console, draft: Draft, asked: Asked) -> DraftPlan:
+    """Return the plan of a draft, which is kept. Raises as plan_file."""
+    if console.editing is None:
+        raise BadAskedError(
+            "a PLAN needs a place and a journal, and you may have to be allowed to ALTER the cluster: "
+            "aclog console --edit --journal FILE"
+        )
+    _check_read(draft)
+    ownership = Ownership(adopt=asked.flag("adopt"), max_deletes=asked.word("max_deletes"))
+    return console.editing.plan(draft.read.changes, ownership, console.viewer)
+
+
 def whole(draft: Draft) -> Draft:
     """Return a draft that may be saved. Raises BadAskedError: a line cannot be read, or it changes no rule."""
-    if draft.read.problems:
-        first = draft.read.problems[0]
-        raise BadAskedError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
+    _check_read(draft)
     if not draft.effect.changes:
         raise BadAskedError("the draft changes no rule, so there is nothing to save")
     return draft
+
+
+def _check_read(draft: Draft) -> None:
+    if draft.read.problems:
+        first = draft.read.problems[0]
+        raise BadAskedError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
 
 
 def _answer(effect: DraftEffect) -> str:
@@ -163,13 +193,13 @@ def _notices(draft: Draft) -> Iterator[Notice]:
         yield Notice(text=f"{effect.repeated:,} lines do not count: a later one is of the same rule")
 
 
-def _parts(console: Console, draft: Draft) -> Iterator[Part]:
+def _parts(console: Console, draft: Draft, asked: Asked) -> Iterator[Part]:
     effect, read = draft.effect, draft.read
     if read.problems:
         yield problems_table(draft.read.problems)
     if not read.changes:
         return
-    if console.drafts.tests and effect.changes:
+    if console.drafts.tests is not None and effect.changes:
         yield tests_table(effect, console.drafts.tests)
     if effect.changes:
         yield effective_table(effect)
@@ -177,15 +207,18 @@ def _parts(console: Console, draft: Draft) -> Iterator[Part]:
         yield lint_table(effect)
     yield changes_table(effect)
     if effect.changes and not read.problems:
-        yield _saving(draft)
+        yield _saving(console, draft, asked)
 
 
-def _saving(draft: Draft) -> Links:
+def _saving(console: Console, draft: Draft, asked: Asked) -> Links:
     links = [Cell("the change, for `aclog diff --change` and `aclog plan --change`", draft.url(format="change"))]
+    if console.editing is not None:
+        ownership = {name: asked.word(name) for name in OWNERSHIP}
+        links.append(Cell("the PLAN, for `aclog apply`", draft.url(**ownership, format="plan")))
     return Links(key="saving", title="Save", links=tuple(links))
 
 
-def _form(draft: Draft, asked: Asked) -> Form:
+def _form(console: Console, draft: Draft, asked: Asked) -> Form:
     fields = (
         Field(
             name="rules",
@@ -215,13 +248,33 @@ def _form(draft: Draft, asked: Asked) -> Form:
     )
     return Form(
         key="draft",
-        title="A draft: nothing is written",
+        title="A draft: nothing is written" if console.editing is None else "A draft: a plan of it can be applied",
         path=PATH,
-        fields=fields,
+        fields=fields if console.editing is None else (*fields, *_ownership(asked)),
         submit="Show",
         posts=True,
         takes_file="rules",
-        buttons=(Button(name="do", value="append", title="Append"),),
+        buttons=(
+            Button(name="do", value="append", title="Append"),
+            *(() if console.editing is None else (Button(name="do", value="plan", title="Plan it"),)),
+        ),
+    )
+
+
+def _ownership(asked: Asked) -> tuple[Field, ...]:
+    return (
+        Field(
+            name="adopt",
+            label="Adopt: own rules that are there, and remove rules that are not owned",
+            value="1" if asked.flag("adopt") else "",
+            kind=Kind.CHECK,
+        ),
+        Field(
+            name="max_deletes",
+            label="Deletes at most",
+            value=asked.text("max_deletes"),
+            hint="such as 50 or 25%; by default 20, or 10% of what is owned",
+        ),
     )
 
 

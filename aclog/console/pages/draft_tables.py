@@ -1,6 +1,6 @@
 """The tables of a draft: what it changes for people, tests and lint, and its rules."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.regions.region import Direction
@@ -8,17 +8,18 @@ from aclog.analysis.review.risk import risk
 from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells
 from aclog.authorizer.acl import AclOperation, ResourceType, acl_text, code_name
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
 from aclog.authorizer.unmatched import reasons_unmatched
 from aclog.console.draft.draft_text import Problem
 from aclog.console.draft.effect import DraftEffect
 from aclog.console.draft.lint_effect import MOST_RULES, lint_effect
-from aclog.console.draft.tests_effect import TestedCase, effect_on_tests
+from aclog.console.draft.tests_effect import StatedCases, TestedCase, TestsEffect, effect_on_tests
 from aclog.console.pages.asked import url
 from aclog.console.pages.cells import PAGE_ROWS, RULE_COLUMNS, rule_cells
 from aclog.console.pages.listing import pattern_text
 from aclog.console.pages.page import Cell, Column, Mark, Row, Table
+from aclog.metalog.errors import MetadataError
 from aclog.planning.granting.sharing import Shared
-from aclog.sources.rule_tests.rule_test_file import RuleTestFile
 
 _PROBLEMS = 50
 """Lines that cannot be read, of which each is told."""
@@ -146,9 +147,13 @@ def _finding(found: LocatedFinding, *, is_new: bool) -> Row:
     return Row(key=f"{is_new} {found.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
 
 
-def tests_table(effect: DraftEffect, files: Sequence[RuleTestFile]) -> Table:
-    """Return the tests that are about what changes, those that turn first."""
-    found = effect_on_tests(effect, files)
+def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]]) -> Table:
+    """Return the tests that are about what changes, those that turn first; or why they cannot be run."""
+    none = "No test decides on anything that changes."
+    try:
+        found = effect_on_tests(effect, tests(effect.ground.policy.settings))
+    except (MetadataError, OSError) as error:
+        found, none = TestsEffect(), f"The tests cannot be run: {error}"
     about = len(found.cases)
     rest = f"{found.others:,} others decide on nothing that changes" if found.others else ""
     return Table(
@@ -162,7 +167,7 @@ def tests_table(effect: DraftEffect, files: Sequence[RuleTestFile]) -> Table:
             Column(key="place", title="Stands in"),
         ),
         rows=tuple(map(_tested, found.cases[:PAGE_ROWS])),
-        none="No test decides on anything that changes.",
+        none=none,
         total=about,
         note="; ".join(part for part in (_cut(PAGE_ROWS, about), rest) if part),
     )

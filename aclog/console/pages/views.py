@@ -3,7 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import changes, draft, findings, names, principal, resource, rules, search, start, when, why
+from aclog.console.pages import (
+    changes,
+    draft,
+    draft_plan,
+    findings,
+    names,
+    principal,
+    resource,
+    rules,
+    search,
+    start,
+    when,
+    why,
+)
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.console import Console
 from aclog.console.pages.page import File, Page
@@ -23,10 +36,14 @@ VIEWS: Mapping[str, View] = {
     when.PATH: when.when_page,
     findings.PATH: findings.findings_page,
     draft.PATH: draft.draft_page,
+    draft_plan.PATH: draft_plan.plan_page,
 }
 """Pure but for the source; each may be called in any thread."""
 
-DOWNLOADS: Mapping[str, Mapping[str, Download]] = {draft.PATH: {"change": draft.change_file}}
+DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
+    draft.PATH: {"change": draft.change_file, "plan": draft.plan_file},
+    draft_plan.PATH: {"plan": draft_plan.kept_plan_file},
+}
 """What is saved as a file, by path and `format`."""
 
 MENU = (

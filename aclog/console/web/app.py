@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from aclog.console.login.forms import FormError
 from aclog.console.login.guard import Guard, csrf_token_of
-from aclog.console.login.visibility import All, decides_alone
+from aclog.console.login.visibility import All, decides_alone, may_alter
 from aclog.console.login.visit import Visit
 from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
@@ -131,9 +131,11 @@ class WebConsole:
 
     def _console_of(self, request: Request) -> Console:
         """Return the console as it is for who looks."""
-        sight = All() if self.guard is None else self.guard.sight(request)
-        if self.guard is None or isinstance(sight, All) or not isinstance(self.console.states, States):
-            return self.console
+        if self.guard is None:
+            return self.console if self.console.editing is None else evolve(self.console, editing=None)
+        sight = self.guard.sight(request)
+        if isinstance(sight, All) or not isinstance(self.console.states, States):
+            return self._editable(Visit.in_scope(request.scope))
         with self._lock:
             states = self._own.get(sight.principal)
             if states is None:
@@ -142,13 +144,33 @@ class WebConsole:
                 while len(self._own) > _VIEWERS:
                     self._own.popitem(last=False)
             self._own.move_to_end(sight.principal)
-        return evolve(self.console, states=states, own=sight, command=self.console.command.without_super_users())
+        return evolve(
+            self.console,
+            states=states,
+            own=sight,
+            command=self.console.command.without_super_users(),
+            editing=None,
+            viewer=sight.principal,
+        )
+
+    def _editable(self, visit: Visit) -> Console:
+        """Return the console for who sees all; without a login everybody writes who may at all, else who may ALTER."""
+        viewer, console = visit.viewer, self.console
+        if console.editing is None or viewer is None:
+            return console if console.editing is None else evolve(console, editing=None)
+        if viewer.principal is None:
+            return console
+        try:
+            may = may_alter(viewer.principal, visit.address, console.states.now().authorizer)
+        except NotReadyError:
+            may = False
+        return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
 
     def _made(self, console: Console, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
         """Return a page and its answer as HTML, made anew only if the state has changed since."""
         _check_shown(console, path)
         whole = self.console.states.now()
-        key = (console.own, console.version, path, tuple(sorted(asked.given.items())))
+        key = (console.own, console.editing is None, console.version, path, tuple(sorted(asked.given.items())))
         with self._lock:
             if self._kept_of is not whole:
                 self._kept_of = whole

@@ -13,7 +13,8 @@ from aclog.console.draft.presets import Preset, preset_lines
 from aclog.console.login.forms import FormError, read_body, replayed
 from aclog.console.pages.asked import Asked, url
 from aclog.console.pages.console import Console
-from aclog.console.pages.draft import PATH, draft_page, drafted, intent_of, names_of
+from aclog.console.pages.draft import PATH, draft_page, drafted, intent_of, names_of, planned
+from aclog.console.pages.draft_plan import PATH as PLAN
 from aclog.console.pages.page import Mark, Notice
 from aclog.console.web.answers import Answers
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -74,12 +75,37 @@ def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> R
         try:
             text = _appended(console, text, sent.fields)
         except MetadataError as error:
-            asked = Asked({**sent.fields, "rules": text})
-            page = draft_page(console, asked)
-            notices = (Notice(text=f"Nothing is appended: {error}", mark=Mark.ERROR), *page.notices)
-            return answers.page(request, evolve(page, notices=notices), asked, 400)
+            return _said(request, console, sent, answers, f"Nothing is appended: {error}")
         return leading(request, draft_address(console, text), is_other=True)
+    if sent.fields.get("do") == "plan":
+        return _plan(request, console, sent, answers)
     return leading(request, draft_address(console, text))
+
+
+def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) -> Response:
+    """Apply a plan, and lead to what was done. Raises FormError: nothing is written here."""
+    if console.editing is None:
+        raise FormError(403, "nothing is written here, or not by you: aclog console --edit applies plans")
+    digest = sent.fields.get("plan", "")
+    console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
+    return RedirectResponse(url(PLAN, plan=digest), 303)
+
+
+def _plan(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:
+    """Make the plan of a draft, and lead to it."""
+    try:
+        found = planned(console, drafted(console, sent.rules, {}), Asked(sent.fields))
+    except (MetadataError, OSError) as error:
+        return _said(request, console, sent, answers, f"There is no plan: {error}")
+    return leading(request, url(PLAN, plan=found.digest), is_other=True)
+
+
+def _said(request: Request, console: Console, sent: Sent, answers: Answers, text: str) -> Response:
+    """Return the page of what was sent, with what is wrong."""
+    asked = Asked({**sent.fields, "rules": sent.rules})
+    page = draft_page(console, asked)
+    notices = (Notice(text=text, mark=Mark.ERROR), *page.notices)
+    return answers.page(request, evolve(page, notices=notices), asked, 400)
 
 
 def leading(request: Request, address: str, *, is_other: bool = False) -> Response:

@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+import struct
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ from aclog.planning.errors import JournalError
 from aclog.planning.journal.entry import Entry
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_lines import entry_line, head_line, is_torn_head, parse_journal
+
+_FLOCK = "hhqqi4x"
+"""Linux's struct flock: type, whence, start, length, process."""
 
 
 def read_journal(path: Path, new_id: Callable[[], str], notify: Callable[[str], None]) -> Journal:
@@ -116,8 +121,15 @@ def _opened(path: Path, *, create: bool) -> int:
 
 
 def _lock(fd: int, path: Path) -> None:
+    """Lock a journal: against other processes, and on Linux against this one's other threads, too.
+
+    A lock of the process would be lost as soon as any thread of it reads the journal and closes it again.
+    """
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if sys.platform == "linux":
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        else:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in {errno.EACCES, errno.EAGAIN}:
             raise LockedError(f"{path}: another apply is using this journal") from error

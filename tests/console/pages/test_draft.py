@@ -9,8 +9,9 @@ from aclog.analysis.comparison import Comparison
 from aclog.analysis.rule_tests.changed_policy import changed_policy, with_ids
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
 from aclog.console.draft.drafts import Drafts
-from aclog.console.draft.tests_effect import effect_on_tests
+from aclog.console.draft.tests_effect import StatedCases, effect_on_tests
 from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console
 from aclog.console.pages.draft import change_file, draft_of
@@ -108,18 +109,40 @@ def test_findings_of_lint_that_it_brings_or_mends(console: Console) -> None:
 def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
     path = tmp_path / "tests.yaml"
     path.write_text(TESTS, encoding="utf-8")
-    console = evolve(console, drafts=Drafts(tests=(read_test_file(str(path)),)))
+    cases = read_test_file(str(path)).cases
+    tests = [StatedCases(settings=Settings(), cases=cases)]
+    console = evolve(console, drafts=Drafts(tests=lambda _settings: tests))
     text = f"{SHOP}\n- DENY User:carol READ on TOPIC orders\nALLOW User:carol READ on TOPIC orders"
     page = view(console, "/draft", rules=text)
     assert column(page, "tests", "outcome") == ["turns red", "turns green"]
     assert "is allowed" in column(page, "tests", "found")[0]
     assert table(page, "tests").note == "1 others decide on nothing that changes"
     draft = draft_of(console, Asked({"rules": text}))
-    found = effect_on_tests(draft.effect, console.drafts.tests)
-    all_cases = console.drafts.tests[0].cases
+    found = effect_on_tests(draft.effect, tests)
     turned = {each.after.case.text for each in found.cases if each.has_turned}
     policies = draft.effect.ground.policy, draft.effect.after
-    assert turned == {case.text for case in all_cases if len({case.run(each).passed for each in policies}) == 2}
+    assert turned == {case.text for case in cases if len({case.run(each).passed for each in policies}) == 2}
+
+
+def test_tests_that_cannot_be_read_are_said(console: Console) -> None:
+    def gone(_settings: Settings) -> list[StatedCases]:
+        raise OSError("tests.yaml: gone")
+
+    page = view(evolve(console, drafts=Drafts(tests=gone)), "/draft", rules=SHOP)
+    assert table(page, "tests").none == "The tests cannot be run: tests.yaml: gone"
+    assert column(page, "effect", "who") == ["User:shop"]
+
+
+def test_tests_under_other_settings_are_all_run(console: Console, tmp_path: Path) -> None:
+    path = tmp_path / "tests.yaml"
+    path.write_text(TESTS, encoding="utf-8")
+    others = [StatedCases(settings=Settings(allow_everyone=True), cases=read_test_file(str(path)).cases)]
+    page = view(
+        evolve(console, drafts=Drafts(tests=lambda _settings: others)),
+        "/draft",
+        rules="ALLOW User:x READ on TOPIC orders",
+    )
+    assert len(column(page, "tests", "outcome")) == 3
 
 
 def test_it_is_saved_as_a_change_that_diff_and_plan_read(console: Console, tmp_path: Path) -> None:

@@ -47,14 +47,14 @@ class TestsFinder:
         found = []
         for file in map(read_test_file, dict.fromkeys(self.files)):
             policy = subject.policy
-            settings = self._settings(policy.settings, file.settings)
+            settings = self.settings_for(policy.settings, file.settings)
             if settings != policy.settings:
                 acls = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
                 policy = Policy(acls, settings)
             found.append(TestedFile(policy=policy, cases=file.cases))
         return found
 
-    def _settings(self, settings: Settings, stated: AuthorizerSettings) -> Settings:
+    def settings_for(self, settings: Settings, stated: AuthorizerSettings) -> Settings:
         """Return the console's settings with those that a file states, unless a flag does."""
         given = self.authorizer
         if not given.super_users and stated.super_users is not None:
