@@ -92,6 +92,7 @@ def get(port: int) -> tuple[int, str]:
         (("--login", "oidc:none.toml"), "No such file"),
         (("--login", "none"), "No such file"),
         (("--edit",), "--edit: expected --journal FILE"),
+        (("--edit", "--base-url", "https://acls.example"), "everybody who reaches https://acls.example could change"),
         (("--trusted-proxy", "*"), "expected the address of a proxy"),
         (("--base-url", "https://acls.example/path"), "without a path"),
         (("--base-url", "acls.example"), "expected https://HOST"),

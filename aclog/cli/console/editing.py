@@ -26,7 +26,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
         raise ConfigError("--edit: expected a place: --log DIR, --bootstrap-server or --bootstrap-controller HOST:PORT")
     return Editing(
         address=address,
-        told=told_settings(authorizer),
+        told=told_settings(authorizer, is_warned=True),
         journal=findings.journal.absolute(),
         others=findings.other_journals,
         notify=note,

@@ -51,11 +51,11 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     _check_base_url(flags)
     host, url = endpoint.address.host, flags.base_url or endpoint.url
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
+    editing = editing_of(source, findings, authorizer) if flags.edit else None
     topics = source.topics()
     chosen = source.choose(note, topics=topics)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
-    editing = editing_of(source, findings, authorizer) if flags.edit else None
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen), settings_of(authorizer)
     history = _history(live, settings)
@@ -115,6 +115,8 @@ def _check_base_url(flags: ConsoleFlags) -> None:
     ):
         raise ConfigError(f"--base-url {flags.base_url[:200]}: expected https://HOST, without a path")
     if flags.login is None and not is_loopback(host):
+        if flags.edit:
+            raise ConfigError(f"--edit: everybody who reaches {flags.base_url} could change rules: expected --login")
         warn(
             f"everybody who reaches {flags.base_url} sees all, unless what is there asks who they are: expected --login"
         )

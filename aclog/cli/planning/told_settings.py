@@ -5,9 +5,15 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.places.found_place import ToldSettings
 
 
-def told_settings(flags: AuthorizerFlags) -> ToldSettings:
-    """Return what flags say; warn of super users that are hardly meant. Raises ConfigError: one without a colon."""
-    flags.warn_of_super_users()
+def told_settings(flags: AuthorizerFlags, *, is_warned: bool = False) -> ToldSettings:
+    """Return what flags say; warn of super users that are hardly meant, unless somebody has (`is_warned`).
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    if not is_warned:
+        flags.warn_of_super_users()
     is_told = flags.allow_everyone or flags.no_allow_everyone
     return ToldSettings(
         super_users=parse_super_users(flags.super_users) if flags.super_users else None,
