@@ -32,6 +32,7 @@ PAGES = {
     "findings-new": "/findings?kind=new",
     "draft-form": "/draft",
     "draft": "/draft?rules=ALLOW%20User:mail%20READ%20on%20TOPIC%20PREFIXED%20pii-",
+    "draft-plan": "/draft/plan",
     "draft-problem": "/draft?rules=what",
     "bad-question": "/rules?operation=nonsense",
     "no-page": "/nothing-here",

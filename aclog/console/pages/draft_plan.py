@@ -15,8 +15,9 @@ APPLY = "/draft/apply"
 
 
 def plan_page(console: Console, asked: Asked) -> Page:
-    """Return a plan, to be applied, or with what was done."""
+    """Return a plan, to be applied, or with what was done. Raises NotReadyError: there is no state yet."""
     digest, editing = asked.word("plan"), console.editing
+    console.states.now()  # nothing is decided before there is a state
     if editing is None:
         why = "Nothing is written here: `aclog console --edit --journal FILE` applies plans"
         who = "" if console.viewer is None else ", and only to who may ALTER the cluster"

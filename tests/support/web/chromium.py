@@ -80,7 +80,7 @@ def make_ready() -> None:
         try:
             launch(playwright).close()
         except NoBrowserError:
-            if not unpack(HOME, "--download-only", "install", "chromium", "fonts-dejavu-core"):
+            if not unpack(HOME, "--download-only", "--reinstall", "install", "chromium", "fonts-dejavu-core"):
                 sys.exit(_WANTED)
             (HOME / "fonts.conf").write_text(_FONTS.format(home=HOME), encoding="utf-8")
             _starts.cache_clear()
