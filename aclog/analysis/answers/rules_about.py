@@ -13,6 +13,7 @@ from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
 from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -25,6 +26,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.cidr import address_number, cidr_range, is_cidr
 from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.index.rules import rules_of
 from aclog.authorizer.settings import Settings
 
 
@@ -148,9 +150,14 @@ def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
         if resource.pattern_type == PatternType.LITERAL:
             yield from (found.acl for found in acls.candidates(resource.resource_type, resource.name))
         else:
-            for found in acls.matching(AclBindingFilter(resource_type=resource.resource_type)):
-                if _covers_some(found.acl, resource, policy.settings):
-                    yield found.acl
+            yield from (acl for acl in _near(policy, resource) if _covers_some(acl, resource, policy.settings))
+
+
+def _near(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAcl]:
+    """Yield at least the rules that cover a name that begins so, in time that follows how many they are."""
+    root, estate = Root(resource.resource_type, resource.name, literal=False), policy.estate
+    for pattern in (*estate.covering(root), estate.wildcard(root.kind), *estate.under(root)):
+        yield from (found.acl for found in rules_of(policy.acls.index, pattern))
 
 
 def _covers_some(rule: StandardAcl, resource: ResourcePattern, settings: Settings) -> bool:
