@@ -260,6 +260,22 @@ class AclBindingFilter:
     operation: int = AclOperation.ANY
     permission_type: int = AclPermissionType.ANY
 
+    @classmethod
+    def of(cls, acl: StandardAcl) -> "AclBindingFilter":
+        """Return the filter with the fields of an ACL (AccessControlEntry.toFilter).
+
+        It also matches others if a field is ANY, MATCH or unknown: aclog.places.exact_filters refuses those.
+        """
+        return cls(
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+
 
 def resource_of(acl: StandardAcl) -> ResourcePattern:
     """Return the resource of an ACL."""

@@ -17,15 +17,7 @@ def exactly(acl: StandardAcl) -> AclBindingFilter:
     wide = filter_value(acl) or (f"{unknown_field(acl)} is unknown" if unknown_field(acl) else None)
     if wide is not None:
         raise ConfigError(f"{acl!r}: {wide}: expected one rule, not a filter that may match several")
-    return AclBindingFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+    return AclBindingFilter.of(acl)
 
 
 def covering(acls: Sequence[StandardAcl]) -> AclBindingFilter:

@@ -16,6 +16,7 @@ from aclog.cli.console.finders.lint import LintFinder
 from aclog.cli.console.finders.placed import PlacedFinder
 from aclog.cli.console.finders.tests import TestsFinder
 from aclog.cli.console.flags import FindingsFlags
+from aclog.cli.flags.accesses import given_accesses
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.gap import gap_us
 from aclog.cli.flags.place import place_address
@@ -138,7 +139,7 @@ class Finding:
         )
 
     def _unused(self) -> Finder | None:
-        flags, log = self.flags, self.flags.log()
+        flags, log = self.flags, given_accesses(self.flags)
         if flags.index is None and log is None:
             return None
         need_usage_extra()

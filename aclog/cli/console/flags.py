@@ -7,7 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags import web
-from aclog.cli.flags.accesses import AccessesFlags, AccessesFormat, AccessesTimezone, Workers
+from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Workers
 from aclog.cli.flags.gap import Gap
 from aclog.sources.formats.format import AclsFormat
 
@@ -170,14 +170,3 @@ class FindingsFlags:
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
-
-    def log(self) -> AccessesFlags | None:
-        """Return the accesses; None if none are given."""
-        if not self.accesses:
-            return None
-        return AccessesFlags(
-            accesses=self.accesses,
-            accesses_format=self.accesses_format,
-            accesses_timezone=self.accesses_timezone,
-            workers=self.workers,
-        )

@@ -148,16 +148,4 @@ def _looked(
 
 def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
     """Return what tells whether a rule is in a state; its rules need no ids."""
-    return lambda acl: next(acls.matching(_exactly(acl)), None) is not None
-
-
-def _exactly(acl: StandardAcl) -> AclBindingFilter:
-    return AclBindingFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+    return lambda acl: next(acls.matching(AclBindingFilter.of(acl)), None) is not None

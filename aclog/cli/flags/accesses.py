@@ -1,6 +1,6 @@
 """The flags of an access log, and of the window of it that counts."""
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias
 
 import typer
 from attrs import field, frozen
@@ -65,6 +65,38 @@ class AccessesFlags:
     workers: Workers = None
 
 
+class HasAccesses(Protocol):
+    """Flags among which an access log may be given, and how it is read."""
+
+    @property
+    def accesses(self) -> list[str]:
+        """Its paths; empty if none is given."""
+
+    @property
+    def accesses_format(self) -> str | None:
+        """As AccessesFormat."""
+
+    @property
+    def accesses_timezone(self) -> str:
+        """As AccessesTimezone."""
+
+    @property
+    def workers(self) -> int | None:
+        """As Workers."""
+
+
+def given_accesses(flags: HasAccesses) -> AccessesFlags | None:
+    """Return the access log that is given; None if none is."""
+    if not flags.accesses:
+        return None
+    return AccessesFlags(
+        accesses=flags.accesses,
+        accesses_format=flags.accesses_format,
+        accesses_timezone=flags.accesses_timezone,
+        workers=flags.workers,
+    )
+
+
 @frozen(kw_only=True)
 class ReplayFlags:
     """An access log over which what was found is proved, if there is one."""
@@ -82,17 +114,6 @@ class ReplayFlags:
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     workers: Workers = None
-
-    def log(self) -> AccessesFlags | None:
-        """Return the log; None if none is given."""
-        if not self.accesses:
-            return None
-        return AccessesFlags(
-            accesses=self.accesses,
-            accesses_format=self.accesses_format,
-            accesses_timezone=self.accesses_timezone,
-            workers=self.workers,
-        )
 
 
 @frozen(kw_only=True)

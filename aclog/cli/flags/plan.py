@@ -7,7 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.accesses import PANEL as ACCESSES
-from aclog.cli.flags.accesses import AccessesFlags, AccessesFormat, AccessesTimezone, Workers
+from aclog.cli.flags.accesses import AccessesFormat, AccessesTimezone, Workers
 from aclog.cli.flags.output import PANEL, NoPager, Output, OutputFlags, format_option
 from aclog.cli.flags.source import Modules, TopicsFile
 from aclog.sources.formats.format import AclsFormat
@@ -159,14 +159,3 @@ class PlanOutputFlags:
     def choose(self) -> Output:
         """Return how to print. Raises as OutputFlags.choose."""
         return OutputFlags(no_pager=self.no_pager).choose(self.format, pipe=OutputFormat.TEXT)
-
-    def log(self) -> AccessesFlags | None:
-        """Return the accesses; None if none are given."""
-        if not self.accesses:
-            return None
-        return AccessesFlags(
-            accesses=self.accesses,
-            accesses_format=self.accesses_format,
-            accesses_timezone=self.accesses_timezone,
-            workers=self.workers,
-        )

@@ -103,7 +103,7 @@ class QuorumTargetWriter:
                     self._note_refusals(acls, created, "not created")
                     advance(done := done + len(acls), total)
                 for acls in _pieces(reversed(change.removed_acls), _DELETIONS_PER_REQUEST):
-                    filters = [_exactly(acl) for acl in acls]
+                    filters = [AclBindingFilter.of(acl) for acl in acls]
                     deleted = self._runner.run(acl_requests.delete_acls(self._connection, filters))
                     self._note_refusals(acls, deleted, "not deleted")
                     advance(done := done + len(acls), total)
@@ -146,15 +146,3 @@ def _pieces(acls: Iterable[StandardAcl], size: int) -> Iterator[Sequence[Standar
     left = iter(acls)
     while piece := tuple(islice(left, size)):
         yield piece
-
-
-def _exactly(acl: StandardAcl) -> AclBindingFilter:
-    return AclBindingFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )

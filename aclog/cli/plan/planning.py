@@ -1,5 +1,6 @@
 """Makes a plan from what a command line names, prints it and writes it."""
 
+from aclog.cli.flags.accesses import given_accesses
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import OwnershipFlags, PlanOutputFlags, WantFlags
@@ -35,7 +36,7 @@ def print_new_plan(
 
     """
     how = output.choose()
-    check_accesses(output.log(), how)
+    check_accesses(given_accesses(output), how)
     take_plan_file(output.out)
     address = place_address(target)
     limit = DeleteLimit.parse(ownership.max_deletes)
@@ -47,9 +48,9 @@ def print_new_plan(
         _check(change, wanted, limit, cidr=found.settings.cidr)
     except RefusedError:
         if how.form is not OutputFormat.JSONL:  # people look at what is refused, programs would do it
-            print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+            print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
         raise
-    print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+    print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
     if plan.is_empty:
         return NOTHING
     if output.out is not None:

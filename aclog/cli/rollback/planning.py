@@ -1,5 +1,6 @@
 """Makes a plan back to before an apply, prints it and writes it."""
 
+from aclog.cli.flags.accesses import given_accesses
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import PlanOutputFlags
@@ -26,7 +27,7 @@ def print_way_back(
 
     """
     how = output.choose()
-    check_accesses(output.log(), how)
+    check_accesses(given_accesses(output), how)
     take_plan_file(output.out)
     journal, others = flags.journals()
     found = find_place(place_address(target), told_settings(authorizer), journal, note, others)
@@ -34,7 +35,7 @@ def print_way_back(
         raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
     change = change_back(found.journal, found.held, flags.apply)
     plan = make_plan(change, found.circumstances(origin_now()))
-    print_plan(plan, change, found, how, full=output.full, accesses=output.log())
+    print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
     if plan.is_empty:
         return NOTHING
     if output.out is not None:

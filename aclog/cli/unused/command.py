@@ -2,7 +2,7 @@
 
 import typer
 
-from aclog.cli.flags.accesses import ReplayFlags
+from aclog.cli.flags.accesses import ReplayFlags, given_accesses
 from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
@@ -33,4 +33,4 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
     """
     from aclog.cli.unused.report import print_unused
 
-    raise typer.Exit(print_unused(source, flags, proof.log(), output.choose()))
+    raise typer.Exit(print_unused(source, flags, given_accesses(proof), output.choose()))
