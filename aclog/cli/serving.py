@@ -22,8 +22,8 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 
-_FOLLOWED_S, _POLLED_S = 0.2, 10.0
-"""Between two reads: of a log that is followed, and of what is asked whole each time."""
+_POLLED_S = 10.0
+"""Between two reads of what is asked whole each time."""
 _STOP_S = 5
 _MOST_HEADERS = 128 << 10
 """Bytes: addresses of the console hold drafts, and browsers send an address three times."""
@@ -167,9 +167,12 @@ def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -
     context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
 
 
-def followed(chosen: ChosenSource) -> LiveState:
-    """Return the newest state of a source, to be started; it warns when the source cannot be read."""
-    seconds = _POLLED_S if chosen.source.log is None else _FOLLOWED_S
+def followed(chosen: ChosenSource, followed_s: float) -> LiveState:
+    """Return the newest state of a source, to be started; it warns when the source cannot be read.
+
+    A log is looked at again after `followed_s` seconds; what is asked whole each time, less often.
+    """
+    seconds = _POLLED_S if chosen.source.log is None else followed_s
     return LiveState(source=chosen.source, seconds=seconds, tell=lambda why: warn(f"the state cannot be read: {why}"))
 
 

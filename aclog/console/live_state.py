@@ -37,6 +37,8 @@ class LiveState:
     """Between two reads."""
     tell: Callable[[str], None]
     """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
+    prepare: Callable[[Image], None] = field(default=lambda _: None)
+    """Called with each state before it is the newest one: what is made of it costs no request anything."""
     _newest: Seen | None = field(default=None, init=False)
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
@@ -126,4 +128,6 @@ class LiveState:
                     self.tell(str(error))
                 self._trouble = str(error)
             else:
-                self._newest, self._trouble = Seen(image=image, at=elapsed_seconds()), None
+                seen = Seen(image=image, at=elapsed_seconds())
+                self.prepare(image)
+                self._newest, self._trouble = seen, None

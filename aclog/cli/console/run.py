@@ -33,6 +33,9 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note, warn
 
+_FOLLOWED_S = 0.4
+"""Between two looks at a log: with the half second in which a page asks, a change is seen within one."""
+
 
 def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
     """Serve until SIGINT or SIGTERM.
@@ -57,7 +60,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
-    live, settings = followed(chosen), settings_of(authorizer)
+    live, settings = followed(chosen, _FOLLOWED_S), settings_of(authorizer)
     history = _history(live, settings)
     states = States(live=live, settings=settings)
     finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen, topics=topics)

@@ -25,6 +25,9 @@ from aclog.console.pdp.measures import Measures
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.terminal.notices import note, warn
 
+_FOLLOWED_S = 0.2
+"""Between two looks at a log."""
+
 
 def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> None:
     """Serve until SIGINT or SIGTERM.
@@ -49,7 +52,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     chosen = source.choose(note)
     if chosen.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
-    live = followed(chosen)
+    live = followed(chosen, _FOLLOWED_S)
     deciders = Deciders(live=live, settings=settings_of(authorizer), mapping=mapping, max_age=flags.max_age)
     measures = Measures()
     measures.age.set_function(lambda: live.age() or 0.0)

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from attrs import define, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.live_state import LiveState
@@ -60,39 +59,37 @@ class States:
     _newest: State | None = field(default=None, init=False)
     _past: "OrderedDict[int, State]" = field(factory=OrderedDict, init=False)
     """By the identity of its image: the same text may name another moment later."""
-    _versioned: AclsImage | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
     _started: int = field(factory=current_time_ms, init=False)
     """A page from before a restart is told that there is something new."""
     _deriving: threading.Lock = field(factory=threading.Lock, init=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.live.prepare = self._follow
+        if self.live.newest is not None:
+            self._follow(self.live.newest.image)
+
     @property
     def version(self) -> str:
-        """What changes when the rules do."""
-        seen = self.live.newest
-        if seen is None:
-            return "none"
-        if seen.image.acls is not self._versioned:
-            self._versioned, self._version = seen.image.acls, self._version + 1
-        return f"{self._started}-{self._version}"
+        """What changes when the rules that `now` shows do; read it first: a page may be newer than its version."""
+        return "none" if self._newest is None else f"{self._started}-{self._version}"
 
     def now(self) -> State:
         """Return the newest state that is known. Raises NotReadyError: there is none yet; says why."""
-        seen = self.live.newest
-        if seen is None:
+        if self._newest is None:
             raise NotReadyError(self.live.trouble or "no state was read yet")
-        newest = self._newest
-        if newest is not None and newest.image is seen.image:
-            return newest
-        # Whoever comes while the next one is being made is shown the last one, which is not a second old.
-        if self._deriving.acquire(blocking=newest is None):
-            try:
-                newest = self._newest = self._derived(seen.image, self._newest)
-            finally:
-                self._deriving.release()
-        assert newest is not None  # noqa: S101 - it was there, or has just been made
-        return newest
+        return self._newest
+
+    def _follow(self, image: Image) -> None:
+        """Derive what is shown of the next state; in the thread that reads it, before anybody asks."""
+        with self._deriving:
+            before = self._newest
+            if before is not None and before.image is image:
+                return
+            self._newest = self._derived(image, before)
+            if before is None or before.image.acls is not image.acls:
+                self._version += 1
 
     def at(self, as_of: str) -> State:
         """Return the state at a moment, the newest one if the text is empty.

@@ -52,6 +52,8 @@ class WebConsole:
     """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
     _limiter: CapacityLimiter | None = field(default=None, init=False)
     _kept: "OrderedDict[tuple[object, ...], tuple[Page, str]]" = field(factory=OrderedDict, init=False)
+    _making: dict[tuple[object, ...], threading.Lock] = field(factory=dict, init=False)
+    """One a page that is being made."""
     _kept_of: State | None = field(default=None, init=False)
     """The newest state, of which pages are kept; no other is held on to."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
@@ -108,7 +110,7 @@ class WebConsole:
 
     def _answered(self, path: str, view: View, request: Request) -> Response:
         asked = Asked()
-        console = self._console_of(request)
+        console, around = self._console_of(request), self._around(request)  # a page may be newer than its version
         try:
             asked = Asked.of(request.scope.get("query_string", b""))
             download = DOWNLOADS.get(path, {}).get(asked.word("format"))
@@ -127,7 +129,7 @@ class WebConsole:
             return _json(page_object(page), status)
         if form == "csv":
             return _csv(page, asked.word("table"))
-        return HTMLResponse(page_html(page, asked, html, self._around(request)), status)
+        return HTMLResponse(page_html(page, asked, html, around), status)
 
     def _console_of(self, request: Request) -> Console:
         """Return the console as it is for who looks."""
@@ -175,16 +177,25 @@ class WebConsole:
             if self._kept_of is not whole:
                 self._kept_of = whole
                 self._kept.clear()
-            known = self._kept.get(key)
-        if known is None or asked.word("as_of"):  # `yesterday` is another moment tomorrow
-            page = self._noticed(view(console, asked), console)
-            known = page, answer_html(page, asked) if wants_html else ""
+            making = self._making.setdefault(key, threading.Lock())
+        with making:  # who asks for the same meanwhile waits for it
             with self._lock:
-                if self._kept_of is whole and page.is_settled:
-                    self._kept[key] = known
-                    while len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
+                known = self._kept.get(key)
+            if known is None or asked.word("as_of"):  # `yesterday` is another moment tomorrow
+                page = self._noticed(view(console, asked), console)
+                known = page, answer_html(page, asked) if wants_html else ""
+                if page.is_settled:
+                    self._keep(whole, key, known)
+        with self._lock:
+            self._making.pop(key, None)
         return known
+
+    def _keep(self, whole: State, key: tuple[object, ...], made: tuple[Page, str]) -> None:
+        with self._lock:
+            if self._kept_of is whole:
+                self._kept[key] = made
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
 
     def _noticed(self, page: Page, console: Console) -> Page:
         """Return a page that says that there may be more than its viewer sees."""

@@ -148,3 +148,16 @@ def test_hostile_names_stay_as_they_are_in_the_page() -> None:
     texts = {cell.text for cell in cells(_hostile())}
     assert {"<script>alert(1)</script>\u202e'\"&", " ", "colonless"} <= texts
     assert all(cell.url is None or cell.url.isascii() for cell in cells(_hostile()))
+
+
+def test_a_page_that_is_older_than_the_newest_version_is_called_so() -> None:
+    """What is shown and its version change together, before anybody asks, so that no viewer stays with the old one."""
+    source = HeldSource(image_of(*RULES))
+    console = console_of(source)
+    shown, version = console.states.now(), console.states.version
+    source.held = image_of(*RULES, acl("new"))
+    assert (console.states.now(), console.states.version) == (shown, version)
+    look(console)
+    assert console.states.live.newest is not None
+    assert console.states.now().image is console.states.live.newest.image
+    assert console.states.version != version
