@@ -3,9 +3,8 @@
 import sys
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -17,6 +16,8 @@ _MOST_CHANGES = 5_000
 """With more of them a listing is made anew."""
 
 Key: TypeAlias = tuple[int, str, int, str, str, int, int]
+NameKey: TypeAlias = tuple[int, str, int]
+_K = TypeVar("_K", int, str)
 _TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
 
 
@@ -68,22 +69,36 @@ class Wanted:
         return keys
 
 
-@define(eq=False, slots=False)
+@define(eq=False)
 class Listing:
     """Rules by resource type, name, pattern, principal, host, operation and permission. Immutable by convention."""
 
     acls: AclsImage
-    _keys: list[Key] = field(repr=False)
-    _rules: dict[Key, StandardAclWithId] = field(repr=False)
-    _by_id: dict[int, Key] = field(repr=False)
+    _keys: list[Key] = field(factory=list, init=False, repr=False)
+    _texts: list[str] = field(factory=list, init=False, repr=False)
+    """By the place of a key: what is looked through for any text."""
+    _names: list[NameKey] = field(factory=list, init=False, repr=False)
+    """Type, name and pattern type of what rules are about, each once, in order."""
+    _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
+    _by_id: dict[int, Key] = field(factory=dict, init=False, repr=False)
     """Those that have ids."""
+    principals: dict[str, int] = field(factory=dict, init=False, repr=False)
+    """The principals by name, in order, and how many rules each has."""
+    types: dict[int, int] = field(factory=dict, init=False, repr=False)
+    """The resource types that rules are about, in order, and how many are."""
 
     @classmethod
     def of(cls, acls: AclsImage) -> "Listing":
         """Return the listing of some rules."""
-        rules = {key_of(rule.acl): rule for rule in acls}
-        by_id = {rule.id.int: key for key, rule in rules.items() if rule.id is not None}
-        return cls(acls, sorted(rules), rules, by_id)
+        made = cls(acls)
+        made._rules = {key_of(rule.acl): rule for rule in acls}
+        made._by_id = {rule.id.int: key for key, rule in made._rules.items() if rule.id is not None}
+        made._keys = sorted(made._rules)
+        made._texts = [_text(key) for key in made._keys]
+        made._names = list(dict.fromkeys(key[:3] for key in made._keys))
+        made.principals = _in_order(Counter(key[3] for key in made._keys))
+        made.types = _in_order(Counter(key[0] for key in made._keys))
+        return made
 
     def followed_by(self, acls: AclsImage) -> "Listing":
         """Return the listing of a later state; what both have is not read again."""
@@ -95,37 +110,49 @@ class Listing:
         if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
             return Listing.of(acls)
         gone, come = changed
-        keys, rules, by_id = list(self._keys), dict(self._rules), dict(self._by_id)
+        later = self._copy(acls)
         for number in gone:
-            key = by_id.pop(number)
-            del rules[key], keys[bisect_left(keys, key)]
+            later._remove(number)
         for number in come:
             acl = acls.get(UUID(int=number))
             if acl is not None:
-                key = by_id[number] = key_of(acl)
-                rules[key] = StandardAclWithId(id=UUID(int=number), acl=acl)
-                insort(keys, key)
-        return Listing(acls, keys, rules, by_id)
+                later._add(StandardAclWithId(id=UUID(int=number), acl=acl), number)
+        later.principals, later.types = _in_order(later.principals), _in_order(later.types)
+        return later
+
+    def _copy(self, acls: AclsImage) -> "Listing":
+        """Return the same rules as the listing of a later state, to be brought up to it before anybody has it."""
+        copy = Listing(acls)
+        copy._keys, copy._texts, copy._names = list(self._keys), list(self._texts), list(self._names)
+        copy._rules, copy._by_id = dict(self._rules), dict(self._by_id)
+        copy.principals, copy.types = dict(self.principals), dict(self.types)
+        return copy
+
+    def _remove(self, number: int) -> None:
+        key = self._by_id.pop(number)
+        place = bisect_left(self._keys, key)
+        del self._rules[key], self._keys[place], self._texts[place]
+        if not self._count(*key[:3]):
+            del self._names[bisect_left(self._names, key[:3])]
+        self.principals[key[3]] -= 1
+        self.types[key[0]] -= 1
+
+    def _add(self, rule: StandardAclWithId, number: int) -> None:
+        key = self._by_id[number] = key_of(rule.acl)
+        if not self._count(*key[:3]):
+            insort(self._names, key[:3])
+        place = bisect_left(self._keys, key)
+        self._keys.insert(place, key)
+        self._texts.insert(place, _text(key))
+        self._rules[key] = rule
+        self.principals[key[3]] = self.principals.get(key[3], 0) + 1
+        self.types[key[0]] = self.types.get(key[0], 0) + 1
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[StandardAclWithId]:
         return map(self._rules.__getitem__, self._keys)
-
-    @cached_property
-    def principals(self) -> dict[str, int]:
-        """The principals by name, and how many rules each has."""
-        return dict(sorted(Counter(key[3] for key in self._keys).items()))
-
-    @cached_property
-    def types(self) -> dict[int, int]:
-        """The resource types that rules are about, and how many are."""
-        return dict(sorted(Counter(key[0] for key in self._keys).items()))
-
-    @cached_property
-    def _texts(self) -> list[str]:
-        return [f"{key[3]}\n{key[1]}\n{key[4]}".lower() for key in self._keys]
 
     def find(self, wanted: Wanted) -> list[StandardAclWithId]:
         """Return the rules that are wanted, in order."""
@@ -135,21 +162,10 @@ class Listing:
             keys = [key for key, known in zip(self._keys, self._texts, strict=True) if text in known]
         return [self._rules[key] for key in wanted.of(keys)]
 
-    @cached_property
-    def _names(self) -> list[tuple[int, str, int]]:
-        """Type, name and pattern type of what rules are about, each once, in order."""
-        return list(dict.fromkeys(key[:3] for key in self._keys))
-
-    def names(self, resource_type: int, prefix: str = "") -> Iterator[Name]:
-        """Yield the names of a type that begin so, in order."""
-        names, keys = self._names, self._keys
-        low, high = _span(names, resource_type, prefix)
-        place, _ = _span(keys, resource_type, prefix)
-        for each in names[low:high]:
-            begin = place
-            while place < len(keys) and keys[place][:3] == each:
-                place += 1
-            yield Name(name=each[1], pattern_type=each[2], rules=place - begin)
+    def count_names(self, resource_type: int, prefix: str = "") -> int:
+        """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
+        low, high = _span(self._names, resource_type, prefix)
+        return high - low
 
     def found_names(self, text: str) -> list[tuple[int, Name]]:
         """Return the names with a text in them, in any case, each with its type."""
@@ -213,6 +229,14 @@ def _after(prefix: str) -> str | None:
     """Return the first text behind all that begin so; None if nothing is behind them."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     return f"{kept[:-1]}{chr(ord(kept[-1]) + 1)}" if kept else None
+
+
+def _text(key: Key) -> str:
+    return f"{key[3]}\n{key[1]}\n{key[4]}".lower()
+
+
+def _in_order(counts: Mapping[_K, int]) -> dict[_K, int]:
+    return {each: counts[each] for each in sorted(counts) if counts[each]}
 
 
 def key_of(acl: StandardAcl) -> Key:

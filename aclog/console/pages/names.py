@@ -53,11 +53,11 @@ def names_page(console: Console, asked: Asked) -> Page:
             as_of_field(asked.text("as_of")),
         ),
     )
-    rules = sum(1 for rule in state.listing.names(kind, prefix))
+    count = state.listing.count_names(kind, prefix)
     return Page(
         path=PATH,
         title=f"{name} names",
-        answer=f"{rules:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
+        answer=f"{count:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
         command=console.command.of("shell", "tree", as_of=as_of, settings=False),
         parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
         offset=state.offset,

@@ -42,7 +42,10 @@ def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
             acls = acls.merged()
         listing = listing.followed_by(acls)
         assert list(listing) == list(Listing.of(acls))
-        assert listing.principals == Listing.of(acls).principals
+        anew = Listing.of(acls)
+        assert list(listing.principals.items()) == list(anew.principals.items())
+        assert list(listing.types.items()) == list(anew.types.items())
+        assert listing.found_names("") == anew.found_names("")
         assert listing.find(Wanted(anything="X")) == Listing.of(acls).find(Wanted(anything="X"))
     return acls
 
@@ -92,7 +95,9 @@ def test_branches_have_every_rule_once(rules: frozenset[StandardAcl], prefix: st
     assert all(branch.text.startswith(prefix) for branch in branches)
     names = {(each.resource_name, each.pattern_type) for each in below}
     assert sum(branch.names for branch in branches) == len(names)
-    found = [(each.name, each.pattern_type, each.rules) for each in listing.names(ResourceType.TOPIC, prefix)]
+    known = [each for kind, each in listing.found_names("") if kind == ResourceType.TOPIC]
+    found = [(each.name, each.pattern_type, each.rules) for each in known if each.name.startswith(prefix)]
+    assert listing.count_names(ResourceType.TOPIC, prefix) == len(found)
     keys = sorted((each.resource_name, each.pattern_type) for each in below)
     assert found == [(*key, len(list(group))) for key, group in groupby(keys)]
 
