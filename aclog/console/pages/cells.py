@@ -116,6 +116,30 @@ def rule_row(
     return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
 
 
+def rule_table(
+    found: Sequence[StandardAclWithId],
+    origins: Origins,
+    *,
+    key: str,
+    title: str,
+    none: str,
+    as_of: str | None = None,
+    uses: Uses | None = None,
+    first: int = 0,
+) -> Table:
+    """Return a table of rules, those from `first` on, as many as are shown at once; it does not say which."""
+    shown = found[first : first + PAGE_ROWS]
+    columns = rule_columns(origins, shown, uses=uses)
+    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in shown)
+    return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(found))
+
+
+def cut(table: Table) -> Table:
+    """Return a table that says that its rows are the first, if they are not all."""
+    total = table.total or 0
+    return evolve(table, note=f"the first {PAGE_ROWS} of {total:,}") if total > len(table.rows) else table
+
+
 def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
     """Return what accesses say of a rule; what nobody knows does not look like a rule that is used."""
     use = None if uses is None else uses.of(acl)

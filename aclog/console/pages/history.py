@@ -70,6 +70,7 @@ class History:
         """Return the policy of a position."""
 
         def made() -> Policy:
+            """Return the policy, made of the nearest image that is known."""
             acls = timeline.acls_at(position)
             settings = self.settings
             return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
@@ -89,6 +90,7 @@ class History:
         """Return what two positions decide differently, of which `net` tells."""
 
         def made() -> Compared:
+            """Compare them."""
             old, new = self.policy(timeline, first), self.policy(timeline, last)
             found = Comparison.of(old, new, changes=net)
             return Compared(net=net, comparison=found, rows=tuple(found.rows()))

@@ -13,10 +13,10 @@ from aclog.console.pages.cells import (
     PAGE_ROWS,
     PRINCIPALS,
     as_of_field,
+    cut,
     paged,
     principal_cell,
-    rule_columns,
-    rule_row,
+    rule_table,
 )
 from aclog.console.pages.console import Console
 from aclog.console.pages.listing import key_of
@@ -86,31 +86,23 @@ def _things(count: int) -> str:
 
 def _denied(console: Console, state: State, query: Query, as_of: str) -> Table:
     denying = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
-    columns = rule_columns(console.origins, denying)
-    return Table(
-        key="denied",
-        title="Denied",
-        columns=columns,
-        rows=tuple(rule_row(rule, columns, console.origins, as_of) for rule in denying[:PAGE_ROWS]),
-        none="No rule denies it anything; what no rule allows is denied, too.",
-        total=len(denying),
-    )
+    none = "No rule denies it anything; what no rule allows is denied, too."
+    return cut(rule_table(denying, console.origins, key="denied", title="Denied", none=none, as_of=as_of))
 
 
 def _rules(console: Console, state: State, name: str, asked: Asked) -> Table:
     as_of = asked.word("as_of")
     found = sorted(state.policy.acls.matching(AclBindingFilter(principal=name)), key=lambda rule: key_of(rule.acl))
     first = asked.number("first", 0, 0, 1 << 40)
-    uses = None if as_of else console.uses
-    shown = found[first : first + PAGE_ROWS]
-    columns = rule_columns(console.origins, shown, uses=uses)
-    table = Table(
+    table = rule_table(
+        found,
+        console.origins,
         key="rules",
         title="Rules that name it",
-        columns=columns,
-        rows=tuple(rule_row(rule, columns, console.origins, as_of, uses=uses) for rule in shown),
         none="No rule names it.",
-        total=len(found),
+        as_of=as_of,
+        uses=None if as_of else console.uses,
+        first=first,
     )
     return paged(table, first, PATH, name=name, as_of=as_of)
 

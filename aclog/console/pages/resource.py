@@ -23,13 +23,12 @@ from aclog.authorizer.acl import (
 from aclog.console.pages.asked import Asked, BadAskedError, url
 from aclog.console.pages.cells import (
     ANY,
-    PAGE_ROWS,
     as_of_field,
     choice_of_operation,
     choice_of_pattern,
     choice_of_type,
-    rule_columns,
-    rule_row,
+    cut,
+    rule_table,
 )
 from aclog.console.pages.command_line import resource_words
 from aclog.console.pages.console import Console
@@ -176,18 +175,8 @@ def _denies(console: Console, state: State, question: _Question, as_of: str) -> 
     found = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
     if not found:
         return ()
-    columns = rule_columns(console.origins, found)
-    return (
-        Table(
-            key="denies",
-            title="What denies something here",
-            columns=columns,
-            rows=tuple(rule_row(rule, columns, console.origins, as_of) for rule in found[:PAGE_ROWS]),
-            none="No rule.",
-            total=len(found),
-            note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
-        ),
-    )
+    title = "What denies something here"
+    return (cut(rule_table(found, console.origins, key="denies", title=title, none="No rule.", as_of=as_of)),)
 
 
 def _rules(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
@@ -195,19 +184,16 @@ def _rules(console: Console, state: State, question: _Question, as_of: str) -> t
     if resource.pattern_type != PatternType.LITERAL:
         return ()
     found = list(state.policy.acls.candidates(resource.resource_type, resource.name))
-    uses = None if as_of else console.uses
-    columns = rule_columns(console.origins, found, uses=uses)
-    return (
-        Table(
-            key="rules",
-            title="Every rule that covers it",
-            columns=columns,
-            rows=tuple(rule_row(rule, columns, console.origins, as_of, uses=uses) for rule in found[:PAGE_ROWS]),
-            none="No rule covers it.",
-            total=len(found),
-            note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
-        ),
+    table = rule_table(
+        found,
+        console.origins,
+        key="rules",
+        title="Every rule that covers it",
+        none="No rule covers it.",
+        as_of=as_of,
+        uses=None if as_of else console.uses,
     )
+    return (cut(table),)
 
 
 def _form(asked: Asked) -> Form:

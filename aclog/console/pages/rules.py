@@ -1,20 +1,20 @@
 """The page of rules: a table that is filtered by anything in it."""
 
-from aclog.console.pages.asked import Asked, url
+from attrs import evolve
+
+from aclog.console.pages.asked import Asked
 from aclog.console.pages.cells import (
-    PAGE_ROWS,
     as_of_field,
     choice_of_operation,
     choice_of_pattern,
     choice_of_permission,
     choice_of_type,
     paged,
-    rule_columns,
-    rule_row,
+    rule_table,
 )
 from aclog.console.pages.console import Console
 from aclog.console.pages.listing import Wanted
-from aclog.console.pages.page import Field, Form, Page, Table
+from aclog.console.pages.page import Field, Form, Page
 
 PATH = "/rules"
 
@@ -36,19 +36,11 @@ def rules_page(console: Console, asked: Asked) -> Page:
     )
     found = state.listing.find(wanted)
     first = asked.number("first", 0, 0, 1 << 40)
-    shown = found[first : first + PAGE_ROWS]
-    columns = rule_columns(console.origins, shown)
     total = len(state.listing)
     narrowed = "" if wanted == Wanted() else f"filtered: {len(found):,} of {total:,} rules; the others are not shown"
-    table = Table(
-        key="rules",
-        title="Rules",
-        columns=columns,
-        rows=tuple(rule_row(rule, columns, console.origins, as_of) for rule in shown),
-        none="No rule is so." if total else "There is no rule.",
-        total=len(found),
-        note=narrowed,
-    )
+    none = "No rule is so." if total else "There is no rule."
+    table = rule_table(found, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
+    table = evolve(table, note=narrowed)
     others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
     return Page(
         path=PATH,
@@ -58,11 +50,6 @@ def rules_page(console: Console, asked: Asked) -> Page:
         parts=(_form(asked), paged(table, first, PATH, **others)),
         offset=state.offset,
     )
-
-
-def rules_url(**asked: object) -> str:
-    """Return the way to the rules that are so."""
-    return url(PATH, **asked)
 
 
 def _form(asked: Asked) -> Form:

@@ -2,7 +2,7 @@
 
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages.asked import Asked
-from aclog.console.pages.cells import PAGE_ROWS, as_of_field, principal_cell, resource_url
+from aclog.console.pages.cells import PAGE_ROWS, as_of_field, cut, principal_cell, resource_url
 from aclog.console.pages.console import Console
 from aclog.console.pages.listing import Name, pattern_text
 from aclog.console.pages.page import Cell, Column, Field, Form, Page, Row, Table
@@ -22,7 +22,7 @@ def search_page(console: Console, asked: Asked) -> Page:
         fields=(Field(name="q", label="Name", value=asked.text("q")), as_of_field(asked.text("as_of"))),
         submit="Find",
     )
-    principals, resources = _principals(state, text, as_of), _resources(state, text, as_of)
+    principals, resources = cut(_principals(state, text, as_of)), cut(_resources(state, text, as_of))
     return Page(
         path=PATH,
         title=f"Find {text}" if text else "Find",
@@ -45,7 +45,6 @@ def _principals(state: State, text: str, as_of: str) -> Table:
         ),
         none="No rule names such a principal.",
         total=len(found),
-        note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
     )
 
 
@@ -63,7 +62,6 @@ def _resources(state: State, text: str, as_of: str) -> Table:
         rows=tuple(_row(kind, name, as_of) for kind, name in found[:PAGE_ROWS]),
         none="No rule is about such a name; rules on prefixes may cover it all the same.",
         total=len(found),
-        note="" if len(found) <= PAGE_ROWS else f"the first {PAGE_ROWS} of {len(found):,}",
     )
 
 

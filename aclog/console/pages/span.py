@@ -86,6 +86,7 @@ class _Reader:
     newest: Handle
 
     def read(self, asked: Asked, text_name: str, range_name: str) -> Handle | None:
+        """Return the handle that a text or a slider names; None if neither does. Raises BadAskedError: no such one."""
         text = asked.word(text_name)
         if text:
             return self._of_moment(self._moment(text_name, text), f"{text_name} {text[:80]}")
