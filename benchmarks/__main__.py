@@ -19,6 +19,7 @@ from benchmarks import (
     change_rows,
     commands,
     commit,
+    console,
     crowd,
     decide,
     differences,
@@ -159,6 +160,11 @@ def _kept_index(*, quick: bool) -> Iterator[Row]:
         )
 
 
+def _console(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from console.run(Path(scratch), 10_000 if quick else 100_000, 10 if quick else 60, 5 if quick else 30)
+
+
 def _topic(*, quick: bool) -> Iterator[Row]:
     yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
@@ -241,6 +247,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
         "A node at 5,000 decisions a second that keeps its index of last use vs. one that does not",
         _kept_index,
     ),
+    "console": ("The console on 100,000 rules", _console),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
