@@ -22,6 +22,7 @@ from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
 from aclog.console.login.hosts import Hosts
 from aclog.console.login.sights import Sights
+from aclog.console.login.way import Way
 from aclog.console.login.ways import way_of
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
@@ -30,6 +31,7 @@ from aclog.console.pages.states import States
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.image import Image
 from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note, warn
 
@@ -52,7 +54,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     )
     endpoint.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
     _check_base_url(flags)
-    host, url = endpoint.address.host, flags.base_url or endpoint.url
+    url = flags.base_url or endpoint.url
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
     editing = editing_of(source, findings, authorizer) if flags.edit else None
     topics = source.topics()
@@ -64,15 +66,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     history = _history(live, settings)
     states = States(live=live, settings=settings)
     finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen, topics=topics)
-    guard = Guard(
-        way=way,
-        sights=Sights(newest=lambda: None if live.newest is None else live.newest.image, settings=settings),
-        hosts=Hosts.of(listen=host, is_local=endpoint.is_local, base_url=flags.base_url),
-        cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
-        audit=audit,
-        stylesheet=f"/static/console.css?v={asset_version()}",
-        icon=f"/static/icon.svg?v={asset_version()}",
-    )
+    guard = _guard(endpoint, flags.base_url, way, Sights(newest=partial(_newest, live), settings=settings), audit)
     try:
         with finding.lookout(states) as lookout:
             console = Console(
@@ -98,6 +92,24 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         live.stop()
         if audit is not None:
             audit.close()
+
+
+def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Sights, audit: LineFile | None) -> Guard:
+    """Return what stands before the pages."""
+    url = base_url or endpoint.url
+    return Guard(
+        way=way,
+        sights=sights,
+        hosts=Hosts.of(listen=endpoint.address.host, is_local=endpoint.is_local, base_url=base_url),
+        cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
+        audit=audit,
+        stylesheet=f"/static/console.css?v={asset_version()}",
+        icon=f"/static/icon.svg?v={asset_version()}",
+    )
+
+
+def _newest(live: LiveState) -> Image | None:
+    return None if live.newest is None else live.newest.image
 
 
 def _check_base_url(flags: ConsoleFlags) -> None:

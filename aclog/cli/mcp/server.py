@@ -43,11 +43,13 @@ def make_server(fixed: Fixed, commands: ChildCommands) -> Server[dict[str, Any]]
     async def list_tools(
         _context: ServerRequestContext[dict[str, Any]], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
+        """Return all tools, at once."""
         return ListToolsResult(tools=[_entry(tool) for tool in TOOLS])
 
     async def call_tool(
         _context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams
     ) -> CallToolResult:
+        """Run a tool. Raises MCPError: there is none of that name."""
         tool = _BY_NAME.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"no tool {params.name[:80]!r}: expected one of {', '.join(_BY_NAME)}")
