@@ -46,6 +46,12 @@ async def connect(
         if not opening.done():
             await _refuse_stranger(opening, address, security)
         return await opening
+    except asyncio.CancelledError:
+        opening.cancel()
+        [found] = await asyncio.gather(opening, return_exceptions=True)
+        if isinstance(found, Connection):  # opened just now, and known to nobody else
+            await found.close()
+        raise
     except (AbsentError, StrangerError):
         raise
     except (UnreachableError, LoginError) as error:
