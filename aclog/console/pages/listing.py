@@ -4,7 +4,7 @@ import sys
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -65,8 +65,29 @@ class Wanted:
         for place, text in {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}.items():
             if text:
                 wanted = text.lower()
-                keys = [key for key in keys if wanted in str(key[place]).lower()]
+                texts = {each for each in {str(key[place]) for key in keys} if wanted in each.lower()}
+                keys = [key for key in keys if key[place] in texts]
         return keys
+
+
+@frozen(eq=False)
+class FoundRules(Sequence[StandardAclWithId]):
+    """Rules that were found, in order; each is looked up when it is shown: mostly a few of many are."""
+
+    _keys: Sequence[Key]
+    _rules: Mapping[Key, StandardAclWithId]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, place: int) -> StandardAclWithId: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StandardAclWithId]: ...
+    def __getitem__(self, place: int | slice) -> StandardAclWithId | list[StandardAclWithId]:
+        if isinstance(place, slice):
+            return [self._rules[key] for key in self._keys[place]]
+        return self._rules[self._keys[place]]
 
 
 @define(eq=False)
@@ -154,13 +175,13 @@ class Listing:
     def __iter__(self) -> Iterator[StandardAclWithId]:
         return map(self._rules.__getitem__, self._keys)
 
-    def find(self, wanted: Wanted) -> list[StandardAclWithId]:
+    def find(self, wanted: Wanted) -> FoundRules:
         """Return the rules that are wanted, in order."""
         keys: Sequence[Key] = self._keys
         if wanted.anything:
             text = wanted.anything.lower()
             keys = [key for key, known in zip(self._keys, self._texts, strict=True) if text in known]
-        return [self._rules[key] for key in wanted.of(keys)]
+        return FoundRules(wanted.of(keys), self._rules)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:
         """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""

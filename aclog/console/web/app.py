@@ -3,7 +3,8 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -23,17 +24,23 @@ from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
 from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.page import File, Form, Mark, Notice, Page
-from aclog.console.pages.states import NotReadyError, State, States
+from aclog.console.pages.states import NotReadyError, States
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.web.draft_forms import Sent, read_sent
+from aclog.console.web.kept_pages import KeptPages
+from aclog.console.web.made_page import MadePage
 from aclog.console.web.page_json import page_object, table_csv
 from aclog.console.web.receivers import RECEIVERS, Receiver
-from aclog.console.web.rendering import STATIC, Around, answer_html, page_html
+from aclog.console.web.rendering import STATIC, Around
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.json_text import json_text
 
-_AT_ONCE = 4
-"""Views that are made at the same time: more of them would only wait for each other."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_AT_ONCE = 2
+"""Pages that are made at the same time: one that takes long does not hold up the others, and more of them would only
+wait for each other."""
 _KEPT, _VIEWERS = 64, 256
 _OTHERS_DECIDE = (
     "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
@@ -51,11 +58,7 @@ class WebConsole:
     guard: Guard | None = None
     """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
     _limiter: CapacityLimiter | None = field(default=None, init=False)
-    _kept: "OrderedDict[tuple[object, ...], tuple[Page, str]]" = field(factory=OrderedDict, init=False)
-    _making: dict[tuple[object, ...], threading.Lock] = field(factory=dict, init=False)
-    """One a page that is being made."""
-    _kept_of: State | None = field(default=None, init=False)
-    """The newest state, of which pages are kept; no other is held on to."""
+    _kept: KeptPages = field(factory=lambda: KeptPages(most=_KEPT), init=False)
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
     """By principal, for those who see their own rights only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -77,7 +80,7 @@ class WebConsole:
     def _endpoint(self, path: str, view: View) -> Callable[[Request], "Response"]:
         async def endpoint(request: Request) -> Response:
             """Answer a view."""
-            return await self._in_thread(self._answered, path, view, request)
+            return await self._answered(path, view, request)
 
         return endpoint  # type: ignore[return-value]
 
@@ -92,10 +95,10 @@ class WebConsole:
 
         return receiver  # type: ignore[return-value]
 
-    async def _in_thread(self, function: Callable[..., Response], *given: object) -> Response:
+    async def _in_thread(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self._limiter is None:
             self._limiter = CapacityLimiter(_AT_ONCE)
-        return await run_sync(function, *given, limiter=self._limiter)
+        return await run_sync(partial(function, *args, **kwargs), limiter=self._limiter)
 
     def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
         try:
@@ -108,28 +111,26 @@ class WebConsole:
             page, status = _refused(path, error)
         return self._plain(request, page, status)
 
-    def _answered(self, path: str, view: View, request: Request) -> Response:
+    async def _answered(self, path: str, view: View, request: Request) -> Response:
+        around = self._around(request)  # a page may be newer than its version
         asked = Asked()
-        console, around = self._console_of(request), self._around(request)  # a page may be newer than its version
         try:
+            console = self._console_of(request)
             asked = Asked.of(request.scope.get("query_string", b""))
             download = DOWNLOADS.get(path, {}).get(asked.word("format"))
             if download is not None:
                 _check_shown(console, path)
-                return _file(download(console, asked))
-            page, html = self._made(console, path, view, asked, wants_html=not asked.word("format"))
-            status = 200
+                return _file(await self._in_thread(download, console, asked))
+            made = await self._page(console, path, view, asked)
         except _REFUSALS as error:
             page, status = _refused(path, error)
-            if isinstance(error, BadAskedError):
-                page = evolve(page, parts=_forms(console, view, asked))
-            html = answer_html(page, asked)
+            made = MadePage.of(page, asked, status)
         form = asked.word("format")
         if form == "json":
-            return _json(page_object(page), status)
+            return await self._in_thread(_json, made.page, made.status)
         if form == "csv":
-            return _csv(page, asked.word("table"))
-        return HTMLResponse(page_html(page, asked, html, around), status)
+            return await self._in_thread(_csv, made.page, asked.word("table"))
+        return HTMLResponse(made.document(around), made.status)
 
     def _console_of(self, request: Request) -> Console:
         """Return the console as it is for who looks."""
@@ -168,34 +169,22 @@ class WebConsole:
             may = False
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
 
-    def _made(self, console: Console, path: str, view: View, asked: Asked, *, wants_html: bool) -> tuple[Page, str]:
-        """Return a page and its answer as HTML, made anew only if the state has changed since."""
+    async def _page(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+        """Return a page, made anew only if the state has changed since. Raises NotShownError, NotReadyError."""
         _check_shown(console, path)
         whole = self.console.states.now()
         key = (console.own, console.editing is None, console.version, path, tuple(sorted(asked.given.items())))
-        with self._lock:
-            if self._kept_of is not whole:
-                self._kept_of = whole
-                self._kept.clear()
-            making = self._making.setdefault(key, threading.Lock())
-        with making:  # who asks for the same meanwhile waits for it
-            with self._lock:
-                known = self._kept.get(key)
-            if known is None or asked.word("as_of"):  # `yesterday` is another moment tomorrow
-                page = self._noticed(view(console, asked), console)
-                known = page, answer_html(page, asked) if wants_html else ""
-                if page.is_settled:
-                    self._keep(whole, key, known)
-        with self._lock:
-            self._making.pop(key, None)
-        return known
+        make = partial(self._in_thread, self._made, console, path, view, asked)
+        return await self._kept.get(whole, key, make, is_moving=bool(asked.word("as_of")))  # `yesterday` moves on
 
-    def _keep(self, whole: State, key: tuple[object, ...], made: tuple[Page, str]) -> None:
-        with self._lock:
-            if self._kept_of is whole:
-                self._kept[key] = made
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+    def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+        try:
+            page, status = self._noticed(view(console, asked), console), 200
+        except _REFUSALS as error:
+            page, status = _refused(path, error)
+            if isinstance(error, BadAskedError):
+                page = evolve(page, parts=_forms(console, view, asked))
+        return MadePage.of(page, asked, status, wants_html=not asked.word("format"))
 
     def _noticed(self, page: Page, console: Console) -> Page:
         """Return a page that says that there may be more than its viewer sees."""
@@ -249,7 +238,7 @@ class WebConsole:
 
     def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:
         """Return a page as it is shown to who asks."""
-        return HTMLResponse(page_html(page, asked, answer_html(page, asked), self._around(request)), status)
+        return HTMLResponse(MadePage.of(page, asked, status).document(self._around(request)), status)
 
 
 class _Static(StaticFiles):
@@ -302,9 +291,9 @@ def _file(file: File) -> Response:
     return Response(file.content.encode(), media_type="application/jsonl", headers=headers)
 
 
-def _json(found: dict[str, object], status: int) -> Response:
+def _json(page: Page, status: int) -> Response:
     # Lone surrogates of hostile names have no UTF-8: JSON has escapes for them.
-    data = json_text(found).encode("utf-8", "backslashreplace")
+    data = json_text(page_object(page)).encode("utf-8", "backslashreplace")
     return Response(data, status, media_type="application/json")
 
 

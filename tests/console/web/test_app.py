@@ -154,8 +154,9 @@ def test_no_older_state_is_held_on_to(source: HeldSource) -> None:
         look(console)
         for path in VIEWS:
             assert ask(app, "GET", path).status == 200
-    assert web._kept_of is console.states.now()
-    assert 0 < len(web._kept) <= len(VIEWS)
+    assert web._kept._of is console.states.now()
+    assert 0 < len(web._kept._pages) <= len(VIEWS)
+    assert not web._kept._making
 
 
 def test_what_is_not_settled_is_made_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:
