@@ -17,6 +17,7 @@ from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import Origins
 from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
@@ -116,10 +117,12 @@ def lint_report(
     tell: Callable[[str], None],
     advance: Progress = no_progress,
     find: "Find | None" = None,
+    pause: Pause = no_pause,
 ) -> LintReport:
     """Return the report on a state of a source; `tell` is told what was left undecided. Raises as run_lint.
 
-    `find` lints in another way, such as in a process of its own.
+    `find` lints in another way, such as in a process of its own. `pause` is called again and again while the log is
+    read.
     """
     if find is None:
         found = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
@@ -128,7 +131,7 @@ def lint_report(
         for text in undecided:
             tell(text)
     judged_by_id = _judged(policy, chosen, inputs.select)
-    past = _past(chosen, image, found, judged_by_id)
+    past = _past(chosen, image, found, judged_by_id, pause)
     if past is not None:
         added = past.added(judged_by_id.values())
         found += grown_reach(added, TopicTimes(past.topics.spans), separators=inputs.context.separators)
@@ -152,14 +155,21 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
 
 
 def _past(
-    chosen: ChosenSource, image: Image, found: Sequence[Finding], judged: Mapping[UUID, StandardAcl]
+    chosen: ChosenSource,
+    image: Image,
+    found: Sequence[Finding],
+    judged: Mapping[UUID, StandardAcl],
+    pause: Pause,
 ) -> LogPast | None:
     """Return what the log of a source tells of the rules that are found or judged; None if it has no log."""
     if chosen.source.log is None:
         return None
-    named = dict.fromkeys(acl for each in found for acl in each.rules)
-    ids = {id_: acl for acl in named if (id_ := image.acls.find(acl)) is not None}
-    return past_of(chosen.source, image.end_offset, {**judged, **ids})
+    ids = dict(judged)
+    for acl in dict.fromkeys(acl for each in found for acl in each.rules):
+        pause()
+        if (id_ := image.acls.find(acl)) is not None:
+            ids[id_] = acl
+    return past_of(chosen.source, image.end_offset, ids, pause)
 
 
 def _judged(policy: Policy, chosen: ChosenSource, select: frozenset[str]) -> dict[UUID, StandardAcl]:

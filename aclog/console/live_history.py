@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.console.live_state import LiveState
 from aclog.console.log_mark import LogMark, ReplacedError
 from aclog.console.rule_timeline import RuleTimeline, merge_at
@@ -57,6 +58,8 @@ class LiveHistory:
     """Records that are read back at first."""
     warm: Callable[[AclsImage], None] = field(default=lambda _: None)
     """Called with rules on each new base, in the history's thread: to find what questions of its states need."""
+    pause: Pause = no_pause
+    """Called again and again while the past is read, which others may have to wait for."""
     times: TimeOffsets = field(init=False)
     _mark: LogMark = field(init=False)
     _known: KnownHistory | None = field(default=None, init=False)
@@ -235,13 +238,14 @@ class LiveHistory:
         def deleted() -> Image:
             raise LogError(f"{self.log.name}: retention has deleted records while they were read")
 
-        watch = RuleWatch.after(image, self.log, newest=deleted, notify=lambda _: None)
+        watch = RuleWatch.after(image, self.log, newest=deleted, notify=lambda _: None, pause=self.pause)
         found, left = deque[Change](maxlen=room), image.end_offset
         timestamp = image.timestamp
         while watch.end_offset < newer.begin:
             if self._stopping.is_set():
                 return None
             for change in watch.step(0):
+                self.pause()
                 if change.end_offset > newer.begin:
                     break
                 if len(found) == room:
@@ -249,7 +253,7 @@ class LiveHistory:
                 found.append(change)
         while found and found[0].end_offset == left:  # others that became visible with it are left out
             timestamp = found.popleft().timestamp
-        part = RuleTimeline.back_from(newer, tuple(found), begin=left, timestamp=timestamp)
+        part = RuleTimeline.back_from(newer, tuple(found), begin=left, timestamp=timestamp, pause=self.pause)
         if left == image.end_offset and len(part.anchors[0].acls) != len(image.acls):
             raise LogError(f"{self.log.name}: from offset {left} on its changes do not lead to the newest state")
         return part

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.overlay_changes import Change as RecordChange
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
@@ -53,10 +54,18 @@ class RuleTimeline:
         return RuleTimeline(begin=offset, begin_time=timestamp, end=offset, changes=(), ends=(), anchors=(anchor,))
 
     @staticmethod
-    def back_from(newer: "RuleTimeline", changes: Sequence[Change], *, begin: int, timestamp: int) -> "RuleTimeline":
+    def back_from(
+        newer: "RuleTimeline",
+        changes: Sequence[Change],
+        *,
+        begin: int,
+        timestamp: int,
+        pause: Pause = no_pause,
+    ) -> "RuleTimeline":
         """Return what led to the first state of another one, made by taking back all these changes from it.
 
-        `begin` is the end offset of the state before them, `timestamp` that of its last record.
+        `begin` is the end offset of the state before them, `timestamp` that of its last record. `pause` is called at
+        each change.
 
         Raises:
             ReplayError: they did not lead to that state.
@@ -65,7 +74,8 @@ class RuleTimeline:
         acls = newer.anchors[0].acls
         anchors = [Anchor(position=len(changes), acls=acls)]
         for position in range(len(changes) - 1, -1, -1):
-            acls = kept_small(acls.apply((_undone(changes[position]),)))
+            pause()
+            acls = kept_small(acls.apply((_undone(changes[position]),)), pause)
             if position % _STEP == 0:
                 anchors.append(Anchor(position=position, acls=acls))
         return RuleTimeline(
@@ -196,6 +206,6 @@ def merge_at(rules: int) -> int:
     return max(_FEWEST_MERGED, rules // _SHARE)
 
 
-def kept_small(acls: AclsImage) -> AclsImage:
+def kept_small(acls: AclsImage, pause: Pause = no_pause) -> AclsImage:
     """Return the same rules, merged into a new base if too much was changed since the old one was built."""
-    return acls.merged() if acls.overlay_size > merge_at(len(acls)) else acls
+    return acls.merged(pause) if acls.overlay_size > merge_at(len(acls)) else acls

@@ -7,6 +7,7 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acl_records import acl_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.rule_change import changes_between
 from aclog.metalog.errors import DecodeError, MetadataError, ReplayError
 from aclog.metalog.log import LogReader
@@ -34,6 +35,8 @@ class RuleWatch:
     _notify: Callable[[str], None]
     merge_at: int = _MANY_CHANGES
     """Changes after which they are merged into the index."""
+    pause: Pause = no_pause
+    """Called at each record, for who lets others go first."""
     _failure: MetadataError | None = field(default=None, init=False)
 
     @staticmethod
@@ -44,10 +47,13 @@ class RuleWatch:
         newest: Callable[[], Image],
         notify: Callable[[str], None],
         merge_at: int = _MANY_CHANGES,
+        pause: Pause = no_pause,
     ) -> "RuleWatch":
         """Return a watch that begins with the first change after a state; of gaps `notify` is told."""
         records = RecordReplay(replayed_to=image.provenance)
-        return RuleWatch(log=log, newest=newest, acls=image.acls, records=records, notify=notify, merge_at=merge_at)
+        return RuleWatch(
+            log=log, newest=newest, acls=image.acls, records=records, notify=notify, merge_at=merge_at, pause=pause
+        )
 
     @property
     def end_offset(self) -> int:
@@ -82,6 +88,7 @@ class RuleWatch:
         found = []
         try:
             for seen in self._records.replay(chunk):
+                self.pause()
                 change = self._change(seen)
                 if change is not None:
                     found.append(change)
@@ -93,7 +100,7 @@ class RuleWatch:
         return tuple(found)
 
     def _merge(self) -> None:
-        merged = self._acls.merged()
+        merged = self._acls.merged(self.pause)
         check_mapping(self._acls)  # else what was written over a file would live on in the merged index
         self._acls = merged
 

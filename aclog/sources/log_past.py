@@ -6,6 +6,7 @@ from uuid import UUID
 from attrs import field, frozen
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import LogOrigin, Origin
 from aclog.metalog.records import AccessControlEntryRecord, RecordType
 from aclog.snapshots.state_source import StateSource
@@ -49,8 +50,12 @@ class _Wanted:
         return value[1] != RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD
 
 
-def past_of(source: StateSource, end_offset: int, rules: Mapping[UUID, StandardAcl]) -> LogPast:
+def past_of(
+    source: StateSource, end_offset: int, rules: Mapping[UUID, StandardAcl], pause: Pause = no_pause
+) -> LogPast:
     """Read the log of a source up to a state; note where those of its rules were added, and all of its topics.
+
+    `pause` is called at each record that is read for that.
 
     Raises:
         ConfigError: the source has no log.
@@ -60,6 +65,7 @@ def past_of(source: StateSource, end_offset: int, rules: Mapping[UUID, StandardA
     log, begin = log_of(source), start_of(source)
     topics, added = TopicHistory.beginning(begin), dict[StandardAcl, tuple[LogOrigin, int]]()
     for seen in visible_records(begin.provenance, log, _Wanted({each.bytes for each in rules})):
+        pause()
         if seen.end_offset > end_offset:
             break
         if isinstance(seen.record, AccessControlEntryRecord):

@@ -9,6 +9,7 @@ from attrs import define, frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import Origin, Origins
 from aclog.cli.console.finders.draft_tests import DraftTests
 from aclog.cli.console.finders.drift import DriftFinder
@@ -66,6 +67,8 @@ class Finding:
     """What the console shows."""
     topics: NameFile | None = None
     """Those of --topics."""
+    pause: Pause = no_pause
+    """Called again and again by what looks, in its thread."""
 
     @contextmanager
     def lookout(self, states: States) -> Iterator[Lookout]:
@@ -132,6 +135,7 @@ class Finding:
     def _lint(self, chosen: ChosenSource, stopping: threading.Event) -> LintFinder:
         return LintFinder(
             stopping=stopping,
+            pause=self.pause,
             chosen=chosen,
             settings=load_repository_settings(self.flags.config),
             ignore=self.flags.ignore,

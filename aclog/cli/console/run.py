@@ -28,6 +28,7 @@ from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.history import History, warm
 from aclog.console.pages.states import States
+from aclog.console.precedence import Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -63,9 +64,17 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
     live, settings = followed(chosen, _FOLLOWED_S), settings_of(authorizer)
-    history = _history(live, settings)
+    precedence = Precedence()
+    history = _history(live, settings, precedence)
     states = States(live=live, settings=settings)
-    finding = Finding(source=source, flags=findings, authorizer=authorizer, chosen=chosen, topics=topics)
+    finding = Finding(
+        source=source,
+        flags=findings,
+        authorizer=authorizer,
+        chosen=chosen,
+        topics=topics,
+        pause=precedence.give_way(),
+    )
     guard = _guard(endpoint, flags.base_url, way, Sights(newest=partial(_newest, live), settings=settings), audit)
     try:
         with finding.lookout(states) as lookout:
@@ -80,7 +89,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
                 drafts=finding.drafts(),
                 editing=editing,
             )
-            app = WebConsole(console=console, guard=guard).app()
+            app = WebConsole(console=console, guard=guard, precedence=precedence).app()
             live.start()
             if history is not None:
                 history.live.start()
@@ -148,14 +157,14 @@ def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) ->
     note("login and certificate were read again")
 
 
-def _history(live: LiveState, settings: Settings) -> History | None:
+def _history(live: LiveState, settings: Settings, precedence: Precedence) -> History | None:
     """Return the history of a source, to be started; None if it is a single state."""
     log = live.source.log
     if log is None:
         return None
     source = live.source
     applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
-    found = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings))
+    found = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings), pause=precedence.give_way())
     return History(live=found, settings=settings, applies=applies)
 
 

@@ -26,6 +26,7 @@ from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.page import File, Form, Mark, Notice, Page
 from aclog.console.pages.states import NotReadyError, States
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
+from aclog.console.precedence import Precedence
 from aclog.console.web.draft_forms import Sent, read_sent
 from aclog.console.web.kept_pages import KeptPages
 from aclog.console.web.made_page import MadePage
@@ -57,6 +58,8 @@ class WebConsole:
     """As it is for who sees all."""
     guard: Guard | None = None
     """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
+    precedence: Precedence = field(factory=Precedence)
+    """Of pages over what else works in this process."""
     _limiter: CapacityLimiter | None = field(default=None, init=False)
     _kept: KeptPages = field(factory=lambda: KeptPages(most=_KEPT), init=False)
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
@@ -178,6 +181,10 @@ class WebConsole:
         return await self._kept.get(whole, key, make, is_moving=bool(asked.word("as_of")))  # `yesterday` moves on
 
     def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+        with self.precedence.page():
+            return self._page_of(console, path, view, asked)
+
+    def _page_of(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
         try:
             page, status = self._noticed(view(console, asked), console), 200
         except _REFUSALS as error:

@@ -13,6 +13,7 @@ from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders.files import signature_of
 from aclog.cli.existing_topics import existing_topics
@@ -47,6 +48,8 @@ class LintFinder:
     """From so many rules on, a process of its own lints."""
     stopping: threading.Event = field(factory=threading.Event)
     """Ends that process."""
+    pause: Pause = no_pause
+    """Called again and again while the log is read, in this process."""
     _then: "OrderedDict[tuple[int, object], frozenset[str]]" = field(factory=OrderedDict, init=False)
 
     def look(self, subject: Subject) -> Looked:
@@ -72,7 +75,9 @@ class LintFinder:
 
     def _report(self, subject: Subject, inputs: LintInputs, notes: list[str]) -> LintReport:
         find = self._apart if len(subject.image.acls) >= self.apart else None
-        return lint_report(self.chosen, subject.image, subject.policy, inputs, tell=notes.append, find=find)
+        return lint_report(
+            self.chosen, subject.image, subject.policy, inputs, tell=notes.append, find=find, pause=self.pause
+        )
 
     def _apart(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
         return in_own_process(self.stopping, found_by_lint, policy.acls, policy.settings, context, select)
