@@ -68,6 +68,10 @@ docs: $(RUNNING) $(DOCS_VENV)/.installed  ## the documentation as a site that ne
 	$(BIN)/python -m tests.docs.site.check
 	@if command -v groff > /dev/null; then ! groff -man -ww -z build/man/*.1 2>&1 | grep .; fi
 
+.PHONY: screenshots
+screenshots: build/browser/.ready  ## the console's pages pictured anew for docs/console-pictures.md, into docs/images/console
+	$(BIN)/python -m tests.support.web.pictures
+
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

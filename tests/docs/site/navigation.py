@@ -15,6 +15,7 @@ _SECTIONS = {
         "usage.md",
         "plan.md",
         "console.md",
+        "console-pictures.md",
         "console-login.md",
         "decision-point.md",
         "mcp.md",

@@ -24,7 +24,13 @@ _WANTED = (
     "or run .venv/bin/playwright install --with-deps chromium"
 )
 _FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir>/usr/share/fonts</dir><dir>{home}/usr/share/fonts</dir><cachedir>{home}/fonts</cachedir></fontconfig>
+<fontconfig><dir>/usr/share/fonts</dir><dir>{home}/usr/share/fonts</dir><cachedir>{home}/fonts</cachedir>
+<alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias>
+<alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>
+<alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+<match target="pattern"><test qual="all" name="family" compare="not_eq"><string>monospace</string></test>
+<edit name="family" mode="append_last"><string>DejaVu Sans</string></edit></match>
+</fontconfig>
 """
 # As little as can be of what a browser does besides: no services of its maker, no first-run pages.
 _FLAGS = (
@@ -76,18 +82,25 @@ def launch(playwright: Playwright) -> Browser:
 
 def make_ready() -> None:
     """Fetch Chromium, unless one is here. Exits with a word on what to install if that cannot be done."""
+    if HOME.exists():
+        _write_fonts()
     with sync_playwright() as playwright:
         try:
             launch(playwright).close()
         except NoBrowserError:
             if not unpack(HOME, "--download-only", "--reinstall", "install", "chromium", "fonts-dejavu-core"):
                 sys.exit(_WANTED)
-            (HOME / "fonts.conf").write_text(_FONTS.format(home=HOME), encoding="utf-8")
+            _write_fonts()
             _starts.cache_clear()
             try:
                 launch(playwright).close()
             except NoBrowserError:
                 sys.exit(_WANTED)
+
+
+def _write_fonts() -> None:
+    """Tell the unpacked Chromium which fonts there are, and which of them stand for the families of style sheets."""
+    (HOME / "fonts.conf").write_text(_FONTS.format(home=HOME), encoding="utf-8")
 
 
 def _unpacked() -> Program:

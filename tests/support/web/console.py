@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 from typing import Self
 from urllib.error import HTTPError
 
@@ -18,10 +19,10 @@ class ConsoleError(Exception):
 
 
 class ConsoleProcess:
-    """A console that listens on a port of its own."""
+    """A console that listens on a port of its own; `home` is where it runs, which its flags are relative to."""
 
-    def __init__(self, *flags: object, ready: str = "/") -> None:
-        self.port, self._ready = free_port(), ready
+    def __init__(self, *flags: object, ready: str = "/", home: Path | None = None) -> None:
+        self.port, self._ready, self._home = free_port(), ready, home
         self._command = [
             sys.executable, "-m", "aclog", "console", *map(str, flags), "--listen", f"127.0.0.1:{self.port}"
         ]  # fmt: skip
@@ -32,7 +33,8 @@ class ConsoleProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self._process = subprocess.Popen(self._command, cwd=self._home, text=True, **pipes)
         deadline = time.monotonic() + SECONDS
         while self._get(self._ready)[0] != 200:
             if self._process.poll() is not None or time.monotonic() > deadline:
