@@ -9,6 +9,7 @@ from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import CONTRACTOR, OPEN, RULES, append, write_estate
+from tests.support.web.lateness import milliseconds_to_the_mark, summary
 
 CHANGED = ".changed"
 pytestmark = pytest.mark.slow(4)
@@ -38,6 +39,18 @@ def test_a_change_appears_is_marked_and_is_said(visit, log):
     expect(visitor.page.locator("#said")).to_contain_text("2 rows new: READ on TOPIC orders: 2 principals")
     append(log, remove=[OPEN])
     expect(visitor.page.locator("#said")).to_contain_text("1 row gone")
+
+
+def test_each_of_twenty_changes_is_marked(visit, log):
+    visitor = visit()
+    visitor.start("/rules")
+    visitor.sees("13 rules")
+    took = milliseconds_to_the_mark(visitor.page, log, [acl("clicks", f"User:new-{each}") for each in range(20)])
+    print(summary(took))
+    assert len(took) == 20
+    assert min(took) > 0
+    visitor.sees("33 rules")
+    expect(visitor.part("rules").locator(CHANGED)).to_contain_text("User:new-19")
 
 
 def test_the_first_row_of_an_empty_list_and_a_number_that_grows_are_marked(visit, log):

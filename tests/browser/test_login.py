@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from aclog.console.login.password_file import password_line
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_estate
+from tests.support.web.logins import log_in, write_logins
 from tests.support.web.oidc_provider import CLIENT, SECRET, OidcProvider, served
 from tests.support.web.visitor import watched
 
-PASSWORD = "a long enough password"
 EVIL = "http://evil.example/"
 
 
@@ -26,31 +25,17 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guarded(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ConsoleProcess, Path]]:
     """A console with a login, and its audit."""
     home = tmp_path_factory.mktemp("login")
-    (home / "logins").write_text("".join(f"{password_line(f'User:{who}', PASSWORD)}\n" for who in ("ann", "shop")))
-    (home / "logins").chmod(0o600)
-    flags = ("--log", log, "--login", home / "logins", "--audit", home / "audit")
+    logins = write_logins(home / "logins", "ann", "shop")
+    flags = ("--log", log, "--login", logins, "--audit", home / "audit")
     with ConsoleProcess(*flags, ready="/healthz") as started:
         yield started, home / "audit"
-
-
-def log_in(page: Page, base: str, name: str) -> None:
-    """Log in by the keyboard alone, from the page that asks for it."""
-    page.goto(f"{base}/rules")
-    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
-    expect(page.get_by_label("Name")).to_be_focused()
-    page.keyboard.type(name)
-    page.keyboard.press("Tab")
-    page.keyboard.type(PASSWORD)
-    page.keyboard.press("Enter")
-    expect(page.locator("#answer")).to_be_visible()
-    assert page.url == f"{base}/rules"
 
 
 def test_a_viewer_logs_in_by_the_keyboard_and_out(browser: Browser, guarded: tuple[ConsoleProcess, Path]) -> None:
     console, _ = guarded
     with watched(browser, console.url) as context:
         page = context.new_page()
-        log_in(page, console.url, "shop")
+        log_in(page, f"{console.url}/rules", "shop")
         expect(page.get_by_text("You are shop")).to_be_visible()
         expect(page.locator("#answer")).to_contain_text("There may be more")
         [cookie] = context.cookies()
@@ -65,7 +50,7 @@ def test_browsers_report_nothing_of_the_policy(browser: Browser, guarded: tuple[
     console, _ = guarded
     with watched(browser, console.url) as context:
         page = context.new_page()
-        log_in(page, console.url, "ann")
+        log_in(page, f"{console.url}/rules", "ann")
         for path in ("/", "/names", "/resource?type=TOPIC&name=orders", "/principal?name=User:shop", "/rules"):
             page.goto(console.url + path)
             expect(page.locator("#answer")).not_to_contain_text("There may be more")
@@ -77,7 +62,7 @@ def test_other_sites_change_and_read_nothing(browser: Browser, guarded: tuple[Co
     context, before = browser.new_context(), logouts(audit)
     try:
         page = context.new_page()
-        log_in(page, console.url, "shop")
+        log_in(page, f"{console.url}/rules", "shop")
         evil = f"""<form method="post" action="{console.url}/logout"><button>go</button></form>
             <iframe src="{console.url}/rules"></iframe><img src="{console.url}/rules">"""
         context.route(f"{EVIL}**", lambda route: route.fulfill(body=evil, content_type="text/html"))

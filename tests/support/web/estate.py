@@ -74,10 +74,10 @@ def write_estate(folder: Path, now: datetime | None = None) -> Path:
     night = max(evening, now - timedelta(hours=12))
     batches = (
         (datetime(year, 1, 10, 9, tzinfo=UTC), [FeatureLevelRecord(name="metadata.version", feature_level=30)]),
-        (datetime(year, 1, 10, 10, tzinfo=UTC), [_add(rule) for rule in RULES]),
-        (datetime(year, 3, 2, 10, tzinfo=UTC), [_add(CONTRACTOR)]),
+        (datetime(year, 1, 10, 10, tzinfo=UTC), [added(rule) for rule in RULES]),
+        (datetime(year, 3, 2, 10, tzinfo=UTC), [added(CONTRACTOR)]),
         (datetime(year, 4, 2, 10, tzinfo=UTC), [_remove(CONTRACTOR)]),
-        (night, [_remove(REPORTS), _add(OPEN)]),
+        (night, [_remove(REPORTS), added(OPEN)]),
     )
     write_batches(folder, batches)
     return folder
@@ -100,7 +100,7 @@ def write_accesses(path: Path, now: datetime | None = None) -> Path:
 
 def write_rules(folder: Path, rules: Iterable[StandardAcl]) -> Path:
     """Write a log with these rules alone to a folder, and return it."""
-    write_batches(folder, [(datetime(2026, 1, 10, 9, tzinfo=UTC), [_add(rule) for rule in rules])])
+    write_batches(folder, [(datetime(2026, 1, 10, 9, tzinfo=UTC), [added(rule) for rule in rules])])
     return folder
 
 
@@ -114,12 +114,13 @@ def write_batches(folder: Path, batches: Iterable[tuple[datetime, list[object]]]
 
 def append(folder: Path, *, add: Iterable[StandardAcl] = (), remove: Iterable[StandardAcl] = ()) -> None:
     """Append one batch of changes to a log."""
-    records = [*map(_remove, remove), *map(_add, add)]
+    records = [*map(_remove, remove), *map(added, add)]
     with open_log(folder) as log:
         log.append([encode_record(each) for each in records], timestamp=time.time_ns() // 1_000_000).result(60)
 
 
-def _add(rule: StandardAcl) -> object:
+def added(rule: StandardAcl) -> object:
+    """Return the record that adds a rule; its id is made of the rule."""
     return acl_record(uuid5(NAMESPACE_OID, repr(rule)), rule)
 
 

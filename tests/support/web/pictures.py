@@ -17,12 +17,12 @@ from attrs import frozen
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from aclog.console.login.password_file import password_line
 from aclog.places.applies_file import append_applies, applied_line, done_line
 from aclog.planning.place import ApplyNote
 from tests.support.web.chromium import ROOT, launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, write_accesses, write_estate
+from tests.support.web.logins import write_logins
 from tests.support.web.visitor import watched
 
 FOLDER = ROOT / "docs" / "images" / "console"
@@ -191,8 +191,7 @@ def gallery(home: Path) -> Iterator[Gallery]:
     log, accesses = write_estate(home / "kafka-prod", _NOW), write_accesses(home / "accesses.jsonl", _NOW)
     append_applies(log, "a2Fma2EtcHJvZC1pZDAwMQ", [applied_line(_APPLY, offset=17, steps=2), done_line(_APPLY)])
     (home / "tests.yaml").write_text(TESTS, encoding="utf-8")
-    (home / "logins").write_text(f"{password_line('User:ann', 'nobody types this')}\n", encoding="utf-8")
-    (home / "logins").chmod(0o600)
+    write_logins(home / "logins", "ann")
     findings = ("--accesses", accesses.name, "--tests", "tests.yaml")
     edit = ("--edit", "--journal", "rules.journal", "--no-allow-everyone-if-no-acl-found")
     with ExitStack() as stack:
