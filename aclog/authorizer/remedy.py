@@ -47,6 +47,8 @@ def find_remedy(
     if has_allow:
         return Remedy(changes=removals, left_off=left_off)
     added = _with((), _adding(ALLOW, context, action, options))
+    if not added.changes:  # then removing what denies is not enough, either
+        return added
     return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
 
 

@@ -339,6 +339,9 @@ def test_words_that_no_argument_can_hold():
 def test_a_request_that_no_rule_can_be_made_for():
     assert ask([], name="").remedy.notes == ("no ACL can be created for such a request",)
     assert ask([acl(ALLOW)], operation=AclOperation.UNKNOWN).remedy.changes == ()
+    denied = ask([acl(DENY, name="*")], name="")
+    assert denied.remedy.changes == ()  # removing it would not do
+    assert denied.remedy.notes == ("no ACL can be created for such a request",)
 
 
 @settings(max_examples=200, deadline=None)
