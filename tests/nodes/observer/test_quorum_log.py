@@ -1,6 +1,7 @@
 """A quorum's log over an unreliable network."""
 
 import random
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from aclog.metalog.batches import iter_batches, read_header
-from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.file_names import checkpoint_name
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.config.node_config import HostPort
@@ -398,6 +399,16 @@ def test_a_deleted_snapshot_is_replaced_by_a_newer_one(quorum, leader, tmp_path)
         assert log.start_offset() == snapshot.end_offset
 
 
+def refusal_of(log: QuorumLog) -> str:
+    """Why no snapshot is to be had; that a busy machine was too slow to answer is no reason."""
+    for _ in range(100):
+        with pytest.raises(MetadataError) as refused:
+            log.latest_snapshot()
+        if "no response within" not in str(refused.value):
+            break
+    return str(refused.value)
+
+
 @pytest.mark.parametrize(
     "tamper",
     [
@@ -416,8 +427,7 @@ def test_an_invalid_snapshot_is_refused(quorum, leader, tmp_path, tamper):
     quorum.commit()
     leader.faults.tamper_chunk = tamper
     with observer(leader, fetch_bytes=500, read_seconds=0.2) as log:
-        with pytest.raises(Exception, match=r"snapshot|checkpoint|damaged"):
-            log.latest_snapshot()
+        assert re.search(r"snapshot|checkpoint|damaged", refusal_of(log))
         leader.faults.tamper_chunk = lambda chunk: chunk
         assert log.latest_snapshot().path.read_bytes() == data
 
