@@ -9,7 +9,6 @@ from attrs import define, evolve, field, frozen
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.console.live_state import LiveState
-from aclog.console.log_mark import LogMark, ReplacedError
 from aclog.console.rule_timeline import RuleTimeline, merge_at
 from aclog.console.time_offsets import TimeOffsets
 from aclog.metalog.batches import iter_batches
@@ -20,6 +19,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import Change
 from aclog.snapshots.rule_watch import RuleWatch
 from aclog.sources.log_history import start_of
+from aclog.sources.log_mark import LogMark, ReplacedError
 
 _EVERY_S = 0.2
 """How long a change may wait for being seen, when no page asks."""
@@ -127,7 +127,8 @@ class LiveHistory:
         while not self._stopping.is_set():
             try:
                 if elapsed_seconds() - looked >= _CHECK_S:
-                    self._mark.check(watch.end_offset)
+                    self._mark.compare()
+                    self._mark.set_before(watch.end_offset)
                     looked = elapsed_seconds()
                 self._take_all(watch)
                 self._note_trouble(None)

@@ -25,6 +25,7 @@ from aclog.snapshots.recovery import Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.log_bytes import in_bytes
+from aclog.sources.log_mark import LogMark
 from aclog.sources.notify import Notify
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN
@@ -51,6 +52,8 @@ class LogSource:
     """Called with the bytes that have been replayed."""
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
+    _mark: LogMark | None = field(default=None, init=False)
+    """Of the newest state; None without a log."""
     _notified: set[str] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -95,20 +98,30 @@ class LogSource:
         return ChangePlace(log=self.name) if owned else ChangePlace()
 
     def image(self) -> Image:
-        """Return the newest committed state. Raises as aclog.snapshots.recovery.recover."""
+        """Return the newest committed state.
+
+        Raises:
+            ReplacedError: another log is here than the one that the state before was read from.
+            MetadataError: as aclog.snapshots.recovery.recover.
+
+        """
         log = self.log
         self._notify(notices(self.directory))  # it may be newer than the log's last recovery
         if self._newest is None or log is None:
-            self._newest = self._recover(None)
-            return self._newest.image
+            return self._begin().image
+        if self._mark is not None:
+            self._mark.compare()
         applier = self._newest.applier
         # Never past the high-water mark: what lies above it may still be truncated by the writer.
         try:
             check_mapping(applier.image.acls)
             while applier.next_offset < log.high_watermark():
-                applier.apply(log.read(applier.next_offset, _READ_BYTES))
+                chunk = log.read(applier.next_offset, _READ_BYTES)
+                applier.apply(chunk)
+                if self._mark is not None:
+                    self._mark.set_in(chunk)
         except LogError:  # retention deleted the next offset, or the image file in use was overwritten
-            self._newest = self._recover(None)
+            return self._begin().image
         return self._newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
@@ -128,6 +141,14 @@ class LogSource:
         """Close open files; idempotent."""
         if self._reader is not None:
             self._reader.close()
+
+    def _begin(self) -> Recovered:
+        """Read the newest state anew, to go on from there."""
+        self._newest, log = self._recover(None), self.log
+        self._mark = None if log is None else LogMark(log=log)
+        if self._mark is not None:
+            self._mark.set_before(self._newest.applier.next_offset)
+        return self._newest
 
     def _recover(self, moment: Moment | None) -> Recovered:
         committed = read_committed(self.directory)  # before the log: a live writer moves the log on first
