@@ -6,16 +6,13 @@ from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.pdp.mapping import Mapped
 from aclog.console.pdp.requests import ActionName, Entity, Evaluation
-from aclog.metalog.errors import ConfigError
 from aclog.terminal.json_text import json_string
 
-_HOST = "127.0.0.1"
 _REMEMBERED = 100_000
 """Answers that are remembered."""
 _SHORT = 1024
@@ -78,9 +75,7 @@ class Decider:
         found = self.request_of(asked.subject, asked.action, asked.resource, asked.circumstances.host)
         return found if isinstance(found, Answer) else self.decide(found)
 
-    def request_of(
-        self, subject: Entity, action: ActionName, resource: Entity, host: str | None
-    ) -> KafkaRequest | Answer:
+    def request_of(self, subject: Entity, action: ActionName, resource: Entity, host: str) -> KafkaRequest | Answer:
         """Return a question in Kafka's terms; or the answer, if it has none."""
         mapping = self.mapping
         principal = mapping.subjects.forward(subject.type, subject.id, subject.properties)
@@ -94,7 +89,7 @@ class Decider:
             return _unmapped("action", action.name)
         return KafkaRequest(
             principal=principal[1],
-            host=host_of(host),
+            host=host,
             operation=int(operation),
             resource_type=int(target[0].resource_type),
             name=target[1],
@@ -119,16 +114,6 @@ class Decider:
         except InvalidRequestError as error:
             return Answer(decision=False, rule=None, reason=str(error))
         return Answer(decision=bool(found), rule=found.text, reason=found.basis.value)
-
-
-def host_of(text: str | None) -> str:
-    """Return a client's host as the rules have it; without one that of this machine."""
-    if not text:
-        return _HOST
-    try:
-        return host_address(text)
-    except (ConfigError, ValueError):
-        return text
 
 
 def _unmapped(what: str, name: str) -> Answer:

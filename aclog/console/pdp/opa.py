@@ -6,10 +6,10 @@ from typing import Any
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.console.pdp.decider import Answer, Decider, KafkaRequest, host_of
+from aclog.console.pdp.decider import Answer, Decider, KafkaRequest
 from aclog.console.pdp.errors import BadRequestError
 from aclog.console.pdp.reply import Reply
-from aclog.console.pdp.requests import parse_evaluation
+from aclog.console.pdp.requests import parse_evaluation, parse_host
 from aclog.terminal.json_text import json_text
 
 ROOT = "/v1/data/"
@@ -87,9 +87,10 @@ def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
         raise BadRequestError("input: expected texts")
     if not texts[0] or ":" in texts[0]:  # User:a and b would be taken for User and a:b
         raise BadRequestError("input: requestContext.principal.principalType: expected a type of principal")
+    # The plugin sends InetAddress.toString, which is "/10.0.0.1" where no name of the client was looked up.
     return KafkaRequest(
         principal=f"{texts[0]}:{texts[1]}",
-        host=host_of(texts[3].lstrip("/")),
+        host=parse_host(texts[3].removeprefix("/"), "input.requestContext.clientAddress"),
         operation=int(operation),
         resource_type=int(kind),
         name=texts[2],

@@ -5,9 +5,12 @@ from typing import Any
 
 from attrs import field, frozen
 
+from aclog.authorizer.hosts import host_address
 from aclog.console.pdp.errors import BadRequestError
+from aclog.metalog.errors import ConfigError
 
 Json = Mapping[str, Any]
+THIS_MACHINE = "127.0.0.1"
 
 
 @frozen(kw_only=True)
@@ -31,7 +34,8 @@ class ActionName:
 class Circumstances:
     """What a request's context says that matters here."""
 
-    host: str | None = None
+    host: str = THIS_MACHINE
+    """The client's address, as rules have it."""
     as_of: str | None = None
     """An end offset or a time: the state to decide from; None for the newest."""
 
@@ -79,16 +83,30 @@ def parse_context(body: Json) -> Circumstances:
         return Circumstances()
     if not isinstance(value, dict):
         raise BadRequestError("context: expected an object")
-    host, as_of = value.get("host"), value.get("as_of")
-    if host is None:
-        host = value.get("ip")
-    if host is not None and (not isinstance(host, str) or not host):
-        raise BadRequestError("context: host: expected a client's address")
+    as_of = value.get("as_of")
+    key = "ip" if value.get("host") is None else "host"
+    host = value.get(key)
     if isinstance(as_of, int) and not isinstance(as_of, bool):
         as_of = str(as_of)
     if as_of is not None and not isinstance(as_of, str):
         raise BadRequestError("context: as_of: expected an offset or a time")
-    return Circumstances(host=host, as_of=as_of)
+    address = THIS_MACHINE if host is None else parse_host(host, f"context.{key}")
+    return Circumstances(host=address, as_of=as_of)
+
+
+def parse_host(value: object, where: str) -> str:
+    """Return a client's address as rules have it.
+
+    Raises:
+        BadRequestError: it is no address. No rule has such a host, so a DENY of the client's real one would not count.
+
+    """
+    if not isinstance(value, str):
+        raise BadRequestError(f"{where}: expected a client's address")
+    try:
+        return host_address(value)
+    except ConfigError as error:
+        raise BadRequestError(f"{where}: {error}") from None
 
 
 def _object(body: Json, key: str) -> Json:

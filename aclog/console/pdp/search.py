@@ -9,7 +9,7 @@ from typing import Any
 
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.console.pdp.decider import Answer, Decider, KafkaRequest, host_of
+from aclog.console.pdp.decider import Answer, Decider, KafkaRequest
 from aclog.console.pdp.mapping import ResourceTarget, Thing
 from aclog.console.pdp.requests import ActionName, Circumstances, Entity
 
@@ -31,7 +31,7 @@ def search_subjects(
             continue
         request = KafkaRequest(
             principal=principal,
-            host=host_of(given.host),
+            host=given.host,
             operation=int(operation),
             resource_type=int(target[0].resource_type),
             name=target[1],

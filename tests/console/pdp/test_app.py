@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType
+from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
 from aclog.console.pdp.mapping import parse_mapping
 from aclog.console.pdp.tokens import Tokens
@@ -295,6 +295,54 @@ def test_opas_kafka_plugin_is_answered():
         {"input": {"subject": 5}},
     ):
         assert post(app, "/v1/data/kafka/authz", bad).json["result"]["allow"] is False
+
+
+NO_ADDRESSES = (
+    "10.0.0.1 ", " 10.0.0.1", "10.0.0.1\n", "10.0.0.1:5555", "10.0.0.01", "[10.0.0.1]", "//10.0.0.1", "10.0.0.1/",
+    "host/10.0.0.1", "10.0.0.1, 1.2.3.4", "10.0.0.1/32", "localhost", "*", "", "/", "fe80::1%", "\uff110.0.0.1",
+)  # fmt: skip
+
+
+def closed_to_one():
+    deny = acl("t", "User:a", "10.0.0.1", permission_type=AclPermissionType.DENY)
+    return point_of(HeldSource(image_of(acl("t", "User:a"), deny))).app()
+
+
+@pytest.mark.parametrize("key", ["host", "ip"])
+@pytest.mark.parametrize("address", [*NO_ADDRESSES, "/10.0.0.1"])
+def test_what_is_no_address_of_a_client_gets_past_no_deny(key, address):
+    app, context = closed_to_one(), {key: address}
+    question = asked({"type": "User", "id": "a"}, {"name": "READ"}, {"type": "topic", "id": "t"})
+    odd = question | {"context": context}
+    assert f"context.{key}" in post(app, ONE, odd).json["error"]
+    assert post(app, ONE, odd).status == 400
+    one, other = post(app, MANY, {"evaluations": [odd, question]}).json["evaluations"]
+    assert (one["decision"], one["context"]["error"]["status"], other["decision"]) == (False, 400, True)
+    for kind in ("subject", "resource", "action"):
+        assert post(app, f"/access/v1/search/{kind}", odd).status == 400
+    assert post(app, "/v1/data/kafka/authz", {"input": odd}).json["result"]["allow"] is False
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
+def test_an_address_of_no_kafka_is_not_allowed_to_opas_plugin(address):
+    given = {"input": PLUGIN | {"requestContext": PLUGIN["requestContext"] | {"clientAddress": address}}}
+    assert post(closed_to_one(), "/v1/data/kafka/authz/allow", given).json["result"] is False
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("10.0.0.1", False), ("::ffff:10.0.0.1", False), ("::FFFF:a00:1", False),
+        ("10.0.0.2", True), ("::1", True), ("[::1]", True), ("fe80::1%eth0", True),
+    ],
+)  # fmt: skip
+def test_addresses_are_those_of_rules_however_they_are_written(address, allowed):
+    app = closed_to_one()
+    question = asked({"type": "User", "id": "a"}, {"name": "READ"}, {"type": "topic", "id": "t"})
+    assert post(app, ONE, question | {"context": {"host": address}}).json["decision"] is allowed
+    for written in (address, f"/{address}"):
+        given = {"input": PLUGIN | {"requestContext": PLUGIN["requestContext"] | {"clientAddress": written}}}
+        assert post(app, "/v1/data/kafka/authz/allow", given).json["result"] is allowed
 
 
 def test_envoy_is_answered_by_method_and_path():
