@@ -89,7 +89,9 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
     try:
         decision = state.authorizer.decide(context, action)
     except InvalidRequestError as error:
-        raise BadAskedError(str(error)) from error
+        # The error names the rule, and so its principal.
+        told = str(error) if console.own is None else "Kafka's authorizer fails on this, for a rule that you do not see"
+        raise BadAskedError(told) from error
     return explain(state.policy.acls, decision, context, action, options=options)
 
 

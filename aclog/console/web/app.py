@@ -46,6 +46,8 @@ _KEPT, _VIEWERS = 64, 256
 _OTHERS_DECIDE = (
     "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
 )
+_MOMENTS = ("as_of", "since", "until")
+"""What may be counted from now: `yesterday` is another day tomorrow."""
 _OLD_S = 5.0
 """When nobody has confirmed a state for so long, it is called old."""
 
@@ -178,7 +180,7 @@ class WebConsole:
         whole = self.console.states.now()
         key = (console.own, console.editing is None, console.version, path, tuple(sorted(asked.given.items())))
         make = partial(self._in_thread, self._made, console, path, view, asked)
-        return await self._kept.get(whole, key, make, is_moving=bool(asked.word("as_of")))  # `yesterday` moves on
+        return await self._kept.get(whole, key, make, is_moving=any(map(asked.word, _MOMENTS)))
 
     def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
         with self.precedence.page():
@@ -233,7 +235,7 @@ class WebConsole:
         return PlainTextResponse("ok\n")
 
     async def _not_found(self, request: Request, _error: Exception) -> Response:
-        page = _trouble(request.url.path, "There is no such page", "The views are in the menu above.")
+        page = _trouble("/", "There is no such page", "The views are in the menu above.")
         return self._plain(request, page, 404)
 
     async def _failed(self, request: Request, _error: Exception) -> Response:

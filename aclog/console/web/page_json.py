@@ -2,12 +2,15 @@
 
 import csv
 import io
+import re
 
 from aclog.console.pages.page import Cell, Facts, Lines, Links, Page, Table
 from aclog.metalog.printable import printable
 
 _FORMULAS = "=+-@\t\r"
 """What a spreadsheet takes a text that begins so for: a name must not be a formula."""
+_NEXT_CELL = re.compile(r"([;\t] *)(?=[=+\-@])")
+"""Where a formula would begin in a spreadsheet whose locale separates cells so, and not by commas."""
 
 
 def page_object(page: Page) -> dict[str, object]:
@@ -51,7 +54,8 @@ def table_csv(table: Table) -> str:
 
 
 def _inert(text: str) -> str:
-    return printable(f"'{text}" if text[:1] in _FORMULAS and text[:1] else text)
+    begun = f"'{text}" if text[:1] in _FORMULAS and text[:1] else text
+    return printable(_NEXT_CELL.sub(r"\1'", begun))
 
 
 def _link(cell: Cell) -> dict[str, str | None]:

@@ -97,6 +97,36 @@ def test_formulas_are_inert_in_csv(source: HeldSource) -> None:
     assert any(",'=1+1," in line for line in lines)
 
 
+def test_formulas_are_inert_where_cells_are_separated_by_semicolons(source: HeldSource) -> None:
+    source.held = image_of(acl("a;=1+1", "User:a; -2"), acl("b;c", "User:b"))
+    body = get(source, "/rules?format=csv&table=rules").body.decode()
+    assert not re.search(r"(^|;) *[=+@-]", body, re.MULTILINE)
+    assert "a;'=1+1" in body
+    assert "b;c" in body
+
+
+def test_a_moment_that_is_counted_from_now_is_asked_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def page(_console: Console, asked: Asked) -> Page:
+        made.append(asked.word("since"))
+        return Page(path="/", title="made")
+
+    monkeypatch.setitem(VIEWS, "/", page)  # type: ignore[arg-type]
+    app = WebConsole(console=console_of(source)).app()
+    for query in ("since=10s%20ago", "until=now", "as_of=yesterday", "q=plain"):
+        before = len(made)
+        for _ in range(2):
+            assert ask(app, "GET", f"/?{query}").status == 200
+        assert len(made) - before == (1 if query == "q=plain" else 2)
+
+
+def test_no_address_of_another_site_is_linked(source: HeldSource) -> None:
+    reply = get(source, "//evil.example/x")
+    assert reply.status == 404
+    assert b"evil.example" not in reply.body
+
+
 def test_trouble_is_told_with_its_status(source: HeldSource) -> None:
     bad = get(source, "/rules?operation=GUESS")
     assert bad.status == 400

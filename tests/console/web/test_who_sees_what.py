@@ -132,3 +132,14 @@ def test_every_answer_has_a_strict_policy(web: WebConsole) -> None:
         policy = admin.get(path).headers["content-security-policy"]
         assert "unsafe" not in policy
         assert "default-src 'none'" in policy
+
+
+def test_a_rule_on_which_the_authorizer_throws_is_not_named_to_others(web: WebConsole, source: HeldSource) -> None:
+    source.held = image_of(*RULES, acl("payroll", "secretadmin"))
+    look(web.console)
+    asked = "/why?principal=User:alice&operation=READ&name=payroll"
+    for form in ("", "&format=json"):
+        reply = logged_in(web, "alice").get(f"{asked}{form}")
+        assert reply.status == 400
+        assert b"secretadmin" not in reply.body
+    assert b"secretadmin" in logged_in(web, "admin").get(asked).body
