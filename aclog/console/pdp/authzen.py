@@ -7,6 +7,7 @@ from attrs import define, field
 
 from aclog.console.pdp.batch import evaluate_all
 from aclog.console.pdp.decider import Decider
+from aclog.console.pdp.errors import BadRequestError
 from aclog.console.pdp.paging import page_of, parse_page
 from aclog.console.pdp.reply import Reply
 from aclog.console.pdp.requests import Evaluation, parse_action, parse_context, parse_entity, parse_evaluation
@@ -17,6 +18,8 @@ Json = Mapping[str, Any]
 EVALUATION, EVALUATIONS = "/access/v1/evaluation", "/access/v1/evaluations"
 SEARCHES = {kind: f"/access/v1/search/{kind}" for kind in ("subject", "resource", "action")}
 WELL_KNOWN = "/.well-known/authzen-configuration"
+_MOMENTS = 8
+"""Different moments of the past in one request: the whole state of each is held until it is answered."""
 
 
 @define(eq=False, kw_only=True)
@@ -35,17 +38,34 @@ class AuthZen:
 
     def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
-        states: dict[str | None, Decider] = {None: self.state(None)}
+        newest = self.state(None)
+        past: dict[str, Decider | BadRequestError] = {}
+
+        def decider_at(as_of: str) -> Decider:
+            """Return what decides at a moment of the past. Raises BadRequestError."""
+            if as_of not in past:
+                if len(past) == _MOMENTS:
+                    raise BadRequestError(f"context.as_of: expected at most {_MOMENTS} different ones in a request")
+                past[as_of] = self._past(as_of)
+            found = past[as_of]
+            if isinstance(found, BadRequestError):
+                raise BadRequestError(str(found))
+            return found
 
         def evaluate(one: Json) -> Reply:
             """Answer one of them."""
             asked = parse_evaluation(one)
             as_of = asked.circumstances.as_of
-            if as_of not in states:
-                states[as_of] = self.state(as_of)
-            return _told(states[as_of], asked)
+            return _told(newest if as_of is None else decider_at(as_of), asked)
 
         return evaluate_all(body, evaluate)
+
+    def _past(self, as_of: str) -> Decider | BadRequestError:
+        """Return what decides at a moment, or why nothing does: asked for once, however many questions name it."""
+        try:
+            return self.state(as_of)
+        except BadRequestError as error:
+            return BadRequestError(str(error))  # without the frames that the other one holds
 
     def search(self, kind: str, body: Json) -> Reply:
         """Answer a search for subjects, resources or actions. Raises as evaluation."""

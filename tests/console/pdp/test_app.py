@@ -232,6 +232,22 @@ def test_a_change_of_the_state_and_of_the_mapping_is_seen():
     assert post(app, ONE, body).json["decision"] is False
 
 
+def test_the_moments_of_one_request_are_bounded():
+    source = HeldSource(image_of(acl("t", "User:a")))
+    app, body = point_of(source).app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
+    moments = [None, *range(20), 3, 8, 0, None, "latest"]
+    answers = post(app, MANY, body | {"evaluations": [{"context": {"as_of": each}} for each in moments]}).json
+    found = dict(zip(map(str, moments), answers["evaluations"], strict=True))
+    assert found["None"]["decision"] is True
+    assert found["0"]["context"]["offset"] == 0
+    assert "no such state" in found["7"]["context"]["error"]["message"]
+    for each in ("8", "19", "latest"):
+        assert "at most 8" in found[each]["context"]["error"]["message"]
+        assert found[each]["decision"] is False
+    assert len(source.asked_in) == 8
+    assert post(app, ONE, body | {"context": {"as_of": 0}}).status == 200, "one request has one moment"
+
+
 def test_metadata_names_the_endpoints(app):
     reply = ask(app, "GET", "/.well-known/authzen-configuration")
     assert reply.json["policy_decision_point"] == "http://127.0.0.1:1"

@@ -1,9 +1,10 @@
 """Decision points on states that a test holds in its hands."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
@@ -33,6 +34,8 @@ class HeldSource:
     held: Image | None
     name: str = "held"
     log: None = None
+    asked_in: list[threading.Thread] = field(factory=list)
+    """The threads that asked for states of the past."""
 
     def image(self) -> Image:
         if self.held is None:
@@ -40,6 +43,7 @@ class HeldSource:
         return self.held
 
     def image_at(self, moment: Any) -> Image:
+        self.asked_in.append(threading.current_thread())
         if moment != 0:
             raise LogError("no such state")
         return Image.EMPTY
