@@ -1,6 +1,7 @@
 """The decision point's endpoints: decisions, errors, batches, searches, and when nothing is decided."""
 
 import json
+import threading
 from base64 import urlsafe_b64encode
 
 import pytest
@@ -230,6 +231,17 @@ def test_a_change_of_the_state_and_of_the_mapping_is_seen():
     assert post(app, ONE, body | {"context": {"as_of": "someday"}}).status == 400
     point.deciders.mapping = parse_mapping({"subject": {"user": "User"}}, "it")
     assert post(app, ONE, body).json["decision"] is False
+
+
+@pytest.mark.parametrize("key", ["as_of", r"as\u005fof", r"\u0061s_of"])
+@pytest.mark.parametrize("path", [ONE, MANY, "/v1/data/kafka/authz", "/v1/data/kafka/authz/allow"])
+def test_the_past_is_never_read_between_requests(key, path):
+    source = HeldSource(image_of())
+    app, body = point_of(source).app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
+    data = json.dumps({"input": body | {"context": {"KEY": 0}}} if "data" in path else body | {"context": {"KEY": 0}})
+    assert post(app, path, data.replace("KEY", key).encode()).status == 200
+    (thread,) = source.asked_in
+    assert thread is not threading.main_thread(), "where a test's event loop is"
 
 
 def test_the_moments_of_one_request_are_bounded():
