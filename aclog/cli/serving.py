@@ -14,7 +14,7 @@ import uvicorn
 from attrs import frozen
 
 from aclog.console.live_state import LiveState
-from aclog.console.timed_connection import TimedConnection
+from aclog.console.timed_connection import PatientConnection, TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
 from aclog.sources.bootstrap import parse_servers
@@ -110,7 +110,8 @@ def _is_address(text: str) -> bool:
 def serve(app: Any, endpoint: Endpoint, said: str, *, hangup: AtHangup | None = None, is_timed: bool = False) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `said` once it listens.
 
-    `hangup` is called at each SIGHUP, between requests. With `is_timed` no request may take long (TimedConnection).
+    `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
+    `is_timed` answers, too, may take no longer (TimedConnection).
 
     Raises:
         ConfigError: the address cannot be listened on, or a certificate cannot be used.
@@ -132,7 +133,7 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
     ca = endpoint.tls_client_ca
     config = uvicorn.Config(
         app,
-        http=TimedConnection if is_timed else "h11",
+        http=TimedConnection if is_timed else PatientConnection,
         h11_max_incomplete_event_size=None if is_timed else _MOST_HEADERS,
         ws="none",
         log_level="error",

@@ -1,4 +1,4 @@
-"""A decision point that listens on a socket, in a thread of the test's process."""
+"""What listens on a socket, in a thread of the test's process: a decision point, or another application."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aclog.cli.serving import Endpoint, Server, server_config
 from aclog.console.pdp.app import DecisionPoint
@@ -15,14 +15,14 @@ from aclog.nodes.config.node_config import HostPort
 SECONDS = 30
 
 
-class ServedPoint:
-    """Served as `aclog pdp` serves it, until the end of the `with`."""
+class ServedApp:
+    """An application, served until the end of the `with`: as `aclog console` serves it, or `aclog pdp` if timed."""
 
-    def __init__(self, point: DecisionPoint) -> None:
+    def __init__(self, app: Any, *, is_timed: bool) -> None:
         self._bound = socket.create_server(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
         endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port))
-        self._server = Server(server_config(point.app(), endpoint, is_timed=True), endpoint.url, None)
+        self._server = Server(server_config(app, endpoint, is_timed=is_timed), endpoint.url, None)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
 
     def __enter__(self) -> Self:
@@ -39,6 +39,11 @@ class ServedPoint:
         self._bound.close()
         assert not self._thread.is_alive()
 
+    @property
+    def connections(self) -> int:
+        """How many are open, on this side."""
+        return len(self._server.server_state.connections)
+
     def connect(self) -> socket.socket:
         """A connection, whose reads end after a while."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
@@ -51,6 +56,13 @@ class ServedPoint:
             with suppress(OSError):  # and closed by then
                 connection.shutdown(socket.SHUT_WR)
             return read_all(connection)
+
+
+class ServedPoint(ServedApp):
+    """A decision point, served as `aclog pdp` serves it."""
+
+    def __init__(self, point: DecisionPoint) -> None:
+        super().__init__(point.app(), is_timed=True)
 
 
 def read_all(connection: socket.socket) -> bytes:

@@ -1,0 +1,112 @@
+"""Connections to the console: nobody holds one without asking, and an answer may take its time."""
+
+import asyncio
+import socket
+import time
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from aclog.console.timed_connection import TimedConnection
+from tests.support.nodes.secured_clients import eventually
+from tests.support.web.served import ServedApp, post_bytes, read_all
+
+SECONDS = 0.5
+SECONDS_TO_READ = 30
+LONG = 32 << 20
+"""Bytes: more than what systems hold between two ends."""
+
+
+async def slow(request: Request) -> Response:
+    await request.body()
+    await asyncio.sleep(4 * SECONDS)
+    return PlainTextResponse("at last\n")
+
+
+async def pieces(_request: Request) -> Response:
+    return StreamingResponse(iter([b"x" * (1 << 16)] * (LONG >> 16)))
+
+
+async def whole(_request: Request) -> Response:
+    return PlainTextResponse("x" * LONG)
+
+
+APP = Starlette(
+    routes=[Route("/slow", slow, methods=["GET", "POST"]), Route("/pieces", pieces), Route("/whole", whole)]
+)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    monkeypatch.setattr(TimedConnection, "seconds", SECONDS)
+    with ServedApp(APP, is_timed=False) as found:
+        yield found
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join((f"GET {path} HTTP/1.1", "Host: x", *headers)).encode() + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HT", post_bytes("/slow", b"12345")[:-1], post_bytes("/slow", b"x" * 200_000)[:-1]]
+)
+def test_who_does_not_finish_a_request_is_cut_off(served, begun):
+    with served.connect() as connection:
+        connection.sendall(begun)
+        assert read_all(connection) == b""
+
+
+@pytest.mark.parametrize("asked", [get("/slow"), post_bytes("/slow", b"x" * 200_000), get("/slow") * 2])
+def test_an_answer_takes_as_long_as_it_takes(served, asked):
+    with served.connect() as connection:
+        connection.sendall(asked)
+        for _ in range(asked.count(b" HTTP/1.1")):
+            assert b"at last" in until(connection, b"at last")
+        assert read_all(connection).strip() == b"", "and then another request is waited for, and not for ever"
+
+
+def until(connection: socket.socket, end: bytes) -> bytes:
+    found = b""
+    while end not in found and (piece := connection.recv(1 << 16)):
+        found += piece
+    return found
+
+
+@pytest.mark.parametrize("path", ["/pieces", "/whole"])
+def test_who_does_not_read_an_answer_is_cut_off(served, path):
+    with narrow(served.port) as connection:
+        connection.sendall(get(path))
+        eventually(lambda: served.connections == 1, "connected")
+        eventually(lambda: served.connections == 0, "cut off")
+        assert len(read_all(connection)) < LONG
+
+
+@pytest.mark.parametrize("path", ["/pieces", "/whole"])
+def test_who_reads_slowly_gets_all(served, path):
+    with narrow(served.port) as connection:
+        connection.sendall(get(path, "Connection: close"))
+        found, read = 0, b"more"
+        while read:
+            time.sleep(SECONDS / 5)
+            read = some(connection, LONG >> 5)
+            found += len(read)
+        assert found > LONG
+
+
+def narrow(port: int) -> socket.socket:
+    """A connection that holds little that was not read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    connection.settimeout(SECONDS_TO_READ)
+    connection.connect(("127.0.0.1", port))
+    return connection
+
+
+def some(connection: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size and (piece := connection.recv(1 << 16)):
+        found += piece
+    return bytes(found)
