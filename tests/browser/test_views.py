@@ -107,3 +107,15 @@ def test_what_a_copy_button_copies_is_the_command(visit):
     command = visitor.page.locator("#command").inner_text()
     assert "aclog what-can" in command
     assert visitor.page.evaluate("navigator.clipboard.readText()") == command
+
+
+def test_a_link_is_followed_however_long_the_button_is_held_after_something_was_typed(visit):
+    visitor = visit()
+    visitor.start("/rules")
+    visitor.page.get_by_label("Anything").press_sequentially("pii")
+    visitor.sees("2 of 13 rules")
+    visitor.page.get_by_role("link", name="pii-customers", exact=True).first.hover()
+    visitor.page.mouse.down()
+    visitor.page.wait_for_timeout(700)
+    visitor.page.mouse.up()
+    visitor.sees("TOPIC pii-customers")
