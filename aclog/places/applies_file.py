@@ -6,10 +6,11 @@ changes of an apply are the first `steps` ones from the offset of its newest BEG
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, read_small, write_all
@@ -32,6 +33,8 @@ class AppliedChange:
     steps: int
     done: bool
     """Whether it is known to have ended; if not, it was killed, or is still at work."""
+    digest: str | None = None
+    """Of its records, as `records_digest` has it; None: an earlier version kept none."""
 
 
 @frozen(kw_only=True)
@@ -83,7 +86,15 @@ def append_applies(directory: Path, log_id: str, lines: list[dict[str, object]])
         raise log_error(error, path, "cannot write") from error
 
 
-def applied_line(note: ApplyNote, *, offset: int, steps: int) -> dict[str, object]:
+def records_digest(values: Iterable[bytes]) -> str:
+    """Return the SHA-256 of the values of records, in hexadecimal: ids are random, so no others have it."""
+    digest = sha256()
+    for value in values:
+        digest.update(len(value).to_bytes(4) + value)
+    return digest.hexdigest()
+
+
+def applied_line(note: ApplyNote, *, offset: int, steps: int, digest: str | None = None) -> dict[str, object]:
     """Return the BEGIN line of an apply."""
     return {
         "kind": "BEGIN",
@@ -95,6 +106,7 @@ def applied_line(note: ApplyNote, *, offset: int, steps: int) -> dict[str, objec
         "git": note.git,
         "offset": offset,
         "steps": steps,
+        "records": digest,
     }
 
 
@@ -116,7 +128,7 @@ def _folded(lines: list[bytes], path: Path) -> Iterator[AppliedChange]:
         else:
             begun[apply] = _begun(value, path, number)
     for apply, each in begun.items():
-        yield AppliedChange(note=each.note, offset=each.offset, steps=each.steps, done=apply in done)
+        yield evolve(each, done=apply in done)
 
 
 def _begun(value: dict[str, object], path: Path, number: int) -> AppliedChange:
@@ -133,7 +145,10 @@ def _begun(value: dict[str, object], path: Path, number: int) -> AppliedChange:
         journal=None if journal is None else str(journal),
         git=None if git is None else str(git),
     )
-    return AppliedChange(note=note, offset=offset, steps=steps, done=False)
+    digest = value.get("records")
+    return AppliedChange(
+        note=note, offset=offset, steps=steps, done=False, digest=None if digest is None else str(digest)
+    )
 
 
 def _object(line: bytes, path: Path, number: int) -> dict[str, object]:

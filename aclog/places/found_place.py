@@ -15,6 +15,7 @@ from aclog.planning.batching import Batching
 from aclog.planning.errors import JournalError, RefusedError
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.journal.settling import settle, unsure_texts
 from aclog.planning.making import Circumstances
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
@@ -43,12 +44,15 @@ class FoundPlace:
     settings: Settings
     settings_known: bool
     journal: Journal | None
+    """As its file has it."""
+    settled: Journal | None
+    """The same with every apply ended, as aclog.planning.journal.settling has it."""
     owned_by_others: AbstractSet[bytes]
 
     @property
     def held(self) -> Held:
         """What is there, and who owns it."""
-        owned = frozenset[bytes]() if self.journal is None else self.journal.owned_in(self.state.contents)
+        owned = frozenset[bytes]() if self.settled is None else self.settled.owned
         return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
 
     def circumstances(self, origin: Origin) -> Circumstances:
@@ -91,8 +95,12 @@ def find_place(
         for each in (own, *foreign):
             if each is not None:
                 check_journal(each, address, identity, place.name)
-        if own is not None:
-            check_rules_there(own, state.contents, place.name)
+        settled = None if own is None else settle(own, state.contents, place.made)
+        if own is not None and settled is not None:
+            check_rules_there(settled.journal, state.contents, place.name)
+            for text in unsure_texts(own, settled.unsure):
+                notify(text)
+        owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
         settings, known = _settings(told, by_place, address.kind)
         return FoundPlace(
             name=place.name,
@@ -103,7 +111,8 @@ def find_place(
             settings=settings,
             settings_known=known,
             journal=own,
-            owned_by_others=frozenset[bytes]().union(*(each.owned_in(state.contents) for each in foreign)),
+            settled=None if settled is None else settled.journal,
+            owned_by_others=frozenset[bytes]().union(*owned_by_others),
         )
 
 
@@ -139,14 +148,14 @@ def _check_beside(journal: Journal, directory: Path) -> None:
 
 
 def check_rules_there(journal: Journal, contents: AbstractSet[bytes], name: str) -> None:
-    """Raise RefusedError if a place answers with nothing, though there should be rules that the journal owns.
+    """Raise RefusedError if a place answers with nothing, though there should be rules that a settled journal owns.
 
     If an apply was ended on its way that removed them all, there should be none.
     """
-    owned = journal.owned_in(contents)
+    owned = len(journal.owned)
     if owned and not contents:
         raise RefusedError(
-            f"{name}: answers that it has no rules at all, and {journal.path} owns {len(owned):,} there: it may not be "
+            f"{name}: answers that it has no rules at all, and {journal.path} owns {owned:,} there: it may not be "
             "ready, or not the same place. If all were really removed, begin a new journal"
         )
 

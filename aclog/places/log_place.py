@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from attrs import define, field
@@ -13,17 +14,30 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import open_reader
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.nodes.controller.write_path.formatted_log import formatted_log
-from aclog.places.applies_file import append_applies, applied_line, done_line, read_applies
+from aclog.places.applies_file import (
+    AppliedChange,
+    append_applies,
+    applied_line,
+    done_line,
+    read_applies,
+    records_digest,
+)
 from aclog.places.log_writer import LogWriter, check_parent, open_or_create, open_writer
 from aclog.planning.batching import Batching
 from aclog.planning.errors import StoppedError
+from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.visible_records import visible_records
 from aclog.sources.cluster_identity import cluster_id_of
 from aclog.sources.paths import LogSource
+
+_CHANGES = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
 
 @define(eq=False, kw_only=True)
@@ -110,16 +124,41 @@ class LogPlace:
         found = read_applies(self.directory)
         return found is not None and any(each.note.apply == apply for each in found.applied)
 
+    def made(self, apply: str) -> Made | None:
+        """Return whether the log has all records of an apply, or none; they are written at once.
+
+        None: its records may have been deleted since, or it may have been made through a node, which keeps no note.
+        Raises as read_applies and visible_records.
+        """
+        kept = read_applies(self.directory)
+        found = next((each for each in (() if kept is None else kept.applied) if each.note.apply == apply), None)
+        if found is None:
+            return Made.NONE if cluster_id_of(self.directory) is None else None
+        return Made.ALL if found.done else self._made_records(found)
+
+    def _made_records(self, found: AppliedChange) -> Made | None:
+        """Return whether the records of an apply are the first that change ACLs from the offset of its note on."""
+        if is_absent(self.directory) or formatted_log(self.directory) is not None:
+            return Made.NONE
+        with open_reader(self.directory) as reader:
+            if found.digest is None or reader.start_offset() > found.offset:
+                return None
+            begin = Provenance(end_offset=found.offset)
+            changes = (each for each in visible_records(begin, reader) if isinstance(each.record, _CHANGES))
+            first = list(islice(changes, found.steps))
+        return Made.ALL if records_digest(encode_record(each.record) for each in first) == found.digest else Made.NONE
+
     def _append(self, writer: LogWriter, steps: Sequence[Step]) -> None:
         """Append the records of the steps, the note of the apply first, and wait until they are committed.
 
         The note of a new log is where that is made, under a temporary name: the log is never there without it.
         """
-        records = [_record(writer.image.acls, step) for step in steps]
+        values = [encode_record(_record(writer.image.acls, step)) for step in steps]
         if self._note is not None:
-            line = applied_line(self._note, offset=writer.log.end_offset(), steps=len(steps))
+            end, digest = writer.log.end_offset(), records_digest(values)
+            line = applied_line(self._note, offset=end, steps=len(steps), digest=digest)
             append_applies(writer.log.directory, _new_id(), [line])
-        writer.append([encode_record(record) for record in records], transaction="aclog apply")
+        writer.append(values, transaction="aclog apply")
 
 
 @contextmanager

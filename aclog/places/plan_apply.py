@@ -49,7 +49,7 @@ class PlanApply:
             self._opened_journal() as journal,
             open_place(self.address, self.notify, write=True, force=self.force) as place,
         ):
-            applying = Applying(plan=self.plan, place=place, journal=journal, options=self.options)
+            applying = Applying(plan=self.plan, place=place, journal=journal, options=self.options, notify=self.notify)
             ready = applying.check()
             if journal is not None and self.address.kind is PlaceKind.LOG:
                 check_applied(Path(self.address.value), place.identity(), journal.journal)

@@ -25,6 +25,7 @@ from aclog.places.exact_filters import covering, exactly
 from aclog.places.node_settings import settings_of
 from aclog.places.replica_comparison import PATIENCE_S, RESPONSE_S, ReplicaComparison, caught_up
 from aclog.planning.batching import Batching
+from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
 from aclog.terminal.notices import warn
@@ -117,6 +118,10 @@ class ServerPlace:
     def was_noted(self, apply: str) -> bool:  # noqa: ARG002  # as the protocol has it
         """Return False."""
         return False
+
+    def made(self, apply: str) -> Made | None:  # noqa: ARG002  # as the protocol has it
+        """Return None: a cluster keeps no record of applies."""
+        return None
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield runs of steps of one stage: no ALLOW is sent before every DENY is known to be there.

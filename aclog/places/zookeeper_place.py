@@ -13,6 +13,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.planning.batching import Batching
+from aclog.planning.journal.sent import Made
 from aclog.planning.overlap import overlapping
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Stage, Step
@@ -112,6 +113,10 @@ class ZooKeeperPlace:
     def was_noted(self, apply: str) -> bool:  # noqa: ARG002  # as the protocol has it
         """Return False."""
         return False
+
+    def made(self, apply: str) -> Made | None:  # noqa: ARG002  # as the protocol has it
+        """Return None: ZooKeeper keeps no record of applies."""
+        return None
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield the batches. Raises ConfigError, before the first one: Kafka 3.9 could not read what a step adds."""

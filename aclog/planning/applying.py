@@ -7,7 +7,7 @@ before the first step, and DONE after the last one was read back.
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.rule_content import content_of
@@ -16,8 +16,9 @@ from aclog.planning.base_check import Remaining, check_base
 from aclog.planning.batching import Batching
 from aclog.planning.errors import JournalError, RefusedError, StoppedError
 from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep
-from aclog.planning.journal.journal import settled_steps
 from aclog.planning.journal.journal_file import JournalWriter
+from aclog.planning.journal.sent import NOTHING_SENT, Made, Sent
+from aclog.planning.journal.settling import sent_of, settle, unsure_texts
 from aclog.planning.place import ApplyNote, PlaceState, WritablePlace
 from aclog.planning.plan import Plan
 from aclog.planning.plan_file import plan_digest
@@ -50,6 +51,8 @@ class Ready:
     begun: Entry | None
     """The newest entry of an earlier run of the same apply."""
     remaining: Remaining
+    sent: Sent = NOTHING_SENT
+    """How far that run had come."""
 
     @property
     def is_done(self) -> bool:
@@ -78,6 +81,8 @@ class Applying:
     place: WritablePlace
     journal: JournalWriter | None
     options: ApplyOptions
+    notify: Callable[[str], None]
+    """Told which rules an apply may have added that was ended on its way, or somebody else."""
     _digest: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -97,10 +102,12 @@ class Applying:
         if begun is not None and begun.kind is EntryKind.DONE:
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
         self._check_place(state, begun)
-        resumed = begun is not None or (self.journal is None and self.options.resume)
-        remaining = check_base(self.plan, state, self.place.name, resumed=resumed)
-        self._check_owned(state)
-        return Ready(state=state, begun=begun, remaining=remaining)
+        if begun is not None and self.place.made(begun.apply) is Made.ALL:  # what others did since is no matter
+            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
+        sent = self._sent(begun)
+        remaining = check_base(self.plan, state, self.place.name, sent)
+        self._check_owned(state, begun)
+        return Ready(state=state, begun=begun, remaining=remaining, sent=sent)
 
     def make(self, ready: Ready, progress: Progress) -> Outcome:
         """Make what `check` found is to be done, and keep the journal.
@@ -114,10 +121,10 @@ class Applying:
         if begun is not None and ready.is_done:
             return Outcome(apply=begun.apply, made=0, made_before=remaining.made, was_done=True)
         apply = self.options.apply if begun is None else begun.apply
+        self._settle(ready)
         if begun is None:
-            self._settle(ready.state)
             self._append(EntryKind.BEGIN, apply)
-        self._make(remaining, self._note(apply), progress)
+        self._make(ready, self._note(apply), progress)
         self._append(EntryKind.DONE, apply)
         return Outcome(apply=apply, made=len(remaining.steps), made_before=remaining.made)
 
@@ -131,6 +138,13 @@ class Applying:
             raise RefusedError(
                 f"{self.place.name}: shows a change in other parts than the plan was made for: make the plan again"
             )
+
+    def _sent(self, begun: Entry | None) -> Sent:
+        """Return how far an earlier run has come; without a journal nobody knows."""
+        if self.journal is not None and begun is not None:
+            return sent_of(self.journal.journal, self.place.made)
+        is_unsure = self.journal is None and self.options.resume
+        return Sent(unsure=frozenset(range(len(self.plan.steps)))) if is_unsure else Sent()
 
     def _begun(self) -> Entry | None:
         """Return the newest entry of an apply of this plan; None if there is none.
@@ -182,70 +196,77 @@ class Applying:
             now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
             raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")
 
-    def _check_owned(self, state: PlaceState) -> None:
+    def _check_owned(self, state: PlaceState, begun: Entry | None) -> None:
         """Check that the plan removes only what is owned, but for what it says itself."""
         if self.journal is None:
             return
         journal, unowned = self.journal.journal, set(self.plan.unowned)
-        owned = journal.owned | journal.owned_in(state.contents)
+        owned = (settle(journal, state.contents, self.place.made).journal if begun is None else journal).owned
         for step in self.plan.steps:
             if not step.adds and step.acl not in unowned and content_of(step.acl) not in owned:
                 raise RefusedError(f"{acl_text(step.acl)}: the journal does not own it: make the plan again")
 
-    def _settle(self, state: PlaceState) -> None:
-        """End what an earlier apply left open, by what the place has now."""
-        entry = None if self.journal is None else self.journal.journal.open
-        if entry is not None and self.journal is not None:
-            self.journal.append(
-                Entry(
-                    kind=EntryKind.DONE,
-                    apply=entry.apply,
-                    at=self.options.at,
-                    who=self.options.who,
-                    plan=entry.plan,
-                    place=self.place.identity(),
-                    git=entry.git,
-                    settled=True,
-                    steps=settled_steps(entry, state.contents),
-                )
-            )
+    def _settle(self, ready: Ready) -> None:
+        """Tell what nobody knows of an apply that was ended on its way; end that of another plan."""
+        if self.journal is None:
+            return
+        journal = self.journal.journal
+        settled = settle(journal, ready.state.contents, self.place.made)
+        for text in unsure_texts(journal, settled.unsure):
+            self.notify(text)
+        if ready.begun is None and journal.open is not None:
+            done = settled.journal.entries[-1]
+            at, who = self.options.at, self.options.who
+            self.journal.append(evolve(done, at=at, who=who, place=self.place.identity()))
 
-    def _make(self, remaining: Remaining, note: ApplyNote, progress: Progress) -> None:
-        made, total = remaining.made, len(self.plan.steps)
-        progress(made, total)
+    def _make(self, ready: Ready, note: ApplyNote, progress: Progress) -> None:
+        remaining, total = ready.remaining, len(self.plan.steps)
+        numbers = {step: number for number, step in enumerate(self.plan.steps)}
+        left = {numbers[step] for step in remaining.steps}
+        made = set(range(total)) - left
+        progress(len(made), total)
         self.place.note_begin(note)
-        stage = remaining.steps[0].stage if remaining.steps else None
+        stage, sent = remaining.steps[0].stage if remaining.steps else None, ready.sent
         for piece in self.place.pieces(remaining.steps):
             if piece and piece[0].stage != stage:
                 self._check_alone(made)
                 stage = piece[0].stage
+            sent = self._note_sent(note.apply, sent.sending(made, (numbers[step] for step in piece)))
             try:
                 self.place.write(piece)
                 self._check_written(piece)
             except MetadataError as error:
-                raise StoppedError(self._stopped(error, made)) from error
-            made += len(piece)
-            progress(made, total)
+                raise StoppedError(self._stopped(error, len(made))) from error
+            made.update(numbers[step] for step in piece)
+            progress(len(made), total)
         self.place.note_done(note)
 
-    def _check_alone(self, made: int) -> None:
+    def _note_sent(self, apply: str, sent: Sent) -> Sent:
+        """Keep durably what is sent next, so that nobody takes for made what has not begun, nor the other way round."""
+        if self.journal is not None:
+            self.journal.note_sent(apply, sent)
+        return sent
+
+    def _check_alone(self, made: set[int]) -> None:
         """Check between two stages that nobody else changed what the plan touches, where that takes a while.
 
         A DENY that was needless when the plan was made may not be so any more. And brokers with a ZooKeeper learn of
-        changes each in an order of its own: a cluster is read when all of them show the stage before.
+        changes each in an order of its own: a cluster is read when all of them show the stage before. A later step that
+        somebody else does meanwhile is done.
         """
         if self.plan.place.batching is not Batching.RULE:
             return
+        total = len(self.plan.steps)
+        sent = Sent(made=frozenset(made), unsure=frozenset(range(total)) - made)
         try:
-            check_base(self.plan, self.place.read(), self.place.name, resumed=True)
+            check_base(self.plan, self.place.read(), self.place.name, sent)
         except RefusedError as error:
             raise StoppedError(
                 f"{self.place.name}: somebody else has changed rules in the region that the plan touches, since the "
-                f"apply began; stopped after {made:,} of {len(self.plan.steps):,} steps: a new plan begins from what "
-                "is there"
+                f"apply began; stopped after {len(made):,} of {total:,} steps: a new plan begins from what is there"
             ) from error
         except MetadataError as error:
-            raise StoppedError(self._stopped(error, made)) from error
+            raise StoppedError(self._stopped(error, len(made))) from error
 
     def _check_written(self, piece: Sequence[Step]) -> None:
         there = self.place.read_back([step.acl for step in piece])

@@ -7,6 +7,7 @@ from attrs import frozen
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.rule_content import content_of
 from aclog.planning.errors import RefusedError
+from aclog.planning.journal.sent import Sent
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import Plan
 from aclog.planning.step import Step
@@ -26,29 +27,38 @@ class Remaining:
     made: int
 
 
-def check_base(plan: Plan, state: PlaceState, name: str, *, resumed: bool) -> Remaining:
+def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remaining:
     """Check that a place is what the plan was made from; return the steps that are to be made.
 
-    With `resumed`, an apply of this plan was ended on its way: what it made does not count as a change.
+    `sent` is how far an apply of this plan has come: what it made does not count as a change, and of the steps of which
+    it is unsure those are made that look so.
 
     Raises:
         RefusedError: what the plan's steps touch has changed, or the place lost much of what it had.
 
     """
-    made = [step for step in plan.steps if (content_of(step.acl) in state.contents) is step.adds]
-    before = _without(made, state.contents) if resumed else state.contents
+    looks_made = {number for number, step in enumerate(plan.steps) if _looks_made(step, state)}
+    made = sorted(sent.made | (sent.unsure & looks_made))
+    before = _without([plan.steps[number] for number in made if number in looks_made], state.contents)
     _check_whole(plan, before, state, name)
-    if made and not resumed:
-        what = "is there" if made[0].adds else "is gone"
-        raise RefusedError(f"{name}: changed since the plan was made: {acl_text(made[0].acl)} {what}: {_AGAIN}")
+    changed = min(looks_made.symmetric_difference(made), default=None)
+    if changed is not None:
+        step = plan.steps[changed]
+        what = "is there" if step.adds is (changed in looks_made) else "is gone"
+        since = "an apply of the plan had made it" if changed in sent.made else "the plan was made"
+        raise RefusedError(f"{name}: changed since {since}: {acl_text(step.acl)} {what}: {_AGAIN}")
     now = touched(region_of(plan).among(before))
     if now != plan.base.touched:
         raise RefusedError(
             f"{name}: rules in the region that the plan touches have changed since it was made: there are "
             f"{now.rules:,} now, and were {plan.base.touched.rules:,}: {_AGAIN}"
         )
-    done = {step.acl for step in made}
-    return Remaining(steps=tuple(step for step in plan.steps if step.acl not in done), made=len(made))
+    left = tuple(step for number, step in enumerate(plan.steps) if number not in looks_made)
+    return Remaining(steps=left, made=len(made))
+
+
+def _looks_made(step: Step, state: PlaceState) -> bool:
+    return (content_of(step.acl) in state.contents) is step.adds
 
 
 def _check_whole(plan: Plan, before: AbstractSet[bytes], state: PlaceState, name: str) -> None:

@@ -12,6 +12,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.rule_content import contents_of, image_of
 from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
+from aclog.planning.journal.sent import Made
 from aclog.planning.step import Step
 
 
@@ -65,6 +66,17 @@ class Place(Protocol):
 
         Raises:
             MetadataError: nobody answers.
+
+        """
+        ...
+
+    def made(self, apply: str) -> Made | None:
+        """Return what an apply did that may have been killed, if the place keeps a record of its own.
+
+        None: nothing tells, or not all of its steps are made at once.
+
+        Raises:
+            MetadataError: the record, or what it is about, is damaged or cannot be read.
 
         """
         ...

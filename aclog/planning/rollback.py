@@ -1,15 +1,12 @@
 """What has to change so that a place, and who owns what of it, is as it was before an apply."""
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-
-from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.rule_content import acl_of_content
 from aclog.planning.errors import JournalError
-from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, fold, owned_after
-from aclog.planning.journal.journal import Journal, settled_steps
+from aclog.planning.journal.entry import EntryKind, JournalAction, fold, owned_after
+from aclog.planning.journal.journal import Journal
 from aclog.planning.planner import Held, PlannedChange
 
 _LEAST_PREFIX = 4
@@ -21,13 +18,14 @@ def change_back(journal: Journal, held: Held, apply: str | None = None) -> Plann
 
     `apply` is its id, or how that begins. What others did meanwhile stays: a rule that is there again though this
     journal had removed it, or gone though it had added it, is left as it is; and so is what another journal owns, too.
+    Every apply of the journal has ended (aclog.planning.journal.settling).
 
     Raises:
         JournalError: there is no such apply, or several begin so.
 
     """
     at, there = _place_of(journal, apply), held.there
-    before, undone = journal.entries[:at], _ended(journal.entries[at:], there)
+    before, undone = journal.entries[:at], [each for each in journal.entries[at:] if each.kind is EntryKind.DONE]
     owned_before, owned = owned_after(before), set(owned_after(before))
     added: dict[bytes, bool] = {}
     for entry in undone:
@@ -61,15 +59,6 @@ def _place_of(journal: Journal, apply: str | None) -> int:
         what = "no apply has the id" if not found else f"{len(found)} applies have ids that begin with"
         raise JournalError(f"{journal.path}: {what} {apply[:40]}: expected one of its {len(begun):,} applies")
     return found[0]
-
-
-def _ended(entries: Sequence[Entry], there: AbstractSet[bytes]) -> list[Entry]:
-    """Return the applies that have ended, in order; the last one, if it has not, is settled by what is there."""
-    done = [entry for entry in entries if entry.kind is EntryKind.DONE]
-    last = entries[-1]
-    if last.kind is EntryKind.BEGIN:
-        done.append(evolve(last, kind=EntryKind.DONE, steps=settled_steps(last, there)))
-    return done
 
 
 def _acls(contents: AbstractSet[bytes]) -> tuple[StandardAcl, ...]:

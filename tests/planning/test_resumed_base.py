@@ -8,6 +8,7 @@ from aclog.authorizer.settings import Settings
 from aclog.planning.base_check import check_base
 from aclog.planning.batching import Batching
 from aclog.planning.errors import RefusedError
+from aclog.planning.journal.sent import Sent
 from aclog.planning.ordering import ordered
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import Base, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
@@ -15,6 +16,7 @@ from aclog.planning.touched import touched
 from tests.support.builders.acls import acl
 
 RULES = [acl(f"topic-{number}") for number in range(4)]
+ALL = frozenset(range(4))
 
 
 def plan_to_remove(*removed):
@@ -38,12 +40,12 @@ def test_any_part_of_the_steps_may_be_made_also_when_nothing_is_left():
     plan = plan_to_remove(*RULES)
     for made in range(len(RULES) + 1):
         left = {each.acl for each in plan.steps[made:]}
-        remaining = check_base(plan, state_of(left), "it", resumed=True)
+        remaining = check_base(plan, state_of(left), "it", Sent(unsure=ALL))
         assert (remaining.made, {each.acl for each in remaining.steps}) == (made, left)
 
 
 def test_no_rules_at_all_are_not_taken_for_steps_that_were_made():
     with pytest.raises(RefusedError, match="no rules at all"):
-        check_base(plan_to_remove(*RULES[1:]), state_of([]), "it", resumed=True)
+        check_base(plan_to_remove(*RULES[1:]), state_of([]), "it", Sent(unsure=ALL))
     with pytest.raises(RefusedError, match="no rules at all"):
-        check_base(plan_to_remove(*RULES), state_of([]), "it", resumed=False)
+        check_base(plan_to_remove(*RULES), state_of([]), "it", Sent())

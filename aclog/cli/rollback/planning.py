@@ -31,9 +31,9 @@ def print_way_back(
     take_plan_file(output.out)
     journal, others = flags.journals()
     found = find_place(place_address(target), told_settings(authorizer), journal, note, others)
-    if found.journal is None or found.journal.is_new:
+    if found.settled is None or found.settled.is_new:
         raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
-    change = change_back(found.journal, found.held, flags.apply)
+    change = change_back(found.settled, found.held, flags.apply)
     plan = make_plan(change, found.circumstances(origin_now()))
     print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
     if plan.is_empty:

@@ -113,6 +113,11 @@ def fold(owned: set[bytes], steps: Iterable[JournalStep]) -> None:
             owned.discard(step.content)
 
 
+def written_steps(steps: Iterable[JournalStep]) -> int:
+    """Return how many steps of an apply change its place; they are the first ones."""
+    return sum(step.action in (JournalAction.ADD, JournalAction.REMOVE) for step in steps)
+
+
 def _steps(values: Sequence[Mapping[str, Any]]) -> tuple[JournalStep, ...]:
     return tuple(
         JournalStep(action=JournalAction(value["action"]), content=content_of_object(value["rule"])) for value in values

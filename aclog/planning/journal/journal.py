@@ -6,7 +6,8 @@ from functools import cached_property
 from attrs import define
 
 from aclog.planning.errors import JournalError
-from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep, fold, owned_after
+from aclog.planning.journal.entry import Entry, EntryKind, owned_after
+from aclog.planning.journal.sent import NOTHING_SENT, Sent
 
 
 @define(eq=False, slots=False, kw_only=True)
@@ -16,6 +17,8 @@ class Journal:
     path: str
     id: str
     entries: tuple[Entry, ...] = ()
+    sent: Sent = NOTHING_SENT
+    """How far the apply has come that has not ended."""
     is_new: bool = False
     """Whether there is no file yet."""
 
@@ -49,22 +52,3 @@ class Journal:
         raise JournalError(
             f"{self.path}: the journal of {known}, and {name} {found}: expected the same place, or a journal of its own"
         )
-
-    def owned_in(self, contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
-        """Return what is owned, with an apply that has not ended settled by what the place has now."""
-        if self.open is None:
-            return self.owned
-        owned = set(self.owned)
-        fold(owned, settled_steps(self.open, contents))
-        return owned
-
-
-def settled_steps(entry: Entry, contents: AbstractSet[bytes]) -> tuple[JournalStep, ...]:
-    """Return which steps of an apply that may have been killed were made, by what the place has now."""
-    return tuple(step for step in entry.steps if _is_made(step, contents))
-
-
-def _is_made(step: JournalStep, contents: AbstractSet[bytes]) -> bool:
-    if step.action is JournalAction.REMOVE:
-        return step.content not in contents
-    return step.action is JournalAction.RELEASE or step.content in contents

@@ -17,7 +17,8 @@ from aclog.metalog.filelog.named_file import NamedFile
 from aclog.planning.errors import JournalError
 from aclog.planning.journal.entry import Entry
 from aclog.planning.journal.journal import Journal
-from aclog.planning.journal.journal_lines import entry_line, head_line, is_torn_head, parse_journal
+from aclog.planning.journal.journal_lines import entry_line, head_line, is_torn_head, parse_journal, sent_line
+from aclog.planning.journal.sent import Sent
 
 _FLOCK = "hhqqi4x"
 """Linux's struct flock: type, whence, start, length, process."""
@@ -60,9 +61,17 @@ class JournalWriter:
             LogError: it cannot be written; or the file was removed or replaced.
 
         """
+        self._write(entry_line(entry))
+        self.journal = evolve(self.journal, entries=(*self.journal.entries, entry), sent=Sent(), is_new=False)
+
+    def note_sent(self, apply: str, sent: Sent) -> None:
+        """Write how far the apply has come that has begun, and wait until it is durable. Raises as `append`."""
+        self._write(sent_line(apply, sent))
+        self.journal = evolve(self.journal, sent=sent)
+
+    def _write(self, line: bytes) -> None:
         if self._failed:
             raise LogError(f"{self._file.path}: an entry failed to be written: open the journal again")
-        line = entry_line(entry)
         self._failed = True
         try:
             write_all(self._fd, line)
@@ -71,7 +80,6 @@ class JournalWriter:
             raise log_error(error, Path(self._file.path), "cannot write") from error
         self._file.check()
         self._failed = False
-        self.journal = evolve(self.journal, entries=(*self.journal.entries, entry), is_new=False)
 
 
 @contextmanager
@@ -104,6 +112,8 @@ def open_journal(
             _tell_torn(path, len(data) - end, notify)
             os.ftruncate(fd, end)
             os.fsync(fd)
+        elif not data.endswith(b"\n"):
+            write_all(fd, b"\n")  # its last line lacks only that
         if journal.id != journal_id:
             raise JournalError(f"{path}: another journal than the one that the plan was made with: make the plan again")
         yield JournalWriter(journal=journal, fd=fd, file=file)

@@ -7,13 +7,15 @@ from aclog.metalog.checksum import crc32c
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.metalog.json_object import parse_object
 from aclog.planning.errors import JournalError
-from aclog.planning.journal.entry import Entry, EntryKind, entry_object, parse_entry
+from aclog.planning.journal.entry import Entry, EntryKind, entry_object, parse_entry, written_steps
 from aclog.planning.journal.journal import Journal
+from aclog.planning.journal.sent import Sent, parse_sent, sent_object
 from aclog.terminal.json_text import json_text
 
 _HEAD, _VERSION = "JOURNAL", 1
 _HEAD_BEGIN = f'{{"kind":"{_HEAD}"'.encode()
 _CHECKSUM = b',"crc":"'
+_SENT = b'{"kind":"SENT"'
 _BEGIN, _STEPS = f'{{"kind":"{EntryKind.BEGIN}"'.encode(), b',"steps":'
 _TAIL = len(_CHECKSUM) + len('00000000"}')
 
@@ -33,14 +35,23 @@ def entry_line(entry: Entry) -> bytes:
     return _line(entry_object(entry))
 
 
+def sent_line(apply: str, sent: Sent) -> bytes:
+    """Return the line that says how far an apply has come, with its line end."""
+    return _line(sent_object(apply, sent))
+
+
 def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
     """Return the journal in the bytes of a file, and how many of them are whole lines; what follows was torn.
+
+    A last line that lacks but its line end is whole.
 
     Raises:
         JournalError: not a journal, one of another version, or a damaged line; with its number.
 
     """
     end = data.rfind(b"\n") + 1
+    if end < len(data) and _is_whole(data[end:]):
+        end = len(data)
     lines = data[:end].splitlines()
     if not lines:
         raise JournalError(f"{path}: not a journal: its first line is not whole")
@@ -53,15 +64,32 @@ def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
         raise JournalError(f"{path}: a journal of version {head.get('version')}: expected {_VERSION}")
     entries: list[Entry] = []
     begun: set[str] = set()
+    sent, last = Sent(), max((number for number, line in enumerate(lines, 1) if not line.startswith(_SENT)), default=1)
     for number, line in enumerate(lines[1:], 2):
-        value = _parsed(line, path, number, without_steps=number < len(lines) and line.startswith(_BEGIN))
+        if line.startswith(_SENT):
+            _check_line(line, path, number)
+            sent = _sent(line, entries, path, number) if number > last else sent
+            continue
+        value = _parsed(line, path, number, without_steps=number < last and line.startswith(_BEGIN))
         try:
             entries.append(parse_entry(value))
         except (ConfigError, EncodeError) as error:
             raise JournalError(f"{path}: line {number}: {error}") from error
         _check_order(entries, path, number)
         _check_once(entries[-1], begun, path, number)
-    return Journal(path=path, id=head["id"], entries=tuple(entries)), end
+    return Journal(path=path, id=head["id"], entries=tuple(entries), sent=sent), end
+
+
+def _sent(line: bytes, entries: list[Entry], path: str, number: int) -> Sent:
+    """Return how far the apply has come that has not ended."""
+    value = _parsed(line, path, number)
+    entry = entries[-1] if entries else None
+    if entry is None or entry.kind is not EntryKind.BEGIN or value.get("apply") != entry.apply:
+        raise JournalError(f"{path}: line {number}: apply {value.get('apply')} sends what did not begin above")
+    try:
+        return parse_sent(value, written_steps(entry.steps))
+    except ConfigError as error:
+        raise JournalError(f"{path}: line {number}: {error}") from error
 
 
 def _check_order(entries: list[Entry], path: str, number: int) -> None:
@@ -87,12 +115,20 @@ def _line(value: Mapping[str, object]) -> bytes:
     return text + _CHECKSUM + f'{crc32c(text):08x}"}}\n'.encode()
 
 
-def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False) -> dict[str, Any]:
-    text, checksum = line[:-_TAIL], line[-_TAIL:]
-    if checksum != _CHECKSUM + f'{crc32c(text):08x}"}}'.encode():
+def _check_line(line: bytes, path: str, number: int) -> None:
+    if not _is_whole(line):
         raise JournalError(
             f"{path}: line {number}: damaged, or changed by hand: its checksum does not fit; nobody knows what is owned"
         )
+
+
+def _is_whole(line: bytes) -> bool:
+    return line[-_TAIL:] == _CHECKSUM + f'{crc32c(line[:-_TAIL]):08x}"}}'.encode()
+
+
+def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False) -> dict[str, Any]:
+    _check_line(line, path, number)
+    text = line[:-_TAIL]
     if without_steps:  # the next line, DONE, has those that count
         line = text[: text.find(_STEPS)] + _STEPS + b"[]}"
     try:

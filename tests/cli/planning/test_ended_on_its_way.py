@@ -8,8 +8,9 @@ from aclog.places.log_place import LogPlace
 from aclog.planning.applying import Applying
 from aclog.planning.journal.entry import EntryKind
 from aclog.planning.journal.journal_file import read_journal
-from tests.cli.planning.test_plan_and_apply import Source, held
+from tests.cli.planning.test_plan_and_apply import Source, add, held
 from tests.support.builders.acls import acl
+from tests.support.cli.command import aclog
 
 A, B, C = (acl(name, "User:a") for name in "abc")
 
@@ -117,3 +118,56 @@ def test_a_new_log_that_another_apply_has_made_meanwhile_is_left_to_it(source, t
     assert "another place" in source.apply("--resume").complaint
     source.make(A)
     assert held(source.log) == {A, B}
+
+
+def test_what_somebody_else_added_after_a_kill_before_the_write_is_his(source, monkeypatch):
+    source.make(A)
+    source.want(A, B)
+    assert source.plan().code == 1
+    end_on_its_way(source, monkeypatch, LogPlace, "write")
+    add(source.log, B)
+    assert "changed since the plan was made" in source.apply("--resume").complaint
+    source.want(A)
+    assert source.plan().code == 0
+    source.want()
+    assert source.plan("--max-deletes", "100%").code == 1
+    source.apply().ok()
+    assert held(source.log) == {B}
+
+
+def test_the_same_between_the_note_of_the_apply_and_its_records(source, monkeypatch):
+    """The log has the note, and then at its offset the same change, by somebody else."""
+    source.make(A)
+    source.want(A, B)
+    assert source.plan().code == 1
+    end_on_its_way(source, monkeypatch, log_writer.LogWriter, "append")
+    assert not read_applies(source.log).applied[-1].done
+    add(source.log, B)
+    source.want(A)
+    assert source.plan().code == 0
+
+
+@pytest.mark.parametrize("at", ["read_back", "note_done", "_append"])
+def test_what_was_removed_and_is_there_again_by_somebody_else_stays(source, monkeypatch, at):
+    source.make(A, B)
+    source.want(A)
+    assert source.plan().code == 1
+    if at == "_append":  # of DONE
+        append = Applying._append
+
+        def begin_only(applying, kind, apply):
+            return kill() if kind is EntryKind.DONE else append(applying, kind, apply)
+
+        monkeypatch.setattr(Applying, "_append", begin_only)
+        with pytest.raises(KilledError):
+            source.apply()
+        monkeypatch.undo()
+    else:
+        end_on_its_way(source, monkeypatch, LogPlace, at)
+    add(source.log, B)
+    back = aclog("rollback", "--log", source.log, "--journal", source.journal)
+    assert "0 rules to add, 0 to delete" in back.out
+    assert source.apply().ok().code == 0
+    assert (held(source.log), source.owned) == ({A, B}, 1)
+    assert read_applies(source.log).applied[-1].done
+    assert source.plan().code == 0

@@ -112,6 +112,7 @@ def uses(path: Path, rules: list[StandardAcl], decided: Settings) -> dict[Standa
         settings=decided,
         settings_known=True,
         journal=None,
+        settled=None,
         owned_by_others=frozenset(),
     )
     return dict(read_rule_uses(AccessesFlags(accesses=[str(path)]), found, rules).of_rules)

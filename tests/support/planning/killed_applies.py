@@ -1,6 +1,7 @@
 """Applies that are killed at a point and then ended in one of the ways that a user has, on a journal in a file."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -20,8 +21,10 @@ from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import RefusedError
 from aclog.planning.journal import journal_file
 from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep
+from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import open_journal, read_journal
 from aclog.planning.journal.journal_lines import entry_line, head_line
+from aclog.planning.journal.settling import settle
 from aclog.planning.making import Circumstances, make_plan
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
 from aclog.planning.plan_file import parse_plan, plan_lines
@@ -63,6 +66,8 @@ class KilledApply:
     random: Random
     place: MemoryPlace = field(init=False)
     fuse: Fuse = field(factory=Fuse)
+    told: list[str] = field(factory=list)
+    """What the applies told."""
     _applies: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -89,7 +94,7 @@ class KilledApply:
         journal = read_journal(self.journal, lambda: "journal-1", lambda _: None)
         state = self.place.read()
         case = evolve(
-            self.case, there=self.place.rules, owned=frozenset(map(acl_of_content, journal.owned_in(state.contents)))
+            self.case, there=self.place.rules, owned=frozenset(map(acl_of_content, self.owned(journal, state.contents)))
         )
         change = case.change()
         change.check(DeleteLimit.parse("100%"), cidr=case.settings.cidr)
@@ -107,6 +112,10 @@ class KilledApply:
         assert plan == made
         return plan
 
+    def owned(self, journal: Journal, contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Return what is owned, an apply that has not ended settled."""
+        return settle(journal, contents, self.place.made).journal.owned
+
     def apply(self, plan: Plan, *, resume: bool = False) -> Outcome | None:
         """What `apply` does with a plan, if it is not empty."""
         if plan.is_empty:
@@ -121,7 +130,7 @@ class KilledApply:
             _fragile_journal(self.fuse),
             open_journal(self.journal, mark.id, lambda _: None, is_new=mark.entries == 0) as journal,
         ):
-            applying = Applying(plan=plan, place=self.place, journal=journal, options=options)
+            applying = Applying(plan=plan, place=self.place, journal=journal, options=options, notify=self.told.append)
             return applying.make(applying.check(), lambda _made, _all: None)
 
     def run(
@@ -149,7 +158,7 @@ class KilledApply:
                 self._recover(plan, Recovery.AGAIN if recovery is Recovery.RESUME else recovery)
         self.fuse = Fuse()
         journal = read_journal(self.journal, lambda: "journal-1", lambda _: None)
-        owned = journal.owned_in(self.place.read().contents)
+        owned = self.owned(journal, self.place.read().contents)
         return Ended(
             visible=tuple(self.place.visible),
             killed_at=killed_at,

@@ -11,6 +11,7 @@ from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.places.request_order import independent_runs
 from aclog.planning.batching import Batching
+from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
 
@@ -49,6 +50,9 @@ class MemoryPlace:
     name: str = "memory"
     visible: list[frozenset[StandardAcl]] = field(factory=list)
     """What was to be seen, one after another."""
+    applied: set[str] = field(factory=set)
+    """The applies that made something, of which a log keeps a record."""
+    _noted: str = ""
 
     def __attrs_post_init__(self) -> None:
         self.visible.append(self.rules)
@@ -65,12 +69,18 @@ class MemoryPlace:
 
     def note_begin(self, note: ApplyNote) -> None:
         self.point()
+        self._noted = note.apply
 
     def note_done(self, note: ApplyNote) -> None:
         self.point()
 
     def was_noted(self, apply: str) -> bool:
         return False
+
+    def made(self, apply: str) -> Made | None:
+        if self.batching is not Batching.ALL:
+            return None
+        return Made.ALL if apply in self.applied else Made.NONE
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         if self.batching is Batching.ALL:
@@ -93,6 +103,7 @@ class MemoryPlace:
             if added & self.rules or removed - self.rules:
                 raise AssertionError("a step adds what is there, or removes what is not")
             self.rules = (self.rules - removed) | added
+            self.applied.add(self._noted)
             self.visible.append(self.rules)
             self.point()
 

@@ -14,6 +14,7 @@ from aclog.console.findings.looked import Looked, Subject
 from aclog.places.choice import open_place
 from aclog.places.found_place import check_journal, check_rules_there, other_journal, read_own_journal
 from aclog.planning.drift import drift_of
+from aclog.planning.journal.settling import settle
 from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Held
 from aclog.terminal.notices import note
@@ -35,12 +36,13 @@ class DriftFinder:
         foreign = [other_journal(path, own, note) for path in self.others]
         with open_place(self.address, lambda _note: None, write=False) as place:
             identity, name = place.identity(), place.name
+            there = frozenset(contents_of(subject.image.acls))
+            own, *foreign = (settle(each, there, place.made).journal for each in (own, *foreign))
         for each in (own, *foreign):
             check_journal(each, self.address, identity, name)
-        there = frozenset(contents_of(subject.image.acls))
         check_rules_there(own, there, name)
-        others = frozenset[bytes]().union(*(each.owned_in(there) for each in foreign))
-        held = Held(there=there, owned=frozenset(own.owned_in(there)), others=others)
+        others = frozenset[bytes]().union(*(each.owned for each in foreign))
+        held = Held(there=there, owned=own.owned, others=others)
         return drift_looked(drift_of(held, rules), len(there - rules - held.owned), origins)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:
