@@ -88,7 +88,7 @@ class PatientConnection(TimedConnection):
 
     def _look(self) -> None:
         """Stop to wait while the console works on an answer, and nobody else is waited for."""
-        is_asked = self.cycle is not None and not self.cycle.response_complete and self.conn.their_state in _WHOLE
+        is_asked = self.conn.their_state in _WHOLE and not self.cycle.response_complete
         if is_asked and not self.flow.write_paused:
             self._stop()
 
