@@ -7,8 +7,10 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
+from aclog.console.body_budget import BusyError, Share
+
 TOKEN_FIELD, TOKEN_HEADER = "csrf_token", "x-csrf-token"
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_URL_ENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 class FormError(Exception):
@@ -21,19 +23,25 @@ class FormError(Exception):
 
 def is_form(content_type: str) -> bool:
     """Return whether a body is that of a form."""
-    return content_type.partition(";")[0].strip().lower() in _FORMS
+    return _kind(content_type) in {_URL_ENCODED, _MULTIPART}
 
 
-async def read_body(receive: Receive, most: int) -> bytes:
-    """Return a body. Raises FormError: it has more bytes, or its sender has gone."""
+async def read_body(receive: Receive, most: int, share: Share | None = None) -> bytes:
+    """Return a body, which is held in a share. Raises FormError: it has more bytes, or its sender has gone."""
     found = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise FormError(400, "the request ended early")
-        found += message.get("body", b"")
-        if len(found) > most:
+        piece = message.get("body", b"")
+        if len(found) + len(piece) > most:
             raise FormError(413, f"the body has more than {most:,} bytes")
+        if share is not None:
+            try:
+                share.take(len(piece))
+            except BusyError as error:
+                raise FormError(503, str(error)) from None
+        found += piece
         if not message.get("more_body", False):
             return bytes(found)
 
@@ -58,3 +66,7 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
     except (MultiPartException, HTTPException, ClientDisconnect, ValueError) as error:
         raise FormError(400, "the form cannot be read") from error
     return found if isinstance(found, str) else None
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aclog.console.body_budget import BodyBudget, Share
 from aclog.console.line_file import LineFile
 from aclog.console.login.answering import Answering
 from aclog.console.login.cookies import Cookies
@@ -28,8 +29,10 @@ from aclog.console.login.visibility import All, Own
 from aclog.console.login.visit import Visit
 from aclog.console.login.way import Way
 
-_MOST_OF_STRANGERS, _MOST_OF_VIEWERS = 64 << 10, 8 << 20
-"""Bytes of a form, before and after the login."""
+_MOST, _MOST_OF_LARGE = 64 << 10, 8 << 20
+"""Bytes of a body, and of one that may be large."""
+_STRANGERS, _VIEWERS = 16 << 20, 32 << 20
+"""Bytes of bodies that are held at once: of those who have not logged in, and of those who have."""
 
 
 @define(eq=False, kw_only=True)
@@ -47,10 +50,14 @@ class Guard:
     """The paths of the login pages' style and icon."""
     public: Sequence[str] = ("/static/", "/healthz", "/readyz")
     """Paths that need no login; one that ends in `/` with all below it."""
+    large: Sequence[str] = ("/draft",)
+    """Paths whose bodies may be large, if who sends them sees all."""
     sessions: Sessions = field(factory=Sessions)
     reports: CspReports = field(factory=CspReports)
     _own: Mapping[str, ASGIApp] = field(init=False)
     """What the guard answers itself, by path."""
+    _of_strangers: BodyBudget = field(factory=lambda: BodyBudget(_STRANGERS), init=False)
+    _of_viewers: BodyBudget = field(factory=lambda: BodyBudget(_VIEWERS), init=False)
 
     def __attrs_post_init__(self) -> None:
         entry = Entry(
@@ -108,12 +115,14 @@ class Guard:
         try:
             self._recognize(visit)
             refused = self._refusal(visit)
-            if refused is None:
-                try:
-                    receive = await self._checked(visit, scope, receive)
-                except FormError as error:
-                    refused = PlainTextResponse(f"{error}\n", error.status)
-            await (refused or self._own.get(visit.path, app))(scope, receive, answering)
+            bodies = self._of_strangers if visit.viewer is None else self._of_viewers
+            with bodies.share() as share:
+                if refused is None:
+                    try:
+                        receive = await self._checked(visit, scope, receive, share)
+                    except FormError as error:
+                        refused = PlainTextResponse(f"{error}\n", error.status)
+                await (refused or self._own.get(visit.path, app))(scope, receive, answering)
         finally:
             answering.tell(None)
 
@@ -143,20 +152,27 @@ class Guard:
     def _is_public(self, path: str) -> bool:
         return any(path.startswith(each) if each.endswith("/") else path == each for each in self.public)
 
-    async def _checked(self, visit: Visit, scope: Scope, receive: Receive) -> Receive:
-        """Return what the body is received from. Raises FormError: it would change something, and may not."""
+    async def _checked(self, visit: Visit, scope: Scope, receive: Receive, share: Share) -> Receive:
+        """Return what the body is received from. Raises FormError: it would change something, and may not.
+
+        A body is read whole if only a token can be missing, which a form may have in it.
+        """
         if visit.method in SAFE or visit.path == CSP_REPORT:
             return receive
         if not is_of_own_page(visit.headers):
             raise FormError(403, "This was sent from another site.")
-        token = visit.headers.get(TOKEN_HEADER)
-        if is_form(visit.headers.get("content-type", "")):
-            body = await read_body(receive, _MOST_OF_STRANGERS if visit.viewer is None else _MOST_OF_VIEWERS)
-            token = token or await token_in(scope, body, receive)
-            receive = replayed(body, receive)
+        token, kind = visit.headers.get(TOKEN_HEADER), visit.headers.get("content-type", "")
+        if token or not is_form(kind):
+            self._check_token(visit, token)
+        sees_all = visit.viewer is not None and visit.viewer.sees_all
+        body = await read_body(receive, _MOST_OF_LARGE if sees_all and visit.path in self.large else _MOST, share)
+        if not token:
+            self._check_token(visit, await token_in(scope, body, receive))
+        return replayed(body, receive)
+
+    def _check_token(self, visit: Visit, token: str | None) -> None:
         if not self.cookies.is_csrf_token(visit.session_id, token):
             raise FormError(403, "This form is of another session or of none: go back, reload the page, send it again.")
-        return receive
 
     async def _report(self, request: Request) -> Response:
         try:

@@ -15,10 +15,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from aclog.console.body_budget import BodyBudget, BusyError, Share
 from aclog.console.pdp.asker import REQUEST_ID, Asker
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
-from aclog.console.pdp.body_budget import BodyBudget
 from aclog.console.pdp.deciders import Deciders
 from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.envoy import PREFIX, envoy_answer
@@ -94,27 +94,17 @@ class DecisionPoint:
         return Route(path, self._asked(endpoint), methods=["POST"])
 
     async def _answer(self, path: str, answering: Answering, request: Request) -> Response:
-        taken = bytearray()
-        try:
-            await self._read(request, taken)
+        with self._bodies.share() as share:
+            try:
+                taken = await _read(request, share)
+            except BadRequestError as error:
+                return _error(400, str(error))
+            except BusyError as error:
+                return _error(503, str(error))
             answer = partial(self._answered, path, answering, Asker.of(request), taken)
             if path in _AT_ONCE and len(taken) <= _SHORT and not _may_ask_for_the_past(taken):
                 return answer()
             return await run_sync(answer, limiter=self._threads)
-        except BadRequestError as error:
-            return _error(400, str(error))
-        except NotReadyError as error:
-            return _error(503, str(error))
-        finally:
-            self._bodies.give_back(len(taken))
-
-    async def _read(self, request: Request, taken: bytearray) -> None:
-        """Read the body. Raises BadRequestError: it is too large. NotReadyError: too many are being read."""
-        async for piece in request.stream():
-            if len(taken) + len(piece) > MOST_BYTES:
-                raise BadRequestError(f"the body has more than {MOST_BYTES:,} bytes")
-            self._bodies.take(len(piece))
-            taken += piece
 
     def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
         """Return the answer to a body, once it is written down.
@@ -203,6 +193,17 @@ class DecisionPoint:
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _read(request: Request, share: Share) -> bytearray:
+    """Return the body. Raises BadRequestError: it is too large. BusyError: too many are being read."""
+    taken = bytearray()
+    async for piece in request.stream():
+        if len(taken) + len(piece) > MOST_BYTES:
+            raise BadRequestError(f"the body has more than {MOST_BYTES:,} bytes")
+        share.take(len(piece))
+        taken += piece
+    return taken
 
 
 def _may_ask_for_the_past(data: bytearray) -> bool:

@@ -57,7 +57,7 @@ def test_a_token_may_be_a_header_or_a_field_of_either_kind_of_form(browser):
         for name, value, more in (("csrf_token", browser.token, ""), ("file", "a" * 100_000, '; filename="f"'))
     )
     multipart = {**OWN, "Content-Type": "multipart/form-data; boundary=x"}
-    assert browser.ask("POST", "/change", f"{parts}--x--\r\n".encode(), multipart).status == 200
+    assert browser.ask("POST", "/draft", f"{parts}--x--\r\n".encode(), multipart).status == 200
     assert browser.ask("POST", "/change", b"--x\r\nContent-Disposition: nothing", multipart).status in {400, 403}
     fields = urlencode({"csrf_token": browser.token}).encode()
     for kind in ("text/plain", "application/json", ""):
@@ -195,8 +195,13 @@ def test_no_request_fails_and_no_stranger_sees_a_rule(behind_login, method, path
 
 
 @pytest.fixture(scope="module")
-def behind_login():
-    return app_of(guard_of(PasswordWay(path=None, passwords=Passwords({}, ("$argon2id$x",)))))
+def guard_of_nobody():
+    return guard_of(PasswordWay(path=None, passwords=Passwords({}, ("$argon2id$x",))))
+
+
+@pytest.fixture(scope="module")
+def behind_login(guard_of_nobody):
+    return app_of(guard_of_nobody)
 
 
 def test_what_browsers_stopped_is_shown_to_who_sees_all(behind_login):
@@ -204,7 +209,36 @@ def test_what_browsers_stopped_is_shown_to_who_sees_all(behind_login):
 
 
 def test_a_form_that_is_too_large_is_not_read(browser):
-    assert browser.post("/change", {"a": "x" * (9 << 20)}).status == 413
+    assert browser.post("/draft", {"a": "x" * (9 << 20)}).status == 413
+    assert browser.post("/draft", {"a": "x" * 100_000}).status == 200
+    assert browser.post("/change", {"a": "x" * 100_000}).status == 413, "only a draft may be large"
+    other = {**OWN, "X-CSRF-Token": browser.token, "Content-Type": "text/plain"}
+    assert browser.ask("POST", "/change", b"x" * 100_000, other).status == 413
+
+
+def test_of_who_cannot_have_the_token_no_body_is_read(browser):
+    body = urlencode({"csrf_token": browser.token}).encode() + b"&a=" + b"x" * (9 << 20)
+    form = {**OWN, "Content-Type": "application/x-www-form-urlencoded"}
+    assert browser.ask("POST", "/draft", body, {**form, "X-CSRF-Token": "x"}).status == 403
+    assert browser.ask("POST", "/draft", body, {**OWN, "Content-Type": "text/plain"}).status == 403
+    assert browser.ask("POST", "/draft", body, form | {"Origin": "http://evil"}).status == 403
+    assert browser.ask("POST", "/draft", body, form).status == 413
+
+
+@pytest.mark.parametrize("bodies", ["_of_viewers", "_of_strangers"])
+def test_bodies_of_all_together_are_bounded(browser, guard, behind_login, guard_of_nobody, bodies):
+    if bodies == "_of_strangers":
+        guard, browser = guard_of_nobody, Browser(behind_login)
+        browser.get("/login")
+    budget, path = getattr(guard, bodies), "/draft" if bodies == "_of_viewers" else "/login"
+    whole = budget.left
+    budget.left = 100
+    reply = browser.post(path, {"a": "x" * 60})
+    assert (reply.status, reply.text) == (503, "too much is being asked at once: ask again later\n")
+    budget.left = whole
+    for fields in ({"a": "x" * 1_000}, {"a": "x" * (9 << 20)}, {"csrf_token": "x"}):
+        assert browser.post(path, fields).status != 503
+        assert budget.left == whole, "all is given back"
 
 
 def test_what_cannot_be_written_down_is_not_answered(tmp_path, monkeypatch):

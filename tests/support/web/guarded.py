@@ -86,6 +86,7 @@ def app_of(guard: Guard) -> Any:
         Route("/", page),
         Route("/rules", rules),
         Route("/change", change, methods=["POST"]),
+        Route("/draft", change, methods=["POST"]),
         Route("/static/console.css", style),
     ]
     return guard.around(Starlette(routes=routes))

@@ -1,0 +1,43 @@
+"""How many bytes of bodies are held at once, whoever sends them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, field
+
+
+class BusyError(Exception):
+    """So much is held already that no more is taken: who asked may ask again later."""
+
+
+@define(eq=False)
+class BodyBudget:
+    """What is left for bodies; owned by the event loop."""
+
+    left: int = field(default=64 << 20)
+    """In bytes."""
+
+    @contextmanager
+    def share(self) -> Iterator["Share"]:
+        """Return what one request holds, which it gives back at the end of the `with`."""
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self.left += share.size
+
+
+@define(eq=False)
+class Share:
+    """What one request holds of a budget."""
+
+    _budget: BodyBudget
+    size: int = 0
+    """In bytes."""
+
+    def take(self, size: int) -> None:
+        """Take some bytes. Raises BusyError: so much is not left."""
+        if size > self._budget.left:
+            raise BusyError("too much is being asked at once: ask again later")
+        self._budget.left -= size
+        self.size += size
