@@ -1,7 +1,10 @@
 """Bodies of forms, read once by the guard and again by who answers."""
 
+import asyncio
 from typing import Any
 
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
@@ -11,6 +14,9 @@ from aclog.console.body_budget import BusyError, Share
 
 TOKEN_FIELD, TOKEN_HEADER = "csrf_token", "x-csrf-token"
 _URL_ENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+_MOST_FIELDS = 1000
+_SHORT = 64 << 10
+"""Bytes of a form that is parsed between requests; a longer one is parsed in a thread."""
 
 
 class FormError(Exception):
@@ -57,11 +63,28 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
+def check_fields(content_type: str, body: bytes) -> None:
+    """Refuse a form of very many fields, before anything parses it: FormError."""
+    if _kind(content_type) == _URL_ENCODED and body.count(b"&") >= _MOST_FIELDS:
+        raise FormError(400, f"the form has more than {_MOST_FIELDS:,} fields")
+
+
 async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
-    """Return the token in a form. Raises FormError: it is malformed."""
+    """Return the token in a form with a bounded number of fields. Raises FormError: it is malformed."""
+    content_type = Headers(scope=scope).get("content-type", "")
+    if _kind(content_type) == _URL_ENCODED:
+        name = f"{TOKEN_FIELD}=".encode()
+        found = [pair for pair in body.split(b"&") if pair.startswith(name)]
+        return found[-1].removeprefix(name).decode("latin-1") if found else None
+    if len(body) <= _SHORT:
+        return await _parsed_token(scope, body, receive)
+    return await run_sync(lambda: asyncio.run(_parsed_token(scope, body, receive)))
+
+
+async def _parsed_token(scope: Any, body: bytes, receive: Receive) -> str | None:
     request = Request(scope, replayed(body, receive))
     try:
-        async with request.form(max_files=10, max_fields=1000, max_part_size=len(body)) as form:
+        async with request.form(max_files=10, max_fields=_MOST_FIELDS, max_part_size=len(body)) as form:
             found = form.get(TOKEN_FIELD)
     except (MultiPartException, HTTPException, ClientDisconnect, ValueError) as error:
         raise FormError(400, "the form cannot be read") from error

@@ -17,7 +17,7 @@ from aclog.console.login.answering import Answering
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.csp_reports import MOST_BYTES, CspReports
 from aclog.console.login.entry import Entry
-from aclog.console.login.forms import TOKEN_HEADER, FormError, is_form, read_body, replayed, token_in
+from aclog.console.login.forms import TOKEN_HEADER, FormError, check_fields, is_form, read_body, replayed, token_in
 from aclog.console.login.headers import CSP_REPORT
 from aclog.console.login.hosts import Hosts
 from aclog.console.login.pages import Pages, local_path
@@ -166,6 +166,7 @@ class Guard:
             self._check_token(visit, token)
         sees_all = visit.viewer is not None and visit.viewer.sees_all
         body = await read_body(receive, _MOST_OF_LARGE if sees_all and visit.path in self.large else _MOST, share)
+        check_fields(kind, body)
         if not token:
             self._check_token(visit, await token_in(scope, body, receive))
         return replayed(body, receive)

@@ -1,11 +1,13 @@
 """What every request is checked for: whose page it comes from, which host it names, and what is written down."""
 
 import json
+import threading
 from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from aclog.console.login.hosts import Hosts
 from aclog.console.login.password_file import Passwords
@@ -223,6 +225,36 @@ def test_of_who_cannot_have_the_token_no_body_is_read(browser):
     assert browser.ask("POST", "/draft", body, {**OWN, "Content-Type": "text/plain"}).status == 403
     assert browser.ask("POST", "/draft", body, form | {"Origin": "http://evil"}).status == 403
     assert browser.ask("POST", "/draft", body, form).status == 413
+
+
+def test_a_form_of_very_many_fields_is_not_parsed(browser):
+    form = {**OWN, "Content-Type": "Application/X-WWW-Form-URLEncoded; charset=utf-8"}
+    sent = urlencode({"csrf_token": browser.token}).encode()
+    for body in (b"&" * (8 << 20), sent + b"&" * 1_000, b"&" * 1_000 + sent):
+        for headers in (form, {**form, "X-CSRF-Token": browser.token}):
+            reply = browser.ask("POST", "/draft", body, headers)
+            assert (reply.status, reply.text) == (400, "the form has more than 1,000 fields\n")
+    assert browser.ask("POST", "/draft", b"&" * 999 + sent, form).status == 200
+
+
+def test_a_long_form_is_parsed_in_a_thread(browser, monkeypatch):
+    threads = []
+
+    class Seen(Request):
+        def form(self, **limits):
+            threads.append(threading.current_thread())
+            return super().form(**limits)
+
+    monkeypatch.setattr("aclog.console.login.forms.Request", Seen)
+    multipart = {**OWN, "Content-Type": "multipart/form-data; boundary=x"}
+    for size, status in ((10, 200), (3 << 20, 200), (9 << 20, 413)):
+        body = "".join(
+            f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n{value}\r\n'
+            for name, value, more in (("csrf_token", browser.token, ""), ("file", "a" * size, '; filename="f"'))
+        )
+        assert browser.ask("POST", "/draft", f"{body}--x--\r\n".encode(), multipart).status == status
+    assert [each is threading.main_thread() for each in threads] == [True, False], "the event loop is in the main one"
+    assert browser.ask("POST", "/draft", b"x" * 100_000, multipart).status == 400
 
 
 @pytest.mark.parametrize("bodies", ["_of_viewers", "_of_strangers"])
