@@ -39,6 +39,8 @@ class FoundPlace:
     name: str
     address: PlaceAddress
     identity: str | None
+    fingerprint: str | None
+    """Of a log that has no identity, what it held."""
     batching: Batching
     state: PlaceState
     settings: Settings
@@ -62,7 +64,9 @@ class FoundPlace:
         if journal is not None:
             mark = JournalMark(path=str(Path(journal.path).absolute()), id=journal.id, entries=len(journal.entries))
         return Circumstances(
-            place=PlanPlace(address=self.address, identity=self.identity, batching=self.batching),
+            place=PlanPlace(
+                address=self.address, identity=self.identity, batching=self.batching, fingerprint=self.fingerprint
+            ),
             state=self.state,
             settings=self.settings,
             settings_known=self.settings_known,
@@ -106,6 +110,7 @@ def find_place(
             name=place.name,
             address=address,
             identity=identity,
+            fingerprint=place.fingerprint(state.end_offset or 0) if identity is None else None,
             batching=place.batching,
             state=state,
             settings=settings,

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -67,6 +68,19 @@ class LogPlace:
             return cluster
         found = read_applies(self.directory)
         return None if found is None else found.id
+
+    def fingerprint(self, end_offset: int) -> str | None:
+        """Return the SHA-256 of the log's first batch and of the one before an offset. Raises as open_reader."""
+        if is_absent(self.directory) or formatted_log(self.directory) is not None:
+            return None
+        with open_reader(self.directory) as reader:
+            first = reader.start_offset()
+            if not first < end_offset <= reader.high_watermark():
+                return None
+            digest = sha256()
+            for offset in first, end_offset - 1:
+                digest.update(reader.read(offset, 1))  # one batch is whole, however large
+        return digest.hexdigest()
 
     def settings(self) -> Settings | None:
         """Return None: a log does not tell the settings of its brokers."""

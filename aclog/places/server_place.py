@@ -87,6 +87,10 @@ class ServerPlace:
         """Return the cluster id. Raises as WritablePlace.identity."""
         return self._run(self._nodes.description()).cluster_id or None
 
+    def fingerprint(self, end_offset: int) -> str | None:  # noqa: ARG002  # as the protocol has it
+        """Return None: a cluster has an identity."""
+        return None
+
     def settings(self) -> Settings | None:
         """Return the settings if all brokers tell alike of allow.everyone.if.no.acl.found; None if that is unknown.
 

@@ -78,6 +78,10 @@ class ZooKeeperPlace:
             raise DecodeError("expected the id of the cluster", path=_CLUSTER_ID)
         return found
 
+    def fingerprint(self, end_offset: int) -> str | None:  # noqa: ARG002  # as the protocol has it
+        """Return None: a ZooKeeper has an identity."""
+        return None
+
     def settings(self) -> Settings | None:
         """Return None: ZooKeeper does not hold the settings of the brokers."""
         return None

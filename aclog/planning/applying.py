@@ -192,6 +192,12 @@ class Applying:
                 f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
                 f"{wanted or 'a new place'}: expected the same place"
             )
+        fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
+        if fingerprint is not None and self.place.fingerprint(end or 0) != fingerprint:
+            raise RefusedError(
+                f"{name}: another log than the one that the plan was made for: expected one with the same first batch "
+                f"and the same one before offset {end}: nothing was changed"
+            )
         if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
             now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
             raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")

@@ -61,6 +61,13 @@ class Place(Protocol):
         """
         ...
 
+    def fingerprint(self, end_offset: int) -> str | None:
+        """Return what tells a log from others that has no identity: a digest of what it has below an offset.
+
+        None: the place is no log, or does not reach so far. Raises as `read`.
+        """
+        ...
+
     def settings(self) -> Settings | None:
         """Return super.users and allow.everyone.if.no.acl.found, if the place tells both; None: they are unknown.
 

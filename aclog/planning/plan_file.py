@@ -108,6 +108,7 @@ def _head(plan: Plan) -> dict[str, object]:
             "commandConfig": address.command_config,
             "properties": {key: value for key, value in address.properties.items() if not _is_secret(key)},
             "id": plan.place.identity,
+            "fingerprint": plan.place.fingerprint,
             "batching": plan.place.batching.value,
         },
         "base": {
@@ -145,7 +146,12 @@ def _plan(head: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
         properties=place["properties"],
     )
     return Plan(
-        place=PlanPlace(address=address, identity=place["id"], batching=Batching(place["batching"])),
+        place=PlanPlace(
+            address=address,
+            identity=place["id"],
+            batching=Batching(place["batching"]),
+            fingerprint=place["fingerprint"],
+        ),
         base=Base(
             rules=base["rules"],
             end_offset=base["endOffset"],

@@ -110,3 +110,21 @@ def test_an_older_copy_that_went_on_is_no_base_of_an_apply(later, tmp_path):
     assert refused.code == 2
     assert f"does not have apply {apply}" in refused.complaint
     assert B in later.rules()
+
+
+def test_a_log_without_an_identity_is_not_taken_for_another_one(tmp_path):
+    """Nothing was applied to either: the first apply would give the wrong one its identity."""
+    planned = Estate(tmp_path / "source", log_with(tmp_path / "log", [THEIRS]))
+    log_with(tmp_path / "another", [THEIRS])
+    planned.wants(A)
+    planned.plan()
+    (tmp_path / "log").rename(tmp_path / "moved")
+    (tmp_path / "log").symlink_to(tmp_path / "another")
+    refused = planned.apply()
+    assert refused.code == 2
+    assert "another log than the one that the plan was made for" in refused.complaint
+    assert planned.rules() == {THEIRS}
+    (tmp_path / "log").unlink()
+    (tmp_path / "moved").rename(tmp_path / "log")
+    planned.apply().ok()
+    assert planned.rules() == {THEIRS, A}

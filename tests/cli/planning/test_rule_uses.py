@@ -107,6 +107,7 @@ def uses(path: Path, rules: list[StandardAcl], decided: Settings) -> dict[Standa
         name="place",
         address=PlaceAddress(kind=PlaceKind.LOG, value="/log"),
         identity=None,
+        fingerprint=None,
         batching=Batching.ALL,
         state=PlaceState.of_image(image_of(rules)),
         settings=decided,

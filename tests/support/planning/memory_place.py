@@ -60,6 +60,9 @@ class MemoryPlace:
     def identity(self) -> str:
         return "memory-1"
 
+    def fingerprint(self, end_offset: int) -> str | None:
+        return None
+
     def settings(self) -> Settings | None:
         return None
 
