@@ -1,5 +1,6 @@
 """Envoy's external authorization over HTTP: may the one whom a header names ask for this path by this method."""
 
+import re
 from collections.abc import Callable, Sequence
 from urllib.parse import unquote
 
@@ -8,8 +9,10 @@ from aclog.console.pdp.mapping import EnvoyMapping
 from aclog.console.pdp.requests import ActionName, Circumstances, Entity, Evaluation
 
 PREFIX = "/ext_authz"
-_ODD = ("%25", "%2f", "%3b", "%5c", "%2e", "%00", "\\", "//")
-"""What some servers read as a path of another name: decoded once more, or as a separator."""
+_ODD = ("%25", "%2f", "%3b", "%5c", "%2e", ";", "#", "\\", "//")
+"""What some servers read as a path of another name: decoded once more, as a separator, or as what is cut off."""
+_BROKEN = re.compile("%(?![0-9a-f]{2})")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def envoy_answer(
@@ -33,12 +36,12 @@ def envoy_answer(
     if len(subjects) != 1 or not subjects[0]:
         return _no(f"expected the header {mapping.header} once"), decider.offset
     path = raw_path.partition("?")[0].removeprefix(PREFIX)
-    if _is_odd(path):
-        return _no("the path has more than one reading"), decider.offset
     try:
         subject, name = subjects[0].encode("latin-1").decode(), unquote(path, errors="strict")
     except UnicodeError:
         return _no("the path or the header is not UTF-8"), decider.offset
+    if _is_odd(path.lower(), name):
+        return _no("the path has more than one reading"), decider.offset
     asked = Evaluation(
         subject=Entity(type=mapping.subject_type, id=subject),
         action=ActionName(name=method),
@@ -48,10 +51,10 @@ def envoy_answer(
     return decider.evaluate(asked), decider.offset
 
 
-def _is_odd(path: str) -> bool:
-    """Return whether servers may read a path differently; `..;x` is `..` for some."""
-    segments = {segment.partition(";")[0] for segment in path.split("/")}
-    return any(odd in path.lower() for odd in _ODD) or bool({"..", "."} & segments)
+def _is_odd(path: str, name: str) -> bool:
+    """Return whether servers may read a path, in lower case, as another name than it has once it is decoded."""
+    is_broken = _BROKEN.search(path) is not None or _CONTROL.search(name) is not None
+    return is_broken or any(odd in path for odd in _ODD) or not {"..", "."}.isdisjoint(path.split("/"))
 
 
 def _no(reason: str) -> Answer:

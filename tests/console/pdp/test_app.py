@@ -398,6 +398,26 @@ def test_envoy_is_answered_by_method_and_path():
     assert ask(certified().app(), "GET", "/ext_authz/orders", headers={"X-User": "a"}).status == 403
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/users", "/admin;x=1/users", "/admin;/users", "/x;/admin/users", "/admin%3Bx/users", "/admin%09/users",
+        "/admin%00/users", "/%0aadmin/users", "/admin%7f/users", "/admin%c2%85/users", "/admin#/users", "/admin%/users",
+        "/admin%u002fusers", "/./admin/users", "/admin%2fusers", "/admin\\users", "//admin/users", "/x/../admin/users",
+    ],
+)  # fmt: skip
+def test_no_way_to_write_a_path_gets_past_a_deny_of_its_beginning(path):
+    envoy = {"subject": "user", "header": "X-User", "resource": "route"}
+    actions = {"route": {"GET": "READ"}}
+    table = {"subject": {"user": "User"}, "resource": {"route": "TOPIC"}, "action": actions, "envoy": envoy}
+    prefixed = {"pattern_type": PatternType.PREFIXED, "permission_type": AclPermissionType.DENY}
+    rules = image_of(acl("*", "User:a"), acl("/admin/", "User:a", **prefixed))
+    app, who = point_of(HeldSource(rules), parse_mapping(table, "it")).app(), {"X-User": "a"}
+    assert ask(app, "GET", f"/ext_authz{path}", headers=who).status == 403
+    for open_one in ("/orders", "/admin", "/orders/a%20b", "/orders/%c3%a9", "/orders/..a?x=;%zz"):
+        assert ask(app, "GET", f"/ext_authz{open_one}", headers=who).status == 200, open_one
+
+
 KEYS = (
     "subject", "action", "resource", "type", "id", "name", "properties", "evaluations", "context", "options", "page",
     "input",
