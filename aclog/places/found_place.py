@@ -50,6 +50,8 @@ class FoundPlace:
     settled: Journal | None
     """The same with every apply ended, as aclog.planning.journal.settling has it."""
     owned_by_others: AbstractSet[bytes]
+    others: tuple[Journal, ...] = ()
+    """The journals of other sources, as their files have them."""
 
     @property
     def held(self) -> Held:
@@ -59,10 +61,6 @@ class FoundPlace:
 
     def circumstances(self, origin: Origin) -> Circumstances:
         """Return what a plan says of the place."""
-        journal = self.journal
-        mark = None
-        if journal is not None:
-            mark = JournalMark(path=str(Path(journal.path).absolute()), id=journal.id, entries=len(journal.entries))
         return Circumstances(
             place=PlanPlace(
                 address=self.address, identity=self.identity, batching=self.batching, fingerprint=self.fingerprint
@@ -71,7 +69,8 @@ class FoundPlace:
             settings=self.settings,
             settings_known=self.settings_known,
             origin=origin,
-            journal=mark,
+            journal=None if self.journal is None else _mark(self.journal),
+            others=tuple(map(_mark, self.others)),
         )
 
 
@@ -118,7 +117,12 @@ def find_place(
             journal=own,
             settled=None if settled is None else settled.journal,
             owned_by_others=frozenset[bytes]().union(*owned_by_others),
+            others=tuple(foreign),
         )
+
+
+def _mark(journal: Journal) -> JournalMark:
+    return JournalMark(path=str(Path(journal.path).absolute()), id=journal.id, entries=len(journal.entries))
 
 
 def check_journal(journal: Journal, address: PlaceAddress, identity: str | None, name: str) -> None:

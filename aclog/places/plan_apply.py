@@ -1,6 +1,6 @@
 """Applying a plan to its place: both are opened, checked, and written only if that is still meant."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from attrs import frozen
 
 from aclog.places.applied_journal import check_applied
 from aclog.places.choice import open_place
+from aclog.places.other_journals import check_others
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress
 from aclog.planning.base_check import Remaining
 from aclog.planning.errors import JournalError
@@ -26,6 +27,8 @@ class PlanApply:
     notify: Callable[[str], None]
     journal: Path | None = None
     """Where its journal is; None: where it was when the plan was made."""
+    other_journals: Sequence[Path] = ()
+    """Where those of other sources are, if not where they were then."""
     force: bool = False
     """Whether a log may be written that belongs to a Kafka node."""
 
@@ -53,9 +56,11 @@ class PlanApply:
             ready = applying.check()
             if journal is not None and self.address.kind is PlaceKind.LOG:
                 check_applied(Path(self.address.value), place.identity(), journal.journal)
+            check_others(self.plan, ready, place, self.other_journals, self.notify)
             if confirm is not None and not ready.is_done:
                 confirm(place.name, ready.remaining)
                 ready = applying.check()  # the question may have waited for long
+                check_others(self.plan, ready, place, self.other_journals, self.notify)
             with progress(place.name) as advance:
                 return place.name, applying.make(ready, advance)
 

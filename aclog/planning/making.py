@@ -22,6 +22,8 @@ class Circumstances:
     settings_known: bool
     origin: Origin
     journal: JournalMark | None
+    others: tuple[JournalMark, ...] = ()
+    """The journals of other sources."""
 
 
 def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
@@ -44,6 +46,7 @@ def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
         origin=found.origin,
         steps=steps,
         journal=found.journal,
+        others=found.others,
         adopt=change.adopted,
         release=change.released,
         unowned=change.unowned,

@@ -64,7 +64,7 @@ class JournalMark:
     path: str
     id: str
     entries: int
-    """Lines after the first."""
+    """How many BEGIN and DONE."""
 
 
 @frozen(kw_only=True)
@@ -89,6 +89,8 @@ class Plan:
     steps: tuple[Step, ...]
     journal: JournalMark | None = None
     """None: nobody owns what it adds."""
+    others: tuple[JournalMark, ...] = ()
+    """The journals of other sources, whose rules it does not remove."""
     adopt: tuple[StandardAcl, ...] = ()
     """ACLs that are there already, and are owned from now on."""
     release: tuple[StandardAcl, ...] = ()

@@ -124,13 +124,18 @@ def _head(plan: Plan) -> dict[str, object]:
             "cidr": plan.settings.cidr,
             "known": plan.settings_known,
         },
-        "journal": None if journal is None else {"path": journal.path, "id": journal.id, "entries": journal.entries},
+        "journal": None if journal is None else _mark_object(journal),
+        "otherJournals": list(map(_mark_object, plan.others)),
         "adopt": [object_of_rule(acl) for acl in plan.adopt],
         "release": [object_of_rule(acl) for acl in plan.release],
         "unowned": [object_of_rule(acl) for acl in plan.unowned],
         "transient": list(plan.transient),
         "steps": len(plan.steps),
     }
+
+
+def _mark_object(mark: JournalMark) -> dict[str, object]:
+    return {"path": mark.path, "id": mark.id, "entries": mark.entries}
 
 
 def _is_secret(key: str) -> bool:
@@ -167,14 +172,17 @@ def _plan(head: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
         settings_known=settings["known"],
         origin=Origin(at=head["at"], who=head["who"], git=head["git"]),
         steps=steps,
-        journal=None
-        if journal is None
-        else JournalMark(path=journal["path"], id=journal["id"], entries=journal["entries"]),
+        journal=None if journal is None else _mark(journal),
+        others=tuple(map(_mark, head["otherJournals"])),
         adopt=_acls(head["adopt"]),
         release=_acls(head["release"]),
         unowned=_acls(head["unowned"]),
         transient=tuple(head["transient"]),
     )
+
+
+def _mark(value: Mapping[str, Any]) -> JournalMark:
+    return JournalMark(path=value["path"], id=value["id"], entries=value["entries"])
 
 
 def _acls(values: Sequence[dict[str, object]]) -> tuple[StandardAcl, ...]:

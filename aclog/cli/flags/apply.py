@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen(kw_only=True)
@@ -33,6 +33,16 @@ class ApplyFlags:
         Path | None,
         typer.Option("--journal", metavar="FILE", help="The journal. [dim]Default: the plan's[/]", show_default=False),
     ] = None
+    other_journals: Annotated[
+        list[Path],
+        typer.Option(
+            "--other-journal",
+            metavar="FILE",
+            help="The journal of another source that the plan was made with, if it is not where it was then; can be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = field(factory=list)
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False

@@ -28,7 +28,13 @@ def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: C
         resume=flags.resume,
     )
     applied = PlanApply(
-        plan=plan, address=address, options=options, notify=note, journal=flags.journal, force=flags.force
+        plan=plan,
+        address=address,
+        options=options,
+        notify=note,
+        journal=flags.journal,
+        other_journals=flags.other_journals,
+        force=flags.force,
     )
 
     def confirm(name: str, remaining: Remaining) -> None:

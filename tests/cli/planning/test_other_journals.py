@@ -79,7 +79,7 @@ def test_a_journal_into_which_another_copy_was_merged_is_refused(source):
     add(source.log, B)
     refused = source.plan()
     assert refused.code == 2
-    assert "line 6: apply" in refused.complaint
+    assert "line 8: apply" in refused.complaint
     assert "begins a second time" in refused.complaint
 
 
@@ -87,3 +87,35 @@ def test_a_file_that_is_no_journal_is_called_that(source):
     for content in (b"hello\n", source.rules.read_bytes(), b"\xef\xbb\xbf" + source.journal.read_bytes()):
         source.journal.write_bytes(content)
         assert "not a journal: expected a file that `aclog apply` wrote" in source.plan().complaint
+
+
+def test_what_another_source_has_adopted_since_the_plan_was_made_stays(source, tmp_path):
+    other = Source(tmp_path, "other")
+    other.make(acl("c", "User:a"))
+    assert source.plan("--other-journal", other.journal).code == 1
+    other.make(B, acl("c", "User:a"), flags=("--adopt",))
+    refused = source.apply()
+    assert refused.code == 2
+    assert f"{acl_text(B)}: {other.journal} owns it by now" in refused.complaint
+    assert B in held(source.log)
+    assert source.plan("--other-journal", other.journal).code == 1
+    source.apply().ok()
+    assert B in held(source.log)
+
+
+def test_another_journal_that_has_gone_on_or_is_gone_is_refused(source, tmp_path):
+    other = Source(tmp_path, "other")
+    other.make(acl("c", "User:b"))
+    assert source.plan("--other-journal", other.journal).code == 1
+    moved, kept = tmp_path / "moved", other.journal.read_bytes()
+    other.journal.rename(moved)
+    assert "no such journal" in source.apply().complaint
+    shutil.copy(source.journal, other.journal)
+    assert "another journal than the one" in source.apply().complaint
+    moved.rename(other.journal)
+    other.make(acl("d", "User:b"))
+    assert "has 4 entries, and had 2 when the plan was made" in source.apply().complaint
+    other.journal.unlink()
+    moved.write_bytes(kept)
+    source.apply("--other-journal", moved).ok()
+    assert B not in held(source.log)
