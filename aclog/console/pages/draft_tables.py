@@ -155,7 +155,8 @@ def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[Stated
     except (MetadataError, OSError) as error:
         found, none = TestsEffect(), f"The tests cannot be run: {error}"
     about = len(found.cases)
-    rest = f"{found.others:,} others decide on nothing that changes" if found.others else ""
+    others = "1 other decides" if found.others == 1 else f"{found.others:,} others decide"
+    rest = f"{others} on nothing that changes" if found.others else ""
     return Table(
         key="tests",
         title="Tests that are about what changes",

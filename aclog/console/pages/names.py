@@ -58,7 +58,7 @@ def names_page(console: Console, asked: Asked) -> Page:
         path=PATH,
         title=f"{name} names",
         answer=f"{count:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
-        command=console.command.of("shell", "tree", as_of=as_of, settings=False),
+        command=console.command.of("shell", "tree", f"/acl/resource/{name}", as_of=as_of, settings=False),
         parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
         offset=state.offset,
     )

@@ -116,7 +116,7 @@ def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
     page = view(console, "/draft", rules=text)
     assert column(page, "tests", "outcome") == ["turns red", "turns green"]
     assert "is allowed" in column(page, "tests", "found")[0]
-    assert table(page, "tests").note == "1 others decide on nothing that changes"
+    assert table(page, "tests").note == "1 other decides on nothing that changes"
     draft = draft_of(console, Asked({"rules": text}))
     found = effect_on_tests(draft.effect, tests)
     turned = {each.after.case.text for each in found.cases if each.has_turned}
