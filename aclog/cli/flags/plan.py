@@ -33,6 +33,15 @@ OtherJournals: TypeAlias = Annotated[
         help="The journal of another source for the same place: what it owns, too, is not deleted; can be repeated.",
     ),
 ]
+MaxDeletes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--max-deletes",
+        metavar="N|N%",
+        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
+        show_default=False,
+    ),
+]
 PlanOut: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -93,15 +102,7 @@ class OwnershipFlags:
             help="Own wanted rules that are there already; and let [cyan]--change[/] remove rules that are not owned.",
         ),
     ] = False
-    max_deletes: Annotated[
-        str | None,
-        typer.Option(
-            "--max-deletes",
-            metavar="N|N%",
-            help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
-            show_default=False,
-        ),
-    ] = None
+    max_deletes: MaxDeletes = None
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,15 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.place import place_address
 from aclog.cli.flags.plan import OwnershipFlags, PlanOutputFlags, WantFlags
 from aclog.cli.flags.target import TargetFlags
-from aclog.cli.planning.plan_output import CHANGES, NOTHING, check_accesses, print_plan, take_plan_file, write_plan
+from aclog.cli.planning.plan_output import (
+    CHANGES,
+    NOTHING,
+    check_accesses,
+    print_plan,
+    print_unless_refused,
+    take_plan_file,
+    write_plan,
+)
 from aclog.cli.planning.told_settings import told_settings
 from aclog.cli.planning.wanted import Wanted, read_wanted
 from aclog.places.found_place import find_place
@@ -15,7 +23,6 @@ from aclog.planning.errors import RefusedError
 from aclog.planning.making import make_plan
 from aclog.planning.planner import PlannedChange
 from aclog.terminal.notices import note
-from aclog.terminal.output_format import OutputFormat
 
 
 def print_new_plan(
@@ -44,13 +51,11 @@ def print_new_plan(
     found = find_place(address, told_settings(authorizer), ownership.journal, note, ownership.other_journals)
     change = wanted.change_of(found.held, adopt=ownership.adopt)
     plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
-    try:
-        _check(change, wanted, limit, cidr=found.settings.cidr)
-    except RefusedError:
-        if how.form is not OutputFormat.JSONL:  # people look at what is refused, programs would do it
-            print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
-        raise
-    print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output))
+    print_unless_refused(
+        lambda: _check(change, wanted, limit, cidr=found.settings.cidr),
+        lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
+        how,
+    )
     if plan.is_empty:
         return NOTHING
     if output.out is not None:

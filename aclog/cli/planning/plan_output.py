@@ -1,5 +1,6 @@
 """What a command says of the plan that it made, and the file that it writes it into."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from aclog.analysis.review.document_text import markdown_lines, text_lines
@@ -9,6 +10,7 @@ from aclog.cli.transfer.output import open_output
 from aclog.cli.usage_extra import need_usage_extra
 from aclog.metalog.errors import ConfigError
 from aclog.places.found_place import FoundPlace
+from aclog.planning.errors import RefusedError
 from aclog.planning.plan import Plan
 from aclog.planning.plan_file import PLAN_BEGIN, plan_lines, step_object
 from aclog.planning.planner import PlannedChange
@@ -51,6 +53,17 @@ def print_plan(
         document = document_of(report, full=full)
     for line in markdown_lines(document) if output.form is OutputFormat.MARKDOWN else text_lines(document):
         say(line)
+
+
+def print_unless_refused(check: Callable[[], None], show: Callable[[], None], output: Output) -> None:
+    """Check a plan and print it; one that is refused is printed, too, but not as JSON lines. Raises as `check`."""
+    try:
+        check()
+    except RefusedError:
+        if output.form is not OutputFormat.JSONL:  # people look at what is refused, programs would do it
+            show()
+        raise
+    show()
 
 
 def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:

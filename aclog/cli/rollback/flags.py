@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.plan import JournalFile, OtherJournals
+from aclog.cli.flags.plan import JournalFile, MaxDeletes, OtherJournals
 
 
 @frozen(kw_only=True)
@@ -24,6 +24,7 @@ class RollbackFlags:
             show_default="the newest",
         ),
     ] = None
+    max_deletes: MaxDeletes = None
 
     def journals(self) -> tuple[Path, list[Path]]:
         """Return the journal, and those of others."""

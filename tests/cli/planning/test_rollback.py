@@ -109,3 +109,26 @@ def test_what_cannot_be_undone_says_so(source):
     assert "no such journal" in aclog(*asked).complaint
     source.make(A)
     assert "no apply has the id zzzzzz" in aclog(*asked, "--apply", "zzzzzz").complaint
+
+
+def test_it_deletes_no_more_than_a_plan_may(source):
+    source.make(A)
+    source.make(A, *(acl(name=f"t{number}") for number in range(21)))
+    asked = ("rollback", "--log", source.log, "--journal", source.journal, "--out", source.plan_file)
+    refused = aclog(*asked)
+    assert refused.code == 2
+    assert "21 deletes, of 22 owned rules: more than --max-deletes lets pass" in refused.complaint
+    assert "0 rules to add, 21 to delete" in refused.out
+    assert not source.plan_file.exists()
+    roll_back(source, "--max-deletes", "21")
+    assert held(source.log) == {A}
+
+
+def test_what_can_no_longer_be_created_is_refused(source):
+    """A host that is no range, from before the place took ranges."""
+    source.make(A, acl(name="r", host="10.0.0.0/99"))
+    source.make(A)
+    asked = ("rollback", "--log", source.log, "--journal", source.journal)
+    refused = aclog(*asked, "--cidr")
+    assert (refused.code, "CreateAcls refuses it" in refused.complaint) == (2, True)
+    assert aclog(*asked).code == 1
