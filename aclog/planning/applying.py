@@ -104,6 +104,7 @@ class Applying:
         self._check_place(state, begun)
         if begun is not None and self.place.made(begun.apply) is Made.ALL:  # what others did since is no matter
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
+        self._check_settings()
         sent = self._sent(begun)
         remaining = check_base(self.plan, state, self.place.name, sent)
         self._check_owned(state, begun)
@@ -201,6 +202,16 @@ class Applying:
         if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
             now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
             raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")
+
+    def _check_settings(self) -> None:
+        """Check that no name is open by now that the plan counts as closed: what it says of moments would be wrong."""
+        told = self.place.settings()
+        if told is not None and told.allow_everyone and not self.plan.settings.allow_everyone:
+            raise RefusedError(
+                f"{self.place.name}: names without rules are open to everyone there (allow.everyone.if.no.acl.found), "
+                "and were closed when the plan was made, or a flag said so: nothing was changed; make the plan again, "
+                "as it is now"
+            )
 
     def _check_owned(self, state: PlaceState, begun: Entry | None) -> None:
         """Check that the plan removes only what is owned, but for what it says itself."""

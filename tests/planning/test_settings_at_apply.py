@@ -1,0 +1,36 @@
+"""What decides in a place may have changed since the plan was made: then what it says of moments is wrong."""
+
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+from aclog.authorizer.settings import Settings
+from aclog.planning.batching import Batching
+from aclog.planning.errors import RefusedError
+from tests.support.builders.acls import acl
+from tests.support.planning.cases import Case
+from tests.support.planning.killed_applies import KilledApply
+from tests.support.planning.memory_place import MemoryPlace
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("told", [None, False, True])
+def test_a_place_that_was_opened_since_is_refused(tmp_path: Path, planned: bool, told: bool | None) -> None:
+    case = Case(
+        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a"), acl("a", "User:b")}),
+        batching=Batching.RULE, settings=Settings(allow_everyone=planned),
+    )  # fmt: skip
+    source = KilledApply(case=case, home=tmp_path, random=Random(1))
+    plan = source.plan()
+    settings = None if told is None else Settings(allow_everyone=told)
+    with patch.object(MemoryPlace, "settings", lambda _: settings):
+        if told and not planned:
+            with pytest.raises(RefusedError, match=r"names without rules are open .* make the plan again"):
+                source.apply(plan)
+            assert source.place.rules == frozenset()
+            assert not source.entries()
+        else:
+            source.apply(plan)
+            assert source.place.rules == case.end
