@@ -21,12 +21,12 @@ def time_now() -> str:
 
 
 def who() -> str:
-    """Return the user and the machine of this process, `user@host`."""
+    """Return the user and the machine of this process, `user@host`; what is not UTF-8 is escaped."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name
         user = "unknown"
-    return f"{user}@{socket.gethostname()}"
+    return f"{user}@{socket.gethostname()}".encode(errors="backslashreplace").decode()
 
 
 def _commit_of(path: str) -> str | None:

@@ -1,6 +1,6 @@
 """PLAN files: JSON lines, a head that says what the plan is for, then one step a line."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -11,6 +11,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object
 from aclog.planning.batching import Batching
+from aclog.planning.head_fields import HeadFields
 from aclog.planning.plan import Base, JournalMark, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
 from aclog.planning.step import Step
 from aclog.planning.touched import Touched
@@ -27,12 +28,17 @@ def step_object(step: Step) -> dict[str, object]:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of a plan, in hexadecimal: of its file without this digest."""
+    """Return the SHA-256 of a plan, in hexadecimal: of its file without this digest.
+
+    Raises:
+        ConfigError: a text of it is not UTF-8, such as the path of a file.
+
+    """
     return _digest(_head(plan), map(json_text, map(step_object, plan.steps)))
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield the lines of a PLAN file, without line ends."""
+    """Yield the lines of a PLAN file, without line ends. Raises as `plan_digest`."""
     head = _head(plan)
     steps = [json_text(step_object(step)) for step in plan.steps]
     yield json_text({**head, "digest": _digest(head, steps)})
@@ -57,15 +63,19 @@ def parse_plan(lines: Iterable[bytes], name: str) -> Plan:
         raise ConfigError(f"{name}: a plan of version {head.get('version')}: expected {VERSION}")
     texts, steps = _steps(found, name)
     digest = head.pop("digest", None)
-    if len(steps) != head.get("steps") or digest != _digest(head, texts):
+    try:
+        is_whole = len(steps) == head.get("steps") and digest == _digest(head, texts)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error
+    if not is_whole:
         raise ConfigError(
             f"{name}: not as it was written: the head names {head.get('steps')} steps and their digest, and the file "
             f"has {len(steps)}: make the plan again instead of changing it"
         )
     try:
         return _plan(head, steps)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{name}: line 1: the head of a plan lacks something: {error}") from error
+    except (ConfigError, ValueError) as error:  # ValueError: no such kind of place
+        raise ConfigError(f"{name}: line 1: {error}") from error
 
 
 def _steps(lines: Iterable[bytes], name: str) -> tuple[list[str], tuple[Step, ...]]:
@@ -88,9 +98,17 @@ def _step(value: dict[str, object]) -> Step:
 
 
 def _digest(head: Mapping[str, object], steps: Iterable[str]) -> str:
-    digest = sha256(json_text(head).encode())
-    for text in steps:
-        digest.update(b"\n" + text.encode())
+    """Return the digest. Raises ConfigError: a text is not UTF-8, such as the path of a file."""
+    digest = sha256()
+    try:
+        digest.update(json_text(head).encode())
+        for text in steps:
+            digest.update(b"\n" + text.encode())
+    except UnicodeEncodeError as error:
+        begin, end = error.object.rfind('"', 0, error.start), error.object.find('"', error.start)
+        raise ConfigError(
+            f"{error.object[begin + 1 : end]!r}: not UTF-8, so no plan can hold it: expected another name"
+        ) from error
     return digest.hexdigest()
 
 
@@ -142,48 +160,57 @@ def _is_secret(key: str) -> bool:
     return "password" in key.lower()
 
 
-def _plan(head: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
-    place, base, settings, journal = head["place"], head["base"], head["settings"], head["journal"]
-    address = PlaceAddress(
-        kind=PlaceKind(place["kind"]),
-        value=place["value"],
-        command_config=place["commandConfig"],
-        properties=place["properties"],
+def _plan(value: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
+    head = HeadFields(value)
+    place, base, settings, journal = (
+        head.fields("place"),
+        head.fields("base"),
+        head.fields("settings"),
+        head.fields_or_none("journal"),
     )
     return Plan(
         place=PlanPlace(
-            address=address,
-            identity=place["id"],
-            batching=Batching(place["batching"]),
-            fingerprint=place["fingerprint"],
+            address=_address(place),
+            identity=place.text_or_none("id"),
+            batching=Batching(place.text("batching")),
+            fingerprint=place.text_or_none("fingerprint"),
         ),
         base=Base(
-            rules=base["rules"],
-            end_offset=base["endOffset"],
-            exists=base["exists"],
-            touched=Touched(rules=base["touched"]["rules"], digest=base["touched"]["digest"]),
+            rules=base.number("rules"),
+            end_offset=base.number_or_none("endOffset"),
+            exists=base.flag("exists"),
+            touched=Touched(rules=base.fields("touched").number("rules"), digest=base.fields("touched").text("digest")),
         ),
         settings=Settings(
-            super_users=frozenset(settings["superUsers"]),
-            allow_everyone=settings["allowEveryone"],
-            documented=settings["documented"],
-            cidr=settings["cidr"],
+            super_users=frozenset(settings.texts("superUsers")),
+            allow_everyone=settings.flag("allowEveryone"),
+            documented=settings.flag("documented"),
+            cidr=settings.flag("cidr"),
         ),
-        settings_known=settings["known"],
-        origin=Origin(at=head["at"], who=head["who"], git=head["git"]),
+        settings_known=settings.flag("known"),
+        origin=Origin(at=head.text("at"), who=head.text("who"), git=head.text_or_none("git")),
         steps=steps,
         journal=None if journal is None else _mark(journal),
-        others=tuple(map(_mark, head["otherJournals"])),
-        adopt=_acls(head["adopt"]),
-        release=_acls(head["release"]),
-        unowned=_acls(head["unowned"]),
-        transient=tuple(head["transient"]),
+        others=tuple(map(_mark, head.list_of_fields("otherJournals"))),
+        adopt=_acls(head, "adopt"),
+        release=_acls(head, "release"),
+        unowned=_acls(head, "unowned"),
+        transient=tuple(head.objects("transient")),
     )
 
 
-def _mark(value: Mapping[str, Any]) -> JournalMark:
-    return JournalMark(path=value["path"], id=value["id"], entries=value["entries"])
+def _address(place: HeadFields) -> PlaceAddress:
+    return PlaceAddress(
+        kind=PlaceKind(place.text("kind")),
+        value=place.text("value"),
+        command_config=place.text_or_none("commandConfig"),
+        properties=place.named_texts("properties"),
+    )
 
 
-def _acls(values: Sequence[dict[str, object]]) -> tuple[StandardAcl, ...]:
-    return tuple(rule_of_object(value).acl for value in values)
+def _mark(value: HeadFields) -> JournalMark:
+    return JournalMark(path=value.text("path"), id=value.text("id"), entries=value.number("entries"))
+
+
+def _acls(head: HeadFields, key: str) -> tuple[StandardAcl, ...]:
+    return tuple(rule_of_object(value).acl for value in head.objects(key))
