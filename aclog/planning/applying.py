@@ -260,7 +260,7 @@ class Applying:
 
     def _note_sent(self, apply: str, sent: Sent) -> Sent:
         """Keep durably what is sent next, so that nobody takes for made what has not begun, nor the other way round."""
-        if self.journal is not None:
+        if self.journal is not None and self.plan.place.batching is not Batching.ALL:
             self.journal.note_sent(apply, sent)
         return sent
 
@@ -325,6 +325,7 @@ class Applying:
                 plan=self._digest,
                 place=self.place.identity(),
                 git=options.git or self.plan.origin.git,
+                at_once=kind is EntryKind.BEGIN and self.plan.place.batching is Batching.ALL,
                 steps=_journal_steps(self.plan),
             )
         )

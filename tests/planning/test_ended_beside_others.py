@@ -121,3 +121,17 @@ def test_a_last_line_that_lacks_its_end_is_read(source: Source) -> None:
     source.journal.write_bytes(data[:-1])
     with open_journal(source.journal, "journal-1", print, is_new=False):
         assert source.journal.read_bytes() == data
+
+
+def test_where_all_is_made_at_once_and_the_place_cannot_tell_all_is_told(tmp_path: Path) -> None:
+    case = Case(
+        there=frozenset({OWN}), owned=frozenset({OWN}), others=frozenset(), wanted=frozenset({OWN, NEW, LAST}),
+        batching=Batching.ALL, settings=Settings(),
+    )  # fmt: skip
+    source = Source(case=case, home=tmp_path, random=Random(1))
+    plan = source.killed_at("read_back")
+    with patch.object(MemoryPlace, "made", lambda *_: None):
+        assert source.owned_now() == contents(OWN, NEW, LAST)
+        source.apply(plan)
+    assert len(source.told) == 2
+    assert source.place.rules == case.end

@@ -58,6 +58,8 @@ class Entry:
     """All that a BEGIN may make, or that was made when it is DONE; those of a BEGIN that is DONE are not read."""
     settled: bool = False
     """Whether a later command ended it, by reading the place."""
+    at_once: bool = False
+    """Of a BEGIN: whether its steps are made all at once, and no line says what was sent."""
 
 
 def entry_object(entry: Entry) -> dict[str, object]:
@@ -71,6 +73,7 @@ def entry_object(entry: Entry) -> dict[str, object]:
         "place": entry.place,
         "git": entry.git,
         **({"settled": True} if entry.settled else {}),
+        **({"atOnce": True} if entry.at_once else {}),
         "steps": [
             {"action": step.action.value, "rule": object_of_rule(acl_of_content(step.content))} for step in entry.steps
         ],
@@ -89,6 +92,7 @@ def parse_entry(value: Mapping[str, Any]) -> Entry:
             place=value["place"],
             git=value["git"],
             settled=value.get("settled", False),
+            at_once=value.get("atOnce", False),
             steps=_steps(value["steps"]),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from aclog.authorizer.acl import acl_text
 from aclog.authorizer.rule_content import acl_of_content
 from aclog.planning.journal.entry import EntryKind, JournalAction, JournalStep, written_steps
 from aclog.planning.journal.journal import Journal
-from aclog.planning.journal.sent import Made, Sent
+from aclog.planning.journal.sent import NOTHING_SENT, Made, Sent
 
 _TOLD = 20
 """How many rules are named; the rest is counted."""
@@ -35,9 +35,9 @@ def settle(journal: Journal, contents: AbstractSet[bytes], made: Callable[[str],
         return Settled(journal=journal)
     known = sent_of(journal, made)
     steps = tuple(step for number, step in enumerate(entry.steps) if _is_made(number, step, known, contents))
-    done = evolve(entry, kind=EntryKind.DONE, settled=True, steps=steps)
+    done = evolve(entry, kind=EntryKind.DONE, settled=True, at_once=False, steps=steps)
     return Settled(
-        journal=evolve(journal, entries=(*journal.entries, done), sent=Sent()),
+        journal=evolve(journal, entries=(*journal.entries, done), sent=NOTHING_SENT),
         unsure=tuple(entry.steps[number] for number in sorted(known.unsure) if entry.steps[number].content in contents),
     )
 
@@ -45,7 +45,11 @@ def settle(journal: Journal, contents: AbstractSet[bytes], made: Callable[[str],
 def sent_of(journal: Journal, made: Callable[[str], Made | None]) -> Sent:
     """Return how far the apply has come that has not ended. Raises as WritablePlace.made."""
     entry = journal.open
-    return Sent() if entry is None else journal.sent.of(made(entry.apply), written_steps(entry.steps))
+    if entry is None:
+        return NOTHING_SENT
+    steps = written_steps(entry.steps)
+    noted = Sent(unsure=frozenset(range(steps))) if entry.at_once else journal.sent
+    return noted.of(made(entry.apply), steps)
 
 
 def unsure_texts(journal: Journal, unsure: tuple[JournalStep, ...]) -> Iterator[str]:

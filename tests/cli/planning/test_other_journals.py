@@ -79,7 +79,7 @@ def test_a_journal_into_which_another_copy_was_merged_is_refused(source):
     add(source.log, B)
     refused = source.plan()
     assert refused.code == 2
-    assert "line 8: apply" in refused.complaint
+    assert "line 6: apply" in refused.complaint
     assert "begins a second time" in refused.complaint
 
 
