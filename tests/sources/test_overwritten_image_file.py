@@ -114,10 +114,10 @@ def test_it_gets_into_no_merged_index(log, checkpoint, monkeypatch, merging):
 
     merged = AclsImage.merged
 
-    def overwritten(acls):
+    def overwritten(acls, *pause):
         if not (checkpoint.parent / "backup").exists():
             overwrite(checkpoint)
-        return merged(acls)
+        return merged(acls, *pause)
 
     monkeypatch.setattr(AclsImage, "merged", overwritten)
     monkeypatch.setattr(following, "_MANY_CHANGES", 0)

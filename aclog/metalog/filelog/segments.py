@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from attrs import define, field
@@ -43,10 +43,12 @@ class Segment:
         return self._offsets[number], self._positions[number]
 
     def learn(self, offset: int, position: int) -> None:
-        """Add a batch to the index, if it is far enough from the last entry."""
-        if position - self._positions[-1] >= _INDEX_INTERVAL:
-            self._offsets.append(offset)
-            self._positions.append(position)
+        """Add a batch to the index, if it is far enough from the entries beside it."""
+        number = bisect_right(self._positions, position)
+        is_far = position - self._positions[number - 1] >= _INDEX_INTERVAL
+        if is_far and (number == len(self._positions) or self._positions[number] - position >= _INDEX_INTERVAL):
+            self._offsets.insert(number, offset)
+            self._positions.insert(number, position)
 
 
 @define(eq=False)
@@ -139,12 +141,13 @@ class Segments:
                 first, there = _first_size(fd, segment.file.path, base, position)
                 data = read_at(fd, position, min(max(max_bytes, first), there))
             try:
-                taken, last = _checked_size(data, base, end, self.epochs)
+                checked = _checked(data, base, end, self.epochs)
             except DecodeError as error:
                 raise error.at(path=str(segment.file.path), base=position, offset=base) from error
-            # The next sequential read begins exactly here, so it needs no walk.
-            segment.learn(last, position + taken)
-        return data[:taken]
+            # Who reads on begins behind the last batch, and who looks at it again begins at it: neither needs a walk.
+            segment.learn(checked.last, position + checked.at)
+            segment.learn(checked.end, position + checked.size)
+        return data[: checked.size]
 
     def _locate(self, fd: int, segment: Segment, offset: int) -> tuple[int, int]:
         """Return (base offset, position) of the batch that contains `offset`."""
@@ -173,32 +176,41 @@ def _first_size(fd: int, path: Path, base: int, position: int) -> tuple[int, int
     return size, there
 
 
-def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int]:
-    """Return the size of the whole valid batches in `data` below `end`, and the offset after them.
+class _Checked(NamedTuple):
+    """Whole valid batches: their size and the offset after them; the base offset of the last one, and where it is."""
+
+    size: int
+    end: int
+    last: int
+    at: int
+
+
+def _checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked:
+    """Return the whole valid batches in `data` below `end`.
 
     Bytes at or beyond `end` are not looked at, as a writer may be changing them. Large reads are first checked in bulk;
     what that cannot prove valid is left to the exact check, which also reports what is wrong.
     """
-    if len(data) > _BULK and (proved := _bulk_checked_size(data, base, end, epochs)):
+    if len(data) > _BULK and (proved := _bulk_checked(data, base, end, epochs)):
         return proved
-    taken, last = 0, base
+    found = _Checked(0, base, base, 0)
     try:
         for position, header in checked_batches(data, base, epochs):
             if header.end_offset > end:
                 break
-            taken, last = position + header.size, header.end_offset
-            if last == end:
+            found = _Checked(position + header.size, header.end_offset, header.base_offset, position)
+            if found.end == end:
                 break
     except DecodeError:
         # Damage after good batches is reported by the next read, which begins there.
-        if not taken:
+        if not found.size:
             raise
-    if not taken:
+    if not found.size:
         raise DecodeError(f"this batch reaches beyond {end}: the high-water mark is not from this log", position=0)
-    return taken, last
+    return found
 
 
-def _bulk_checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int] | None:
+def _bulk_checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked | None:
     """Do the same if all batches have the expected offsets and one expected epoch; None otherwise."""
     batches, _ = scan_batches(data)
     ends = batches.base_offset + batches.record_count
@@ -208,7 +220,13 @@ def _bulk_checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tupl
     low, high, until = epoch_span(epochs, base, 0)
     if low != high or ends[below - 1] > until or (batches.leader_epoch[:below] != low).any():
         return None
-    return int(batches.end[below - 1]), int(ends[below - 1])
+    last = below - 1
+    return _Checked(
+        size=int(batches.end[last]),
+        end=int(ends[last]),
+        last=int(batches.base_offset[last]),
+        at=int(batches.position[last]),
+    )
 
 
 @contextmanager

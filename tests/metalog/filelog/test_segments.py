@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from aclog.metalog.batches import iter_batches
+from aclog.metalog.batches import end_offset, iter_batches
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog import open_reader, segments
+from aclog.metalog.filelog.batch_walk import walk_batches
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 
 
@@ -53,3 +54,30 @@ def test_a_log_without_leader_epochs(monkeypatch, tmp_path):
     directory = shutil.copytree(KAFKA_LOGS[0], tmp_path / "log")
     (directory / "leader-epoch-checkpoint").unlink()
     assert read_with(monkeypatch, directory, 0, 5000) == read_with(monkeypatch, KAFKA_LOGS[0], 1 << 40, 5000)
+
+
+@pytest.mark.parametrize("bulk", [0, 1 << 40])
+def test_what_was_read_is_found_again_without_a_walk_from_the_beginning(monkeypatch, bulk):
+    walked = []
+
+    def walk(*args, **named):
+        for found in walk_batches(*args, **named):
+            walked.append(found)
+            yield found
+
+    monkeypatch.setattr(segments, "_BULK", bulk)
+    monkeypatch.setattr(segments, "walk_batches", walk)
+    with open_reader(KAFKA_LOGS[0]) as reader:
+        whole, offset = b"", reader.start_offset()
+        while data := reader.read(offset, 1 << 20):
+            whole += data
+            offset = end_offset(data)
+        batches = list(iter_batches(whole))
+        assert reader.read(offset - 1, 1) == whole[batches[-1][0] :]
+        assert len(walked) <= 1
+        for place in (len(batches) // 2, len(batches) // 2 - 3):  # what one walk has passed, the next need not
+            position, header = batches[place]
+            walked.clear()
+            for _ in range(2):
+                assert reader.read(header.end_offset - 1, 1) == whole[position : position + header.size]
+        assert sum(header.size for _, header in walked) < 3 * segments._INDEX_INTERVAL
