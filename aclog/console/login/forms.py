@@ -15,7 +15,7 @@ from aclog.console.body_budget import BusyError, Share
 TOKEN_FIELD, TOKEN_HEADER = "csrf_token", "x-csrf-token"
 _URL_ENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MOST_FIELDS = 1000
-_SHORT = 64 << 10
+SHORT = 64 << 10
 """Bytes of a form that is parsed between requests; a longer one is parsed in a thread."""
 
 
@@ -76,7 +76,7 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
         name = f"{TOKEN_FIELD}=".encode()
         found = [pair for pair in body.split(b"&") if pair.startswith(name)]
         return found[-1].removeprefix(name).decode("latin-1") if found else None
-    if len(body) <= _SHORT:
+    if len(body) <= SHORT:
         return await _parsed_token(scope, body, receive)
     return await run_sync(lambda: asyncio.run(_parsed_token(scope, body, receive)))
 
