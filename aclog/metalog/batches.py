@@ -166,13 +166,18 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
         position += header.size
 
 
-def end_offset(batches: bytes) -> int:
-    """Return the offset after the last of these whole batches, at least one; only lengths are read."""
+def last_batch(batches: bytes) -> int:
+    """Return where the last of these whole batches begins, at least one; only lengths are read."""
     position, last = 0, 0
     while position < len(batches):
         last = position
         position += LENGTH_END + int.from_bytes(batches[position + 8 : position + LENGTH_END])
-    return read_header(batches, last).end_offset
+    return last
+
+
+def end_offset(batches: bytes) -> int:
+    """Return the offset after the last of these whole batches, at least one."""
+    return read_header(batches, last_batch(batches)).end_offset
 
 
 def decode_batch(buffer: Buffer, position: int = 0) -> RecordBatch:

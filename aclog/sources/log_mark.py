@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from aclog.metalog.batches import iter_batches
+from aclog.metalog.batches import last_batch, read_header
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import FileLogReader
 from aclog.metalog.log import LogReader
@@ -54,10 +54,10 @@ class LogMark:
             self.set_in(self.log.read(end - 1, 1))
 
     def set_in(self, chunk: bytes) -> None:
-        """Mark the last one of some batches that were read."""
+        """Mark the last one of some whole batches that were read, at least one."""
         if isinstance(self.log, FileLogReader):
-            for position, header in iter_batches(chunk):
-                self._offset, self._batch = header.base_offset, chunk[position : position + header.size]
+            self._batch = chunk[last_batch(chunk) :]
+            self._offset = read_header(self._batch).base_offset
 
     def _is_deleted(self) -> bool:
         """Return whether retention has deleted the batch."""

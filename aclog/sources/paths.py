@@ -105,12 +105,11 @@ class LogSource:
             MetadataError: as aclog.snapshots.recovery.recover.
 
         """
-        log = self.log
+        log, mark = self.log, self._mark
         self._notify(notices(self.directory))  # it may be newer than the log's last recovery
-        if self._newest is None or log is None:
+        if self._newest is None or log is None or mark is None:
             return self._begin().image
-        if self._mark is not None:
-            self._mark.compare()
+        mark.compare()
         applier = self._newest.applier
         # Never past the high-water mark: what lies above it may still be truncated by the writer.
         try:
@@ -118,8 +117,7 @@ class LogSource:
             while applier.next_offset < log.high_watermark():
                 chunk = log.read(applier.next_offset, _READ_BYTES)
                 applier.apply(chunk)
-                if self._mark is not None:
-                    self._mark.set_in(chunk)
+                mark.set_in(chunk)
         except LogError:  # retention deleted the next offset, or the image file in use was overwritten
             return self._begin().image
         return self._newest.applier.image
