@@ -47,13 +47,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         ConfigError: flags that do not go together, or the address cannot be listened on.
 
     """
-    endpoint = Endpoint(
-        address=listen_address(flags.listen),
-        tls_cert=flags.tls_cert,
-        tls_key=flags.tls_key,
-        trusted_proxy=flags.trusted_proxy,
-    )
-    endpoint.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    endpoint = _endpoint(flags)
     _check_base_url(flags)
     url = flags.base_url or endpoint.url
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
@@ -101,6 +95,18 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
         live.stop()
         if audit is not None:
             audit.close()
+
+
+def _endpoint(flags: ConsoleFlags) -> Endpoint:
+    """Return where the console listens. Raises ConfigError: flags that do not go together."""
+    found = Endpoint(
+        address=listen_address(flags.listen),
+        tls_cert=flags.tls_cert,
+        tls_key=flags.tls_key,
+        trusted_proxy=flags.trusted_proxy,
+    )
+    found.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    return found
 
 
 def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Sights, audit: LineFile | None) -> Guard:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
-from aclog.cli.flags.plan import PlanOut
+from aclog.cli.flags.plan import MaxDeletes, PlanOut
 
 
 @frozen(kw_only=True)
@@ -54,12 +54,4 @@ class RevokedFlags:
         bool,
         typer.Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
     ] = False
-    max_deletes: Annotated[
-        str | None,
-        typer.Option(
-            "--max-deletes",
-            metavar="N|N%",
-            help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
-            show_default=False,
-        ),
-    ] = None
+    max_deletes: MaxDeletes = None
