@@ -246,7 +246,6 @@ class LiveHistory:
             if self._stopping.is_set():
                 return None
             for change in watch.step(0):
-                self.pause()
                 if change.end_offset > newer.begin:
                     break
                 if len(found) == room:

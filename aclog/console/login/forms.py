@@ -1,7 +1,8 @@
 """Bodies of forms, read once by the guard and again by who answers."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
@@ -12,10 +13,12 @@ from starlette.types import Message, Receive
 
 from aclog.console.body_budget import BusyError, Share
 
+_Parsed = TypeVar("_Parsed")
+
 TOKEN_FIELD, TOKEN_HEADER = "csrf_token", "x-csrf-token"
 _URL_ENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MOST_FIELDS = 1000
-SHORT = 64 << 10
+_SHORT = 64 << 10
 """Bytes of a form that is parsed between requests; a longer one is parsed in a thread."""
 
 
@@ -76,9 +79,12 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
         name = f"{TOKEN_FIELD}=".encode()
         found = [pair for pair in body.split(b"&") if pair.startswith(name)]
         return found[-1].removeprefix(name).decode("latin-1") if found else None
-    if len(body) <= SHORT:
-        return await _parsed_token(scope, body, receive)
-    return await run_sync(lambda: asyncio.run(_parsed_token(scope, body, receive)))
+    return await parsed(body, lambda: _parsed_token(scope, body, receive))
+
+
+async def parsed(body: bytes, parse: Callable[[], Coroutine[Any, Any, _Parsed]]) -> _Parsed:
+    """Return what `parse` makes of a body: between requests, or in a thread if that takes long."""
+    return await (parse() if len(body) <= _SHORT else run_sync(lambda: asyncio.run(parse())))
 
 
 async def _parsed_token(scope: Any, body: bytes, receive: Receive) -> str | None:

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -36,7 +36,7 @@ from aclog.console.web.rendering import STATIC, Around
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.json_text import json_text
 
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 _R = TypeVar("_R")
 
 _AT_ONCE = 2
@@ -100,10 +100,16 @@ class WebConsole:
 
         return receiver  # type: ignore[return-value]
 
-    async def _in_thread(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    async def _in_thread(self, function: Callable[[*_Args], _R], *args: *_Args) -> _R:
+        """Call what somebody waits for, before all that nobody does."""
+
+        def called() -> _R:
+            with self.precedence.page():
+                return function(*args)
+
         if self._limiter is None:
             self._limiter = CapacityLimiter(_AT_ONCE)
-        return await run_sync(partial(function, *args, **kwargs), limiter=self._limiter)
+        return await run_sync(called, limiter=self._limiter)
 
     def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
         try:
@@ -183,10 +189,6 @@ class WebConsole:
         return await self._kept.get(whole, key, make, is_moving=any(map(asked.word, _MOMENTS)))
 
     def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
-        with self.precedence.page():
-            return self._page_of(console, path, view, asked)
-
-    def _page_of(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
         try:
             page, status = self._noticed(view(console, asked), console), 200
         except _REFUSALS as error:

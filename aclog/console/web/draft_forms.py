@@ -1,9 +1,7 @@
 """What is sent of a draft: rules typed or opened as a file, and what a client needs, to be appended."""
 
-import asyncio
 from collections.abc import Mapping
 
-from anyio.to_thread import run_sync
 from attrs import evolve, frozen
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -12,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from aclog.console.draft.draft_text import MOST_BYTES
 from aclog.console.draft.presets import Preset, preset_lines
-from aclog.console.login.forms import SHORT, FormError, read_body, replayed
+from aclog.console.login.forms import FormError, parsed, read_body, replayed
 from aclog.console.pages.asked import Asked, url
 from aclog.console.pages.console import Console
 from aclog.console.pages.draft import PATH, draft_page, drafted, intent_of, names_of, planned
@@ -42,12 +40,10 @@ class Sent:
 async def read_sent(request: Request) -> Sent:
     """Return what a form sent. Raises FormError: it is too large, or cannot be read."""
     body = await read_body(request.receive, _MOST_BODY)
-    if len(body) <= SHORT:
-        return await _parsed(request, body)
-    return await run_sync(lambda: asyncio.run(_parsed(request, body)))
+    return await parsed(body, lambda: _sent_in(request, body))
 
 
-async def _parsed(request: Request, body: bytes) -> Sent:
+async def _sent_in(request: Request, body: bytes) -> Sent:
     try:
         again = Request(request.scope, replayed(body, request.receive))
         async with again.form(max_files=1, max_fields=100, max_part_size=_MOST_BODY) as form:

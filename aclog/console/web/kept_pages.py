@@ -8,6 +8,9 @@ from attrs import define, field
 
 from aclog.console.web.made_page import MadePage
 
+_REFUSED = 400
+"""From this status on, a page says why there is none."""
+
 
 @define(eq=False, kw_only=True)
 class KeptPages:
@@ -53,9 +56,6 @@ class KeptPages:
             while len(self._pages) > self.most:
                 self._pages.popitem(last=False)
         return made
-
-
-_REFUSED = 400
 
 
 def _heard(task: "asyncio.Task[MadePage]") -> None:
