@@ -167,15 +167,15 @@ def _filter_rows(when: str, found: dict[str, list[float]], *, target: float | No
         yield Row(what=f"{when}, {what}: p99 of {len(took)}", ours=percentile(took, 0.99), unit="ms", target=target)
 
 
-def _wait_for_history(console: ConsoleProcess) -> None:
-    """Wait until all of the past is read, which takes turns with answering."""
+def _wait_while(console: ConsoleProcess, path: str, text: bytes) -> None:
+    """Wait until a page no longer says that the console is at work on it, which takes turns with answering."""
     deadline = time.monotonic() + _READ_S
     while True:
-        with urllib.request.urlopen(f"{console.url}/changes", timeout=_READ_S) as reply:
-            if b"still being read" not in reply.read():
+        with urllib.request.urlopen(f"{console.url}{path}", timeout=_READ_S) as reply:
+            if text not in reply.read():
                 return
         if time.monotonic() > deadline:
-            raise AssertionError("the history is not read in time")
+            raise AssertionError(f"{path} still says {text.decode()!r}")
         time.sleep(0.5)
 
 
@@ -211,8 +211,8 @@ def run(scratch: Path, rules: int, each: int, seconds: float) -> Iterator[Row]:
         yield Row(what="first paint of the start in Chromium, median", ours=statistics.median(paints), unit="ms",
                   target=PAINT_MS)  # fmt: skip
         yield from _filter_rows("at once", asyncio.run(_filters(console, each, 10)), target=None)
-        console.wait_for("/findings", "aclog lint")
-        _wait_for_history(console)
+        _wait_while(console, "/findings", b"being looked for")
+        _wait_while(console, "/changes", b"still being read")
         yield from _filter_rows("at rest", asyncio.run(_filters(console, each, 10 + each)), target=FILTER_MS)
         with changing(log, rules, CHANGES_PER_SECOND):
             crowd = asyncio.run(_watch(console, VIEWERS, seconds))
