@@ -65,8 +65,7 @@ class Wanted:
         for place, text in {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}.items():
             if text:
                 wanted = text.lower()
-                texts = {each for each in {str(key[place]) for key in keys} if wanted in each.lower()}
-                keys = [key for key in keys if key[place] in texts]
+                keys = [key for key in keys if wanted in str(key[place]).lower()]
         return keys
 
 
