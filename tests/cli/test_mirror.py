@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -89,13 +89,6 @@ def running(command):
             process.kill()
 
 
-def until(what):
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_once(node, tmp_path):
     """Check that bytes, dump and the states at every offset equal those of the node's directory."""
     directory = tmp_path / "mirror"
@@ -130,9 +123,9 @@ def test_a_signal_stops_the_mirror(node, tmp_path, number):
     """Commits appear in the mirror while it runs, and no other process may write to it."""
     directory, topic = tmp_path / "mirror", f"live-{number.name}"
     with mirroring(node, directory) as process:
-        until(lambda: segment_paths(directory) and content(directory))
+        wait_until(lambda: segment_paths(directory) and content(directory))
         add_rules(node, topic)
-        until(lambda: topic in aclog("acls", "list", "--log", directory).out)
+        wait_until(lambda: topic in aclog("acls", "list", "--log", directory).out)
         second = aclog("mirror", *place(node), "--to", directory)
         assert (second.code, second.complaint) == (2, f"{directory / 'aclog.lock'}: locked by another aclog writer")
         process.send_signal(number)
@@ -147,11 +140,11 @@ def test_a_restarted_node_is_followed_into_its_next_epoch(tmp_path):
     home, directory = tmp_path / "node", tmp_path / "mirror"
     with AclogNode(home, Ports.free()).format() as node, mirroring(node, directory) as process:
         add_rules(node, "before")
-        until(lambda: directory.exists() and "before" in aclog("acls", "list", "--log", directory).out)
+        wait_until(lambda: directory.exists() and "before" in aclog("acls", "list", "--log", directory).out)
         node.stop()
         node.start()
         add_rules(node, "after")
-        until(lambda: "after" in aclog("acls", "list", "--log", directory).out)
+        wait_until(lambda: "after" in aclog("acls", "list", "--log", directory).out)
         process.terminate()
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0
@@ -277,12 +270,12 @@ def test_it_tells_how_it_is_and_gives_up(tmp_path):
         place = ["--bootstrap-controller", str(leader.address), "--http", f"127.0.0.1:{port}", "--give-up-after", "1.5"]
         command = [sys.executable, "-m", "aclog", "mirror", *place, "--to", str(tmp_path / "mirror")]
         with running(command) as process:
-            until(lambda: asked(port, "/readyz") == (200, "ok\n"))
+            wait_until(lambda: asked(port, "/readyz") == (200, "ok\n"))
             assert asked(port, "/healthz") == (200, "ok\n")
-            until(lambda: "\naclog_lag_records 0.0\n" in asked(port, "/metrics")[1])
+            wait_until(lambda: "\naclog_lag_records 0.0\n" in asked(port, "/metrics")[1])
             assert "\naclog_age_seconds " in asked(port, "/metrics")[1]
             leader.close()
-            until(lambda: asked(port, "/readyz")[0] == 503)
+            wait_until(lambda: asked(port, "/readyz")[0] == 503)
             assert str(leader.address) in asked(port, "/readyz")[1]
             _, said = process.communicate(timeout=60)
     assert process.returncode == 2

@@ -18,6 +18,7 @@ import pytest
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 from tests.support.nodes.certificates import Authority
+from tests.support.processes.waiting import wait_until
 
 TOKEN = "a-token-of-a-proxy"
 QUESTION = {
@@ -43,7 +44,7 @@ class Served:
         self.scheme = "http" if context is None else "https"
 
     def __enter__(self):
-        wait(lambda: self.ask("/healthz")[0] == 200)
+        wait_until(lambda: self.ask("/healthz")[0] == 200)
         return self
 
     def __exit__(self, *_):
@@ -69,13 +70,6 @@ class Served:
         return json.loads(body)["decision"] if status == 200 else status
 
 
-def wait(condition) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def add(log: Path) -> None:
     aclog("acls", "add", "--log", log, "--allow-principal", "User:a", "--topic", "t", "--operation", "READ").ok()
 
@@ -96,24 +90,24 @@ def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path
     events = tmp_path / "events"
     files = ("--tokens", tokens, "--audit", audit, "--decision-log", events)
     with Served("--log", log, "--mapping", mapping, *files) as served:
-        wait(lambda: served.ask("/readyz")[0] == 200)
+        wait_until(lambda: served.ask("/readyz")[0] == 200)
         assert served.decision() == 401
         assert served.decision(TOKEN) is False
         add(log)
-        wait(lambda: served.decision(TOKEN) is True)
+        wait_until(lambda: served.decision(TOKEN) is True)
         mapping.write_text("subject: {user: User}")
         served.process.send_signal(signal.SIGHUP)
-        wait(lambda: served.decision(TOKEN) is False)
+        wait_until(lambda: served.decision(TOKEN) is False)
         audit.rename(tmp_path / "audit.1")
         mapping.write_text("subject: [")
         served.process.send_signal(signal.SIGHUP)
         mapping.write_text("{}")
-        wait(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) is True)
+        wait_until(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) is True)
         assert json.loads(audit.read_text().splitlines()[-1])["answer"]["decision"] is True, "the file was opened again"
         assert served.ask("/v1/data/kafka/authz/allow", {"input": QUESTION}, TOKEN)[0] == 200
         assert json.loads(events.read_text())["requested_by"].startswith("127.0.0.1:")
         tokens.write_text(f"{TOKEN}-2\n")
-        wait(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) == 401)
+        wait_until(lambda: served.process.send_signal(signal.SIGHUP) or served.decision(TOKEN) == 401)
         assert served.decision(f"{TOKEN}-2") is True
         tokens.unlink()
         served.process.send_signal(signal.SIGHUP)
@@ -137,7 +131,7 @@ def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
     context.load_cert_chain(client)
     flags = ("--tls-cert", server, "--tls-key", server)
     with Served("--log", log, *flags, "--tls-client-ca", root, context=context) as served:
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
         served.context = ssl.create_default_context(cafile=root)
         assert served.ask("/healthz") == (0, b""), "no certificate, no answer"
         served.context = context
@@ -181,15 +175,15 @@ def test_an_address_in_use_is_said_so(log):
 def test_a_source_that_is_lost_decides_nothing_any_more(log):
     add(log)
     with Served("--log", log, "--max-age", "0.5") as served:
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
         log.rename(log.with_name("away"))
-        wait(lambda: served.decision() == 503)
+        wait_until(lambda: served.decision() == 503)
         past = QUESTION | {"context": {"as_of": 0}}
         assert served.ask("/access/v1/evaluation", past)[0] == 503
         assert served.ask("/readyz")[0] == 503
         assert served.ask("/healthz")[0] == 200
         log.with_name("away").rename(log)
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
 
 
 @pytest.mark.slow(4)
@@ -198,7 +192,7 @@ def test_files_that_are_read_again_under_load_lose_no_request(log, tmp_path):
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text("{}")
     with Served("--log", log, "--mapping", mapping, "--audit", tmp_path / "audit") as served:
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(served.decision) for _ in range(400)]
             while not all(each.done() for each in asked):
@@ -217,13 +211,13 @@ def test_rules_and_certificates_in_files_are_read_again(tmp_path):
     authorities[0].issue("server").write_pem(server)
     rules.write_text("")
     with Served("--acls", rules, "--tls-cert", server, "--tls-key", server, context=old) as served:
-        wait(lambda: served.decision() is False)
+        wait_until(lambda: served.decision() is False)
         rules.write_text(RULE)
         authorities[1].issue("server").write_pem(server)
         served.process.send_signal(signal.SIGHUP)
         assert "were read again" in served.process.stderr.readline()
         served.context = new
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
         for path, text in ((server, "-----BEGIN CERTIFICATE-----"), (rules, "{")):
             kept = path.read_text()
             path.write_text(text)
@@ -240,7 +234,7 @@ def test_names_that_cannot_be_read_are_not_left_out(log, tmp_path):
     add(log)
     body = {**QUESTION, "resource": {"type": "topic"}}
     with Served("--log", log, "--topics", topics) as served:
-        wait(lambda: served.decision() is True)
+        wait_until(lambda: served.decision() is True)
         status, answer = served.ask("/access/v1/search/resource", body)
         assert (status, json.loads(answer)["results"]) == (200, [{"type": "topic", "id": "t"}])
         topics.unlink()

@@ -19,7 +19,8 @@ from aclog.sources.paths import LogSource
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 from tests.support.builders.state_logs import write_log
-from tests.support.web.histories import live_history, wait_until, whole
+from tests.support.processes.waiting import wait_until
+from tests.support.web.histories import live_history, whole
 
 SMALL, CHURN = KAFKA_LOGS
 

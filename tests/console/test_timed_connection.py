@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aclog.console.timed_connection import TimedConnection
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 from tests.support.web.served import ServedApp, post_bytes, read_all
 
 SECONDS = 0.5
@@ -79,8 +79,8 @@ def until(connection: socket.socket, end: bytes) -> bytes:
 def test_who_does_not_read_an_answer_is_cut_off(served, path):
     with narrow(served.port) as connection:
         connection.sendall(get(path))
-        eventually(lambda: served.connections == 1, "connected")
-        eventually(lambda: served.connections == 0, "cut off")
+        wait_until(lambda: served.connections == 1, "connected")
+        wait_until(lambda: served.connections == 0, "cut off")
         assert len(read_all(connection)) < LONG
 
 

@@ -12,8 +12,8 @@ from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows, token_rows
-from tests.support.kafka.quorum_observer import until
 from tests.support.kafka.server import AdminClient, KafkaServer
+from tests.support.processes.waiting import wait_until
 
 SECRET = "fixture-secret"
 
@@ -87,7 +87,7 @@ def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: K
         assert admin.tokens() == token_rows(image, SECRET)
         admin("createAcls", acls=hundred()[:2])
         admin("deleteAcls", acls=hundred()[30:32])
-        until(lambda: hundred()[31] not in admin.acls())  # the broker replays what its controller acknowledged
+        wait_until(lambda: hundred()[31] not in admin.acls())  # the broker replays what its controller acknowledged
         wanted = admin.acls()
     # and back: aclog reads what Kafka wrote after what aclog wrote
     assert listed(directory) == wanted

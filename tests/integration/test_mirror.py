@@ -5,7 +5,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.support.kafka.described import acl_rows
 from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.server_properties import CLUSTER_ID
+from tests.support.processes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SMALL_LOG = {
@@ -72,13 +72,6 @@ def mirroring(kafka: KafkaQuorum, directory: Path) -> Iterator[subprocess.Popen]
             yield process
         finally:
             process.kill()
-
-
-def until(what, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def copy_log(node: QuorumNode, directory: Path) -> None:
@@ -130,20 +123,22 @@ def test_what_kafka_lets_go_stays_in_the_mirror(kafka: KafkaQuorum, tmp_path: Pa
         with AdminClient(node.ports.broker) as admin:
             admin("createAcls", acls=[rule(number) for number in range(20)])
             mirrored_once(kafka, rested)
-            until(lambda: segment_paths(directory))  # who asks for offset 0 once there is a checkpoint is given that
+            wait_until(
+                lambda: segment_paths(directory)
+            )  # who asks for offset 0 once there is a checkpoint is given that
             for number in range(20, 600, 20):  # as many as go into a batch of this size
                 admin("createAcls", acls=[rule(each) for each in range(number, number + 20)])
                 admin("deleteAcls", acls=[rule(each) for each in range(number - 5, number)])
             copy_log(node, theirs)  # on a busy machine what was let go is gone before it is copied
-            until(lambda: not first.exists())  # Kafka looks for what may go once a minute
+            wait_until(lambda: not first.exists())  # Kafka looks for what may go once a minute
             copy_log(node, theirs)  # a start clears away what was dropped
         node.stop()
         node.start()
         with AdminClient(node.ports.broker) as admin:
             admin("createAcls", acls=[rule(number) for number in range(1000, 1020)])
-            until(lambda: rule(1019) in admin.acls())  # the broker replays what its controller acknowledged
+            wait_until(lambda: rule(1019) in admin.acls())  # the broker replays what its controller acknowledged
             rules = admin.acls()
-        until(lambda: acl_rows(recover(directory).image) == rules)
+        wait_until(lambda: acl_rows(recover(directory).image) == rules)
         process.terminate()
         _, said = process.communicate(timeout=60)
     assert process.returncode == 0

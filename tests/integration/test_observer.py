@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -26,6 +25,7 @@ from aclog.sources.quorum import QuorumSource
 from tests.integration.conftest import CONTROLLER_PORT
 from tests.support.builders.acls import acl_row
 from tests.support.kafka.server import AdminClient, KafkaServer
+from tests.support.processes.waiting import wait_until
 
 CONTROLLER = HostPort(host="localhost", port=CONTROLLER_PORT)
 RULES = 200
@@ -83,13 +83,6 @@ def assert_status(server: HostPort, *, controller: bool) -> None:
     assert status.quorum.high_watermark > 200
     assert status.features.finalized["metadata.version"] == 30
     assert controller or {user.user for user in users} >= {"admin", "alice", "bob"}
-
-
-def wait_until(what, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def names(image: Image) -> set[str]:

@@ -4,8 +4,7 @@ import json
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, Ports, password
+from tests.support.processes.waiting import wait_until
 
 NODES = {"aclog": AclogNode, "kafka": RealNode}
 POINTS, CHANGES = 12, 6
@@ -40,14 +40,6 @@ def flags(home: Path, ports: Ports, user: str = "admin") -> list[str]:
     config = home / f"{user}.properties"
     config.write_text(LOGIN.format(PLAIN, f'username="{user}" password="{password(user)}"'), encoding="utf-8")
     return ["--bootstrap-server", f"localhost:{ports.broker}", "--command-config", str(config)]
-
-
-def until(holds: Callable[[], bool], told: Callable[[], object]) -> None:
-    """Wait until it holds; what is told where it does not come true."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -73,7 +65,7 @@ def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
     with NODES[kind](tmp_path / "node", ports).format(), AdminClient(ports.broker) as client:
         client("createAcls", acls=[acl_row(name) for name in ODD_NAMES])
         client("alterScram", users=[{"user": "sue", "mechanism": "SCRAM-SHA-512", "iterations": 8192, "password": "p"}])
-        until(lambda: len(client.acls()) == len(ODD_NAMES) and len(client.scram()) == 2, client.acls)
+        wait_until(lambda: len(client.acls()) == len(ODD_NAMES) and len(client.scram()) == 2, client.acls)
         assert_told_as_described(flags(tmp_path, ports), client)
         assert_refused_without_describe(flags(tmp_path, ports, "bob"))
         directory = tmp_path / "history"
@@ -107,8 +99,8 @@ def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tup
         rules = client.acls()
         for point in range(POINTS):
             rules = changed(client, rules, dice, point)
-            until(lambda: client.acls() == rules, client.acls)  # noqa: B023 - looked at before it changes again
-            until(lambda: state(directory)[1] == rules, lambda: state(directory))  # noqa: B023
+            wait_until(lambda: client.acls() == rules, client.acls)  # noqa: B023 - looked at before it changes again
+            wait_until(lambda: state(directory)[1] == rules, lambda: state(directory))  # noqa: B023
             states.append(state(directory))
     assert "warning" not in directory.with_suffix(".err").read_text()
     exported = aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
@@ -120,7 +112,7 @@ def recorded_once(place: list[str], directory: Path, client: AdminClient) -> tup
     """A poll over a new connection, of a broker that says itself that it reaches its controller."""
     rules = client.acls()
     client("deleteAcls", acls=rules[:1])
-    until(lambda: client.acls() == rules[1:], client.acls)
+    wait_until(lambda: client.acls() == rules[1:], client.acls)
     aclog("sync", *place, "--to", directory, "--once").ok()
     assert state(directory)[1] == rules[1:]
     return state(directory)

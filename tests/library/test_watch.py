@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import threading
-import time
 from itertools import islice
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import aclog
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.cli import command
+from tests.support.processes.waiting import wait_until
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 
@@ -28,13 +28,6 @@ def directory(tmp_path):
     rules = command.aclog("acls", "list", "--log", SMALL, "--format", "jsonl").ok().out
     command.aclog("import", "-", "--log", tmp_path / "log", stdin=rules.encode()).ok()
     return tmp_path / "log"
-
-
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def watchers():
@@ -73,7 +66,7 @@ def test_closing_the_log_ends_its_watches(directory):
     thread = threading.Thread(target=lambda: [seen.append(change) for change in watch])
     thread.start()
     added(directory, "orders")
-    until(lambda: seen)
+    wait_until(lambda: seen)
     log.close()
     thread.join(60)
     assert not thread.is_alive()
@@ -125,7 +118,7 @@ def test_an_event_loop(directory):
 
         asyncio.run(main())
         assert [change.rule.resource_name for change in yielded] == ["async"]
-    until(lambda: not watchers())
+    wait_until(lambda: not watchers())
 
 
 def test_a_cancelled_watch_leaves_no_thread_and_can_be_gone_on_with(directory):

@@ -1,7 +1,5 @@
 """A node's merger says what it did in metrics, and what went wrong in the log, too."""
 
-import time
-
 import pytest
 
 from aclog.metalog.batches import build_batch
@@ -12,6 +10,7 @@ from aclog.snapshots.applier import Applier
 from aclog.snapshots.folding import FoldError
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl
+from tests.support.processes.waiting import wait_until
 
 
 class Fails:
@@ -42,17 +41,10 @@ def value(metrics, name):
     return metrics.registry.get_sample_value(name)
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_a_merge_is_counted(node):
     publisher, metrics, _ = node
     change(publisher, 300)
-    wait_for(lambda: value(metrics, "aclog_merge_duration_seconds_count") == 1)
+    wait_until(lambda: value(metrics, "aclog_merge_duration_seconds_count") == 1)
     assert value(metrics, "aclog_overlay_changes") == 0
     assert value(metrics, "aclog_merge_failures_total") == 0
 
@@ -61,8 +53,8 @@ def test_a_failure_is_counted_and_logged(node, caplog):
     publisher, metrics, merger = node
     merger.folder = Fails()
     change(publisher, 300)
-    wait_for(lambda: value(metrics, "aclog_merge_failures_total") == 1)
+    wait_until(lambda: value(metrics, "aclog_merge_failures_total") == 1)
     assert value(metrics, "aclog_overlay_changes") == 300
-    wait_for(lambda: caplog.records)
+    wait_until(lambda: caplog.records)
     assert "could not merge 300 changes" in caplog.text
     assert "ended by SIGKILL" in caplog.text

@@ -19,6 +19,7 @@ from aclog.snapshots.fold_in_process import FoldInProcess
 from aclog.snapshots.folding import FoldError
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_records import acl, removal
+from tests.support.processes.waiting import wait_until
 
 BEGIN = "import json, mmap, os, sys; base, changes, result = map(int, sys.argv[1:4]); "
 ANSWER = "; os.write(result, data); os.write(1, json.dumps({'size': len(data)}).encode())"
@@ -202,11 +203,11 @@ def test_it_ends_with_its_parent_even_if_that_is_killed(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", parent]) as process:
         try:
-            wait_for(told.is_symlink)
+            wait_until(told.is_symlink)
         finally:
             process.kill()
     pid = int(told.readlink().name)
-    wait_for(lambda: not is_running(pid))
+    wait_until(lambda: not is_running(pid))
 
 
 def is_running(pid):
@@ -214,10 +215,3 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

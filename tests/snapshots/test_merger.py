@@ -18,6 +18,7 @@ from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.retired_overlay import take_apart
 from tests.support.builders.state_records import acl, removal
 from tests.support.processes.reader_thread import ReaderThread
+from tests.support.processes.waiting import wait_until
 
 READ, ALLOW, DENY, TOPIC = 3, 3, 2, 2
 ONE_BY_ONE = 1 << 60
@@ -34,14 +35,6 @@ def allowed(image, name):
 
 def one_by_one():
     return Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
-
-
-def eventually(condition, seconds=60):
-    """Wait for what the merger's thread must do."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @pytest.fixture
@@ -90,7 +83,7 @@ class TestWhen:
             publisher.advance(chunk(n, acl(n)))
         assert publisher.current.acls.overlay_size == 9
         publisher.advance(chunk(9, acl(9)))
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         assert publisher.current.acls.overlay_size == 0
         assert publisher.current is publisher.applier.image
         assert (reports[0].rules, reports[0].changes, reports[0].failure) == (0, 10, None)
@@ -100,7 +93,7 @@ class TestWhen:
         publisher = one_by_one()
         merging(publisher, idle_s=0.01)
         publisher.advance(chunk(0, acl(0)))
-        eventually(lambda: publisher.current.acls.overlay_size == 0)
+        wait_until(lambda: publisher.current.acls.overlay_size == 0)
         assert len(publisher.current.acls.index.base) == 1
 
     def test_a_second_quiet_moment_waits_until_merges_take_little_of_a_core(self, merging, monkeypatch):
@@ -108,12 +101,12 @@ class TestWhen:
         merger = merging(publisher, idle_s=0.01, report=reports.append)
         monkeypatch.setattr("aclog.snapshots.merger._REST", 1e9)
         publisher.advance(chunk(0, acl(0)))
-        eventually(lambda: merger._rest_until > 0)
+        wait_until(lambda: merger._rest_until > 0)
         publisher.advance(chunk(1, acl(1)))
         time.sleep(0.1)
         assert len(reports) == 1
         merger._rest_until = 0
-        eventually(lambda: len(reports) == 2)
+        wait_until(lambda: len(reports) == 2)
 
     @pytest.mark.parametrize(
         ("rules", "changes"),
@@ -135,7 +128,7 @@ class TestWhatHappensMeanwhile:
             offset = publisher.current.end_offset
         expected = publisher.current.acls.digest()
         folder.go_on.set()
-        eventually(lambda: publisher.current.acls.overlay_size < 5)
+        wait_until(lambda: publisher.current.acls.overlay_size < 5)
         assert publisher.current.acls.digest() == expected
         assert publisher.current.end_offset == offset
 
@@ -147,7 +140,7 @@ class TestWhatHappensMeanwhile:
         assert folder.begun.wait(60)
         publisher.replace(replacement)
         folder.go_on.set()
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         assert publisher.current is replacement
         assert reports[0].failure is None
 
@@ -157,7 +150,7 @@ class TestWhatHappensMeanwhile:
         for n in range(4):
             publisher.stage(chunk(n, acl(n)))
         publisher.commit(2)
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         publisher.commit(3)
         assert len(publisher.commit(4).acls) == 4
         assert publisher.current.acls.overlay_size == 0
@@ -170,7 +163,7 @@ class TestWhatHappensMeanwhile:
         merging(publisher, merge_at=5, report=reports.append)
         for n in range(5):
             publisher.advance(chunk(n, acl(n)))
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         assert publisher.current.acls.overlay_size == 0
         assert authorizer._view.image.overlay_size == 0
 
@@ -196,7 +189,7 @@ class TestWhatHappensMeanwhile:
                 publisher.advance(data)
                 plain.apply(data)
                 offset += 1
-            eventually(lambda: reports)
+            wait_until(lambda: reports)
         assert publisher.current.acls.digest() == plain.image.acls.digest()
         assert publisher.current.provenance == plain.image.provenance
         assert len(publisher.current.acls.index.base) > 0 == len(plain.image.acls.index.base)
@@ -208,7 +201,7 @@ class TestFailures:
         publisher, reports = one_by_one(), []
         merging(publisher, merge_at=1, folder=Folder(failure), report=reports.append)
         image = publisher.advance(chunk(0, acl(1)))
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         assert publisher.current is image
         assert publisher.applier.journal is None
         assert str(failure) in reports[0].failure
@@ -218,7 +211,7 @@ class TestFailures:
         merging(publisher, merge_at=1, folder=folder, report=reports.append)
         publisher.advance(chunk(0, acl(0)))
         for n in range(1, 40):
-            eventually(lambda: len(reports) == len(folder.folds))
+            wait_until(lambda: len(reports) == len(folder.folds))
             publisher.advance(chunk(n, acl(n)))
         assert len(folder.folds) < 12
 
@@ -227,10 +220,10 @@ class TestFailures:
         merging(publisher, merge_at=4, folder=folder, report=reports.append)
         for n in range(4):
             publisher.advance(chunk(n, acl(n)))
-        eventually(lambda: len(reports) == 1)
+        wait_until(lambda: len(reports) == 1)
         for n in range(4, 6):
             publisher.advance(chunk(n, acl(n)))
-        eventually(lambda: len(reports) == 2)
+        wait_until(lambda: len(reports) == 2)
         assert reports[1].failure is None
         assert folder.folds == [4]
         assert len(publisher.current.acls.index.base) == 6
@@ -248,7 +241,7 @@ class TestFailures:
         assert folder.begun.wait(60)
         publisher.advance(chunk(2, removal(1)))
         folder.go_on.set()
-        eventually(lambda: reports)
+        wait_until(lambda: reports)
         assert "does not exist" in reports[0].failure
         assert len(publisher.current.acls) == 1
 

@@ -7,7 +7,8 @@ import pytest
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_39, run_tool
 from tests.support.kafka.server import free_port
-from tests.support.zookeeper.differential import our_authorizer, rules_of, wait_for
+from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.differential import our_authorizer, rules_of
 from tests.support.zookeeper.server import zookeeper_client
 
 ORDERS = ("--topic", "orders")
@@ -93,10 +94,10 @@ def test_prefixed_acls_wait_until_no_broker_before_2_0_is_left(ours_acls, kafka_
 def test_a_running_authorizer_sees_the_change(ours_acls, connect):
     with our_authorizer(connect) as authorizer:
         ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok()
-        wait_for(lambda: authorizer.acl_count() == 1, "the rule")
+        wait_until(lambda: authorizer.acl_count() == 1, "the rule")
         assert "already" in ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok().out
         ours_acls("remove", "--force", *ORDERS).ok()
-        wait_for(lambda: authorizer.acl_count() == 0, "its removal")
+        wait_until(lambda: authorizer.acl_count() == 0, "its removal")
 
 
 def test_kip_11s_grants_and_revocations(ours_acls):

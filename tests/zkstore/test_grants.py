@@ -5,7 +5,7 @@ import pytest
 from aclog.authorizer.acl import AclOperation, ResourceType
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
-from tests.support.zookeeper.differential import wait_for
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -23,10 +23,10 @@ def test_granted_and_revoked(connect, real):
         acl("x", operation=WRITE, resource_type=TRANSACTION),
         acl("g", operation=READ, resource_type=GROUP),
     }
-    wait_for(lambda: real.acls() == least)
+    wait_until(lambda: real.acls() == least)
     everything = ("--operation", "ALL", "--transactional-id", "x", "--group", "g")
     aclog("acls", "add", *place[:2], "--allow-principal", "User:app", *everything).ok()
     # What ALL gave a group besides is kept; Kafka 3.9 knows nothing that it gave a transactional id besides.
     aclog("revoke", *place, *transact, "--group", "g").ok()
     kept = {acl("g", operation=each, resource_type=GROUP) for each in (DELETE, ALTER_CONFIGS)}
-    wait_for(lambda: real.acls() == kept)
+    wait_until(lambda: real.acls() == kept)

@@ -13,7 +13,8 @@ from aclog.nodes.session import SecurityProtocol
 from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode, NodeError
 from tests.support.nodes.server_properties import Ports, password, server_properties
-from tests.support.zookeeper.differential import EVERYTHING, exactly, wait_for
+from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.differential import EVERYTHING, exactly
 from tests.zkstore.authorizer.test_faults import rule
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -50,19 +51,19 @@ def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, re
         created, gated = asked(node, "admin", lambda c: create_acls(c, [rule(1), prefixed]))
         assert created.error is None
         assert "requires inter.broker.protocol.version of 2.0-IV1 or greater" in str(gated.error)
-        wait_for(lambda: real.acls() == {rule(1)}, "the view of the real one")
+        wait_until(lambda: real.acls() == {rule(1)}, "the view of the real one")
         (refused,) = asked(node, "alice", lambda c: create_acls(c, [rule(2)]))
         assert refused.error is not None
         allowed = real_rule(**alter)
         assert real.create([allowed]) == [None]
-        wait_for(lambda: asked(node, "alice", lambda c: create_acls(c, [rule(2)]))[0].error is None, "what alice may")
+        wait_until(lambda: asked(node, "alice", lambda c: create_acls(c, [rule(2)]))[0].error is None, "what alice may")
         found = asked(node, "admin", lambda c: describe_acls(c, EVERYTHING))
         assert set(found) == {rule(1), rule(2), allowed}
-        wait_for(lambda: real.acls() == set(found), "the view of the real one, which follows change events")
+        wait_until(lambda: real.acls() == set(found), "the view of the real one, which follows change events")
         assert node.metric("aclog_acls") == len(found)
         (deleted,) = asked(node, "admin", lambda c: delete_acls(c, [exactly(rule(1))]))
         assert [each.acl for each in deleted.deleted] == [rule(1)]
-        wait_for(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")
+        wait_until(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")
     assert "operation = ALTER from host = 127.0.0.1 on resource = Cluster:LITERAL:kafka-cluster" in node.output
 
 

@@ -19,7 +19,8 @@ from aclog.zkstore.znodes.acl_json import entry_of
 from aclog.zkstore.znodes.paths import resource_path
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
-from tests.support.zookeeper.differential import rules_of, wait_for
+from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.differential import rules_of
 from tests.support.zookeeper.server import ZooKeeperServer
 
 pytestmark = pytest.mark.server
@@ -57,15 +58,15 @@ def source(tmp_path, connect):
 def test_planned_applied_and_rolled_back_as_the_real_authorizer_sees_it(source, real, ours):
     first = [acl("a"), acl("a", "User:b"), acl("pre", pattern_type=PatternType.PREFIXED, permission_type=DENY)]
     source.make(*first)
-    wait_for(lambda: rules_of(ours) == set(first))
-    wait_for(lambda: real.acls() == set(first))
+    wait_until(lambda: rules_of(ours) == set(first))
+    wait_until(lambda: real.acls() == set(first))
     second = [acl("a", "User:c"), first[0], acl("b")]
     source.make(*second)
-    wait_for(lambda: rules_of(ours) == real.acls() == set(second))
+    wait_until(lambda: rules_of(ours) == real.acls() == set(second))
     back = aclog("rollback", *source.place, "--journal", source.journal, "--out", source.plan_file, CLOSED)
     assert back.code == 1
     source.apply().ok()
-    wait_for(lambda: rules_of(ours) == set(first))
+    wait_until(lambda: rules_of(ours) == set(first))
     assert source.plan(*first).code == 0
 
 
@@ -102,7 +103,7 @@ def test_a_second_writer_loses_nothing_and_nothing_of_it_is_lost(source, connect
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        wait_for(lambda: len(rounds) > 0)
+        wait_until(lambda: len(rounds) > 0)
         source.apply().ok()
     finally:
         stop.set()
@@ -175,7 +176,7 @@ def test_a_rule_that_kafka_3_9_does_not_read_is_not_taken_for_there(source, stor
     assert f"{legacy}: ACLs of a group in a legacy directory" in refused.complaint
     store.update(legacy, lambda _: frozenset())
     source.make(group)
-    wait_for(lambda: rules_of(ours) == {group})
+    wait_until(lambda: rules_of(ours) == {group})
     assert store.client.get(resource_path(resource_of(group))) is not None
 
 

@@ -19,7 +19,7 @@ from aclog.cli.completion.name_cache import NameCache
 from aclog.cli.completion.names import kind_of
 from aclog.cli.lazy_commands import LazyCommand
 from tests.support.builders.acls import acl_row
-from tests.support.kafka.quorum_observer import until
+from tests.support.processes.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
@@ -49,7 +49,7 @@ def assert_offered(home: Path, names: list[str], *words: str, **variables: str) 
         return found == names
 
     try:
-        until(is_right, every=0.2)
+        wait_until(is_right, every=0.2)
     except AssertionError:
         assert found == names
 

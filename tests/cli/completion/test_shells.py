@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders.acls import acl_row
 from tests.support.cli.shells import Terminal, terminal
-from tests.support.kafka.quorum_observer import until
+from tests.support.processes.waiting import wait_until
 
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
 pytestmark = [
@@ -52,8 +52,8 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     script = run(command, capture_output=True, text=True, check=True).stdout
     with terminal(request.param, directory / "home", script, directory=directory) as opened:
         # A busy machine takes longer to read a source than a user waits; what was read once is always offered.
-        until(lambda: opened.arguments(f"aclog {LIST} --topic ord\t")[-1] == "orders")
-        until(lambda: opened.arguments("aclog -c staging acls list --principal User:al\t")[-1] == "User:alice")
+        wait_until(lambda: opened.arguments(f"aclog {LIST} --topic ord\t")[-1] == "orders")
+        wait_until(lambda: opened.arguments("aclog -c staging acls list --principal User:al\t")[-1] == "User:alice")
         yield opened
     assert not (directory / "run").exists()  # no name was run
 

@@ -24,7 +24,8 @@ from aclog.snapshots.rule_history import history
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS
 from tests.support.builders.state_logs import write_log
-from tests.support.web.histories import console_on, wait_until, whole
+from tests.support.processes.waiting import wait_until
+from tests.support.web.histories import console_on, whole
 from tests.support.web.points import HeldSource, image_of
 
 SMALL = KAFKA_LOGS[0]

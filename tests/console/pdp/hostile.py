@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.kafka.server import free_port
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 _PATHS = (
     "/access/v1/evaluation",
@@ -135,7 +135,7 @@ def run(bodies: int, scratch: Path) -> str:
     command = [*aclog, "pdp", "--log", str(scratch / "log"), "--listen", f"127.0.0.1:{port}", *audit]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
-            eventually(lambda: _is_ready(port), "ready")
+            wait_until(lambda: _is_ready(port), "ready")
             found, early, late = attack(port, process.pid, bodies)
         finally:
             process.terminate()

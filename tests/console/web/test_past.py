@@ -11,8 +11,9 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog.file_names import segment_name
 from tests.support.builders.acls import acl, acl_record, removal_of
 from tests.support.builders.state_logs import write_log
+from tests.support.processes.waiting import wait_until
 from tests.support.web.asgi import ask
-from tests.support.web.histories import console_on, wait_until, whole
+from tests.support.web.histories import console_on, whole
 
 HOSTILE = ("<script>alert(1)</script>", "a\u202eb", "nocolon", "  ", "x" * 249, "lone\ud800", "'\"&amp;")
 

@@ -20,7 +20,7 @@ from aclog.nodes.wire.envelope import (
     encode_envelope_request,
     encode_principal,
 )
-from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, eventually, metrics
+from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, metrics
 from tests.support.nodes.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
 from tests.support.nodes.wire_client import (
     ClosedError,
@@ -30,6 +30,7 @@ from tests.support.nodes.wire_client import (
     nested,
     request_header,
 )
+from tests.support.processes.waiting import wait_until
 
 API_VERSIONS, HANDSHAKE, AUTHENTICATE, DESCRIBE_ACLS, CREATE_ACLS, QUORUM = 18, 17, 36, 29, 30, 55
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -278,4 +279,4 @@ def test_who_has_not_logged_in_takes_little_memory(node: SecuredNode, listener: 
         with Wire(node, listener) as client:
             client.write(struct.pack(">i", size) + bytes(64))
             assert refused(client) == [], size
-    eventually(lambda: rules(node) == 0, "served still")
+    wait_until(lambda: rules(node) == 0, "served still")

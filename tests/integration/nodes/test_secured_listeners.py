@@ -8,10 +8,11 @@ import pytest
 from tests.support.kafka.server import free_port
 from tests.support.kafka.tools import ToolPipe
 from tests.support.nodes.aclog_node import AclogNode, NodeError
-from tests.support.nodes.secured_clients import Java, Wire, confluent_says, eventually, metrics, samples
+from tests.support.nodes.secured_clients import Java, Wire, confluent_says, metrics, samples
 from tests.support.nodes.secured_node import PASSWORDS, SECRET, STORE, Estate, SecuredNode, broker_properties
 from tests.support.nodes.server_properties import Ports
 from tests.support.nodes.wire_client import ClosedError, nested
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.slow(4)
 
@@ -148,7 +149,7 @@ def test_a_name_that_no_rule_takes_is_a_failed_login(node: SecuredNode) -> None:
     before = samples(node, FAILURES).get("MUST/TLS", 0)
     with Wire(node, "MUST", "nobody") as client, pytest.raises(ClosedError):
         client.ask(API_VERSIONS, 0)
-    eventually(lambda: samples(node, FAILURES)["MUST/TLS"] == before + 1, "a failure is counted")
+    wait_until(lambda: samples(node, FAILURES)["MUST/TLS"] == before + 1, "a failure is counted")
     assert "login failed: No rules apply to CN=Nobody,OU=Elsewhere" in node.output
     with Wire(node, "ASKED", "nobody") as client:
         assert client.described() == 31
@@ -161,11 +162,11 @@ def test_certificates_are_replaced_while_the_node_runs(node: SecuredNode) -> Non
     with Wire(node, "CHANGED") as old:
         assert old.server == "first"
         path.write_bytes(path.read_bytes()[:200])
-        eventually(lambda: "keeping the previous ones" in node.output, "a broken file is reported")
+        wait_until(lambda: "keeping the previous ones" in node.output, "a broken file is reported")
         with Wire(node, "CHANGED") as client:
             assert client.server == "first"
         node.estate.authority.issue("second").write_pkcs12(path, STORE)
-        eventually(lambda: "certificates reloaded" in node.output, "a reload is reported")
+        wait_until(lambda: "certificates reloaded" in node.output, "a reload is reported")
         with Wire(node, "CHANGED") as client:
             assert client.server == "second"
         assert old.described() == 31, "connections that stand are left alone"
@@ -201,8 +202,8 @@ def test_a_broker_with_a_wrong_password_says_so_and_does_not_hammer(tmp_path: Pa
     before = samples(node, FAILURES).get("CONTROLLER/SCRAM-SHA-256", 0)
     broker.spawn()
     try:
-        eventually(lambda: "invalid credentials with SASL mechanism SCRAM-SHA-256" in broker.output, "it says so")
-        eventually(lambda: samples(node, FAILURES)["CONTROLLER/SCRAM-SHA-256"] >= before + 2, "it tries again")
+        wait_until(lambda: "invalid credentials with SASL mechanism SCRAM-SHA-256" in broker.output, "it says so")
+        wait_until(lambda: samples(node, FAILURES)["CONTROLLER/SCRAM-SHA-256"] >= before + 2, "it tries again")
         assert not broker.is_ready()
     finally:
         broker.kill()

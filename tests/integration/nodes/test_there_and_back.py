@@ -39,8 +39,8 @@ from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import NAME, Barrier
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, password, server_properties
-from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient, nested
+from tests.support.processes.waiting import wait_until
 
 BROKER_REGISTRATION = 62
 CHANGES = 1000
@@ -240,7 +240,7 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     properties = server_properties(ports, **changes)
     aclog, kafka = AclogNode(tmp_path, ports, properties).format(), RealNode(tmp_path, ports, properties)
     aclog.start()
-    wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
+    wait_until(lambda: "registered as broker 1" in aclog.output, "its registration", 30)
     wanted = change_live(ports, random.Random(5), 10, "aclog")
     assert {name: refusal(ports, **each) for name, each in unreadable(broker_of(aclog.log_directory)).items()} == {
         "another's directory": 119,
@@ -261,7 +261,7 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     assert kafkas.incarnation_id != ours.incarnation_id
     assert (kafkas.fenced, kafkas.broker_epoch > ours.broker_epoch) == (True, True)
     with aclog:
-        wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
+        wait_until(lambda: "registered as broker 1" in aclog.output, "its registration", 30)
         assert described(ports) == wanted
     again = broker_of(aclog.log_directory)
     assert again.fenced, "it said that it ends"

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.support.builders.acls import cluster_acl
 from tests.support.nodes.acl_client import login
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports, server_properties
+from tests.support.processes.waiting import wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.slow(12)]
 
@@ -58,13 +58,6 @@ def lines(node: AclogNode) -> int:
 def wait_for_writes(node: AclogNode) -> None:
     begun = time.time()
     wait_until(lambda: time.time() - node.metric("aclog_usage_index_age_seconds") > begun)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120  # a busy node writes once a minute
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_kill_loses_what_was_not_written_and_nothing_else(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from tests.support.kafka.quorum_observer import (
     assert_same_bytes,
     assert_unseen,
     segment_bytes,
-    until,
 )
 from tests.support.kafka.server import AdminClient, KafkaError
+from tests.support.processes.waiting import wait_until
 
 QUICK = {"controller.quorum.fetch.timeout.ms": "4000", "metadata.max.idle.interval.ms": "100"}
 """A leader without followers stays one for half as long again; records of nothing tell soon what goes on."""
@@ -45,13 +45,13 @@ def write_what_is_never_committed(kafka: KafkaQuorum, observer: QuorumObserver) 
 
     with AdminClient(f"localhost:{leader.ports.controller}", controllers=True) as alone:
         assert alone.acls()
-        until(lambda: observer.log.leader_id == leader.node_id)
+        wait_until(lambda: observer.log.leader_id == leader.node_id)
         for follower in followers:
             follower.pause()
-        until(lambda: observer.held_batches >= 3)  # each fetch of theirs that waited for records has been answered
+        wait_until(lambda: observer.held_batches >= 3)  # each fetch of theirs that waited for records has been answered
         writer = threading.Thread(target=write)
         writer.start()
-        until(lambda: NEVER.encode() in observer.held)
+        wait_until(lambda: NEVER.encode() in observer.held)
         assert_unseen(observer, NEVER, observer.log.high_watermark())
         assert writer.is_alive()  # no answer has come
         alone.kill()  # it would ask the next leader for the same
@@ -80,7 +80,7 @@ def test_what_a_leader_wrote_alone_is_never_seen_and_all_else_is(tmp_path: Path)
         assert observer.log.leader_epoch > epoch
 
         lonely.start()
-        until(lambda: NEVER.encode() not in segment_bytes(lonely.log_directory))
+        wait_until(lambda: NEVER.encode() not in segment_bytes(lonely.log_directory))
         change_rules(admin, changes, 10)
         assert_same(observer, admin, changes)
         assert NEVER not in seen

@@ -27,11 +27,11 @@ from tests.support.kafka.quorum_observer import (
     assert_unseen,
     end_of,
     segment_bytes,
-    until,
 )
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.acl_client import AclClient, login
 from tests.support.nodes.server_properties import CLUSTER_ID
+from tests.support.processes.waiting import wait_until
 
 SHORT = {
     "controller.quorum.fetch.timeout.ms": "4000",
@@ -90,25 +90,25 @@ def cut_off_the_leader(kafka: KafkaQuorum, changes: RuleChanges) -> None:
     seen: set[str] = set()
     with QuorumObserver([lonely.controller]) as observer:
         observer.publisher.subscribe(lambda image: seen.update(entry.acl.resource_name for entry in image.acls))
-        until(lambda: observer.rows == changes.rows)
+        wait_until(lambda: observer.rows == changes.rows)
         kafka.proxies[lonely.node_id].hold()
         with written_alone(lonely) as answers:
-            until(lambda: NEVER.encode() in observer.held)
+            wait_until(lambda: NEVER.encode() in observer.held)
             assert_unseen(observer, NEVER, observer.log.high_watermark())
-            until(lambda: kafka.leader() is not lonely)
+            wait_until(lambda: kafka.leader() is not lonely)
             change_rules(kafka, observer, changes)
         assert isinstance(answers[0], MetadataError) or answers[0][0] != 0  # it was not acknowledged
         assert NEVER not in seen
         assert NEVER.encode() not in observer.read
         kafka.proxies[lonely.node_id].release()
-        until(lambda: NEVER.encode() not in segment_bytes(lonely.log_directory))
+        wait_until(lambda: NEVER.encode() not in segment_bytes(lonely.log_directory))
 
 
 def pause_the_leader(kafka: KafkaQuorum, observer: QuorumObserver, changes: RuleChanges) -> None:
     """It holds its connections and says nothing, until it wakes up in a quorum that has another one."""
     paused = kafka.leader()
     paused.pause()
-    until(lambda: kafka.leader() is not paused)
+    wait_until(lambda: kafka.leader() is not paused)
     change_rules(kafka, observer, changes)
     paused.resume()
     change_rules(kafka, observer, changes)
@@ -129,7 +129,7 @@ def fill_until_a_snapshot(kafka: KafkaQuorum, observer: QuorumObserver, changes:
 def begin_with_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) -> None:
     """By FetchSnapshot, in small pieces. One that is gone is overcome: Kafka answers UNKNOWN_SERVER_ERROR."""
     with QuorumObserver(kafka.controllers, options=LITTLE) as late:
-        until(lambda: late.rows == changes.rows)
+        wait_until(lambda: late.rows == changes.rows)
         assert late.log.start_offset() > 0
         late.check()
         late.log._buffer.snapshot = EpochEnd(epoch=1, end_offset=7)
@@ -143,10 +143,10 @@ def lose_the_leader_during_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) 
     proxy.delay = 0.005
     servers = [HostPort(host="localhost", port=each.port) for each in kafka.proxies.values()]
     with QuorumObserver(servers, options=LITTLE) as late:
-        until(lambda: late.log._snapshots.directory is not None, every=0.001)
+        wait_until(lambda: late.log._snapshots.directory is not None, every=0.001)
         proxy.hold()
-        until(lambda: kafka.leader() is not lost)
-        until(lambda: late.rows == changes.rows)
+        wait_until(lambda: kafka.leader() is not lost)
+        wait_until(lambda: late.rows == changes.rows)
         late.check()
         proxy.delay = 0.0
         proxy.release()
@@ -170,7 +170,7 @@ def who_may_follow(kafka: KafkaQuorum) -> None:
         admin("createAcls", acls=[right])
     for user, known in (("admin", CLUSTER_ID), ("bob", None)):  # to be told the cluster's id one needs ALTER
         with QuorumObserver(kafka.controllers, user=user) as observer:
-            until(lambda observer=observer: right in observer.rows)
+            wait_until(lambda observer=observer: right in observer.rows)
             assert observer.log.known_cluster_id == known
 
 
@@ -191,15 +191,15 @@ def test_cuts_pauses_and_snapshots(tmp_path: Path) -> None:
     ):
         change_rules(kafka, observer, changes)
         cut_off_the_leader(kafka, changes)
-        until(lambda: observer.rows == changes.rows)
+        wait_until(lambda: observer.rows == changes.rows)
         pause_the_leader(kafka, observer, changes)
         fill_until_a_snapshot(kafka, observer, changes)
         begin_with_a_snapshot(kafka, changes)
         lose_the_leader_during_a_snapshot(kafka, changes)
-        until(lambda: observer.rows == changes.rows)
+        wait_until(lambda: observer.rows == changes.rows)
         told = status(kafka).quorum
         assert [voter.replica_id for voter in told.voters] == [1, 2, 3]
         assert told.observers == ()  # whoever only looks on is not seen
-        until(lambda: end_of(observer.read) >= told.high_watermark)
+        wait_until(lambda: end_of(observer.read) >= told.high_watermark)
         assert_same_bytes(observer.read, kafka.leader().log_directory)
         who_may_follow(kafka)

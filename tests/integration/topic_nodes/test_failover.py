@@ -20,8 +20,9 @@ from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.server_properties import password
-from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
+from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster
 from tests.support.nodes.wire_client import ClosedError, WireClient
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.slow(5)
 
@@ -66,7 +67,7 @@ def wait_everywhere(cluster: TopicCluster, *names: str) -> None:
     """All nodes that run show these."""
     ports = [node.ports.controller for node in cluster.controllers.values() if node.running]
     for port in (*ports, cluster.brokers[0].ports.broker):
-        wait_until(lambda port=port: set(names) <= shown(port), 30, f"{names} at {port}")
+        wait_until(lambda port=port: set(names) <= shown(port), f"{names} at {port}", 30)
 
 
 def in_the_log(kafka: SharedKafka, cluster: TopicCluster) -> list[str]:
@@ -116,19 +117,19 @@ def named(port: int) -> set[int]:
 def test_brokers_are_named_across_a_takeover_and_fenced_by_the_new_controller(cluster: TopicCluster) -> None:
     broker, combined = cluster.brokers[0], cluster.controllers[COMBINED]
     both = {BROKER_ID, COMBINED}
-    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), 30, "both brokers")
+    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), "both brokers", 30)
     active = cluster.wait_active()
     # The one that is a broker, too, dies while no controller leads: the next one finds out by its silence.
     cluster.controllers[active].kill()
     if active != COMBINED:
         combined.kill()
     assert cluster.wait_active(others(active))
-    wait_until(lambda: named(broker.ports.broker) == {BROKER_ID}, 60, "the one that lives")
+    wait_until(lambda: named(broker.ports.broker) == {BROKER_ID}, "the one that lives", 60)
     for node in (cluster.controllers[active], combined):
         if not node.running:
             node.spawn()
             node.wait_until_ready()
-    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), 60, "both again")
+    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), "both again", 60)
 
 
 @pytest.mark.timeout(180)
@@ -209,11 +210,11 @@ def test_a_node_that_is_a_broker_too_forwards_to_whoever_is_active(cluster: Topi
         cluster.wait_active(others(COMBINED))
         cluster.controllers[COMBINED].spawn()
         cluster.controllers[COMBINED].wait_until_ready()
-        wait_until(lambda: name in shown(port), 30, f"{name} at the broker")
+        wait_until(lambda: name in shown(port), f"{name} at the broker", 30)
     name = fresh("forwarded")
     assert cluster.wait_active() != COMBINED
     assert acls_tool.add(TO_BROKERS, f"{HOST}:{port}", name).code == 0
-    wait_until(lambda: name in shown(port), 30, f"{name} at the broker")
+    wait_until(lambda: name in shown(port), f"{name} at the broker", 30)
 
 
 @pytest.mark.timeout(180)
@@ -229,7 +230,7 @@ def test_a_new_controller_begins_with_the_checkpoint_of_the_active_one(
     active = cluster.wait_active()
     asyncio.run(many(cluster.controllers[active].ports.controller))
     checkpoints = cluster.controllers[active].log_directory
-    wait_until(lambda: any(checkpoints.glob("*.checkpoint")), 30, "a checkpoint")
+    wait_until(lambda: any(checkpoints.glob("*.checkpoint")), "a checkpoint", 30)
     new = cluster.controllers[others(active)[0]]
     new.stop()
     for path in new.log_directory.glob("*.checkpoint"):
@@ -240,7 +241,7 @@ def test_a_new_controller_begins_with_the_checkpoint_of_the_active_one(
     assert "starting from another controller's checkpoint" in new.output[told:]
     assert any(new.log_directory.glob("*.checkpoint"))
     names = {f"many-{part}-{number}" for part in range(3) for number in range(4000)}
-    wait_until(lambda: names <= shown(new.ports.controller), 30, "all rules")
+    wait_until(lambda: names <= shown(new.ports.controller), "all rules", 30)
 
 
 def test_a_standby_stops_in_good_order(cluster: TopicCluster) -> None:

@@ -17,8 +17,9 @@ from tests.integration.topic_nodes.test_failover import shown
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.nodes.acl_client import AclClient
-from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster, wait_until
+from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 from tests.support.processes.node_zygote import shared_zygote
+from tests.support.processes.waiting import wait_until
 
 pytestmark = [pytest.mark.slow(20), pytest.mark.timeout(240)]
 
@@ -53,7 +54,7 @@ def refused(node) -> str:
     """What a node says whose start is refused."""
     before = len(node.output)
     node.spawn()
-    wait_until(lambda: not node.running, SECONDS, "the node ends")
+    wait_until(lambda: not node.running, "the node ends", SECONDS)
     assert node._process.poll() == 1
     return node.output[before:]
 
@@ -83,12 +84,12 @@ def test_a_deleted_topic_deposes_and_is_never_replaced_in_silence(cluster):
     active, standby = start(cluster, 1), start(cluster, 2)
     node_id = cluster.wait_active((1, 2))
     asyncio.run(create(cluster.controllers[node_id].ports.controller, "kept"))
-    wait_until(lambda: all(recorded(node) is not None for node in (active, standby)), SECONDS, "both record it")
+    wait_until(lambda: all(recorded(node) is not None for node in (active, standby)), "both record it", SECONDS)
     admin, settings = admin_of(active), settings_of(active)
     admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
 
-    wait_until(lambda: cluster.active((1, 2)) is None, SECONDS, "the active one is deposed")
-    wait_until(lambda: all(readiness(node)[0] == 503 for node in (active, standby)), SECONDS, "/readyz tells")
+    wait_until(lambda: cluster.active((1, 2)) is None, "the active one is deposed", SECONDS)
+    wait_until(lambda: all(readiness(node)[0] == 503 for node in (active, standby)), "/readyz tells", SECONDS)
     _status, told = readiness(active)
     assert "there is no such topic, but this controller has followed a log there" in told
     assert active.metric('aclog_topic_wrong{check="identity"}') == 1
@@ -125,12 +126,12 @@ def test_a_deleted_topic_deposes_and_is_never_replaced_in_silence(cluster):
 def test_a_topic_deleted_and_made_anew_under_a_running_node(cluster):
     active = start(cluster, 1)
     asyncio.run(create(active.ports.controller, "kept"))
-    wait_until(lambda: recorded(active) is not None, SECONDS, "it is recorded")
+    wait_until(lambda: recorded(active) is not None, "it is recorded", SECONDS)
     before, admin, settings = recorded(active).topic, admin_of(active), settings_of(active)
     admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
-    wait_until(lambda: settings.topic not in admin.list_topics(timeout=SECONDS).topics, SECONDS, "it is gone")
+    wait_until(lambda: settings.topic not in admin.list_topics(timeout=SECONDS).topics, "it is gone", SECONDS)
     ensure_topic(settings)
-    wait_until(lambda: not active.running or cluster.active((1,)) is None, SECONDS, "it is deposed")
+    wait_until(lambda: not active.running or cluster.active((1,)) is None, "it is deposed", SECONDS)
     if active.running:
         active.kill()
     assert recorded(active).topic == before
@@ -154,7 +155,7 @@ def test_the_way_back_from_a_strangers_message(cluster, tmp_path):
             return
 
     def disturb() -> None:
-        wait_until(lambda: len(acknowledged) > 40, SECONDS, "writers are at work")
+        wait_until(lambda: len(acknowledged) > 40, "writers are at work", SECONDS)
         producer = Producer(dict(settings.properties))
         producer.produce(settings.topic, b"hello", partition=0)
         assert producer.flush(SECONDS) == 0
@@ -166,7 +167,7 @@ def test_the_way_back_from_a_strangers_message(cluster, tmp_path):
     stranger.start()
     asyncio.run(all_writers())
     stranger.join()
-    wait_until(lambda: not node.running, SECONDS, "the node ends")
+    wait_until(lambda: not node.running, "the node ends", SECONDS)
     assert "`aclog log copy --until-damage` copies what stands before it" in node.output
 
     config = tmp_path / "client.properties"

@@ -23,9 +23,9 @@ from tests.support.kafka.server import ADMIN, AdminClient, KafkaServer, with_pro
 from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.cluster import HOST, ClusterNode
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password
-from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient
 from tests.support.processes.node_zygote import shared_zygote
+from tests.support.processes.waiting import wait_until
 
 TOPIC = "of-a-real-quorum"
 
@@ -85,11 +85,11 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
         place = f"{HOST}:{node.ports.broker}"
         assert acls_tool.add(TO_BROKERS, place, TOPIC).code == 0
         # Kafka's broker replays what its controllers acknowledged a moment later, as ours does.
-        wait_until(lambda: named_by(admin).count(TOPIC) == 1, 30, "the rule at Kafka's broker")
-        wait_until(lambda: TOPIC in acls_tool.run(TO_BROKERS, place, "--list").out, 30, "the rule at the broker")
+        wait_until(lambda: named_by(admin).count(TOPIC) == 1, "the rule at Kafka's broker", 30)
+        wait_until(lambda: TOPIC in acls_tool.run(TO_BROKERS, place, "--list").out, "the rule at the broker", 30)
         assert acls_tool.remove(TO_BROKERS, place, TOPIC).code == 0
-        wait_until(lambda: TOPIC not in named_by(admin), 30, "its removal at Kafka's broker")
-        wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, 30, "its removal")
+        wait_until(lambda: TOPIC not in named_by(admin), "its removal at Kafka's broker", 30)
+        wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, "its removal", 30)
 
 
 @pytest.mark.timeout(180)
@@ -102,7 +102,7 @@ def test_it_never_registers_with_kafkas_controllers(kind: str, topic_kafka: Shar
         AdminClient(topic_kafka.nodes[0].ports.broker) as admin,
     ):
         if kind == "file":
-            wait_until(lambda: "not registered yet" in node.output, 30, "what keeps it from registering")
+            wait_until(lambda: "not registered yet" in node.output, "what keeps it from registering", 30)
             assert "not a controller of aclog: this broker does not register with it" in node.output
         else:
             assert "registered" not in node.output
@@ -139,7 +139,7 @@ def test_without_cluster_action_it_never_gets_ready_and_says_why(topic_kafka: Sh
     node = follower(tmp_path / "node", topic_kafka.controllers, user="alice")
     node.spawn()
     try:
-        wait_until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in node.output, 60, "what keeps it from following")
+        wait_until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in node.output, "what keeps it from following", 60)
         assert not node.is_ready()
     finally:
         node.kill()
@@ -184,10 +184,10 @@ def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
         node = follower(tmp_path / "node", [controller], cluster_id=cluster_id)
         node.spawn()
         try:
-            wait_until(node.is_ready, 60, "the node")
+            wait_until(node.is_ready, "the node", 60)
             assert f"{controller} {warning}" in node.output
             raised_to(31, kafka, login)
-            wait_until(lambda: not node.running, 60, "its end")
+            wait_until(lambda: not node.running, "its end", 60)
             assert "metadata.version 31 of a newer Kafka: expected at most 30" in node.output
         finally:
             node.kill()

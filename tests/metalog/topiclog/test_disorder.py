@@ -11,7 +11,7 @@ from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.partition import connect_reader
 from tests.support.fakes.topic_consumer import SERVERS, FakeTopic
 from tests.support.kafka.topics import contents
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 SECONDS = 60
 SETTINGS = TopicSettings(topic="log", properties={"bootstrap.servers": SERVERS})
@@ -130,7 +130,7 @@ def test_a_reader_that_connects_again_knows_the_epoch_it_has_reached(topic, begu
     with TopicReader(SETTINGS) as reader:
         reader.wait_known(SECONDS)
         assert reader.read(10)
-        eventually(lambda: reader._place is not None and reader._place.epoch == 7, "the last batch was read")
+        wait_until(lambda: reader._place is not None and reader._place.epoch == 7, "the last batch was read")
         topic.add(b"stale", epoch=6)
         with pytest.raises(DecodeError, match="epoch 6, after epoch 7"):
             reader.wait(11, SECONDS)

@@ -14,7 +14,7 @@ from aclog.metalog.topiclog import Election, TopicSettings
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import new_topic
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 SECONDS = 60
 
@@ -57,7 +57,7 @@ def test_a_new_candidate_deposes_nobody_and_takes_over_when_the_first_leaves(set
         with Candidate(settings) as second, Candidate(settings) as third:
             first.election.close()
             assert first.hears() == "deposed"
-            eventually(lambda: second.election.elected or third.election.elected, "another one is elected")
+            wait_until(lambda: second.election.elected or third.election.elected, "another one is elected")
             follower, other = (second, third) if second.election.elected else (third, second)
             assert follower.hears() == "elected"
             assert other.told.empty()
@@ -110,7 +110,7 @@ def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):
 def test_no_broker_responds(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with Candidate(settings) as candidate:
-        eventually(lambda: candidate.election.error is not None, "it is told that nobody answers")
+        wait_until(lambda: candidate.election.error is not None, "it is told that nobody answers")
         assert isinstance(candidate.election.error, LogError)
     assert candidate.told.empty()
     assert capfd.readouterr() == ("", "")

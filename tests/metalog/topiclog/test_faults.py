@@ -15,7 +15,7 @@ from aclog.metalog.topiclog import Election, FencedError, open_topic_log
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.topics import new_topic, records, values, whole
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 SECONDS = 60
 
@@ -166,7 +166,7 @@ def test_a_killed_broker_that_restarts_is_survived(own_kafka):
         found = {offset: value for offset, _, value in records(reader) if value is not None}
         assert acknowledged.items() <= found.items()
         assert len(set(found.values())) == len(found)
-        eventually(lambda: election.elected, "the candidate is elected again")
+        wait_until(lambda: election.elected, "the candidate is elected again")
         assert told[-1] == "elected"
     with open_topic_log(settings, node_id=2) as log:
         assert log.leader_epoch == 2

@@ -9,7 +9,7 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.topic_message import BatchMessage, Placement, encode_headers
 from aclog.metalog.topiclog import TopicReader, open_topic_log
 from tests.support.kafka.topics import begin, new_topic, values, whole
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 SECONDS = 60
 
@@ -96,5 +96,5 @@ def test_a_reader_tells_that_its_end_is_final(settings):
     with open_topic_log(settings, node_id=1), whole(settings) as reader:
         assert reader.failure is None
         produce(settings, b"not a record")
-        eventually(lambda: reader.failure is not None, "the reader has met it")
+        wait_until(lambda: reader.failure is not None, "the reader has met it")
         assert isinstance(reader.failure, DecodeError)

@@ -15,7 +15,7 @@ from aclog.metalog.topiclog import TopicReader, TopicSettings, open_topic_log
 from aclog.metalog.topiclog.partition import Partition
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import client_properties, contents, new_topic, send, topic_settings, values, whole
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 
 SECONDS = 60
 
@@ -137,7 +137,7 @@ def test_a_reader_may_start_before_its_topic_exists(topic_kafka):
         with open_topic_log(settings, node_id=1) as log:
             log.append([b"x"], timestamp=1).result(SECONDS)
             assert reader.wait(1, SECONDS)
-            eventually(lambda: reader.error is None, "the reader has found its topic")
+            wait_until(lambda: reader.error is None, "the reader has found its topic")
 
 
 def test_a_deleted_topic(settings):
@@ -149,7 +149,7 @@ def test_a_deleted_topic(settings):
         reader.read(0)
         admin = AdminClient(dict(settings.properties))
         admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
-        eventually(lambda: reader.error is not None, "the reader hears of it")
+        wait_until(lambda: reader.error is not None, "the reader hears of it")
         assert isinstance(reader.error, LogError)
 
 

@@ -9,8 +9,8 @@ from aclog.metalog.topiclog import TopicInspector, TopicSettings, ensure_topic
 from aclog.metalog.uuids import parse_uuid
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import client_properties, topic_settings
-from tests.support.nodes.secured_clients import eventually
 from tests.support.nodes.server_properties import CLUSTER_ID
+from tests.support.processes.waiting import wait_until
 
 GOOD = {
     "cleanup.policy": "delete",
@@ -123,11 +123,11 @@ def test_a_topic_is_known_by_its_id(topic_kafka):
     assert found.kafka_cluster_id == CLUSTER_ID
     admin = AdminClient(dict(settings.properties))
     admin.delete_topics([settings.topic])[settings.topic].result(60)
-    eventually(lambda: inspector.identify(60) is None, "it is gone")
+    wait_until(lambda: inspector.identify(60) is None, "it is gone")
     with pytest.raises(LogError, match="there is no such topic"):
         inspector.check_settings(60)
     create(settings, retention_ms="1000")
-    eventually(lambda: inspector.identify(60) is not None, "it is there again")
+    wait_until(lambda: inspector.identify(60) is not None, "it is there again")
     other = inspector.identify(60)
     assert (other.kafka_cluster_id, other.topic_id == found.topic_id) == (found.kafka_cluster_id, False)
     with pytest.raises(ConfigError, match=r"retention\.ms is 1000: expected -1"):

@@ -1,7 +1,6 @@
 """How old a followed state is, and that an old one is never passed off as new."""
 
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -21,6 +20,7 @@ from aclog.sources.quorum import QuorumSource
 from aclog.terminal.age import AgeWatch, age_text
 from tests.nodes.observer.test_follower import acl
 from tests.support.nodes.server_properties import Ports
+from tests.support.processes.waiting import wait_until
 
 
 @pytest.fixture
@@ -28,13 +28,6 @@ def log(quorum, leader):
     quorum.append([acl(0)])
     with aclog.open_log(bootstrap_controller=str(leader.address)) as opened:
         yield opened
-
-
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def silence(leader):
@@ -47,14 +40,14 @@ def test_age_and_lag_of_a_log_that_is_followed(quorum, leader, log):
     assert len(log.image()) == 1
     assert log.lag == 0
     quorum.append([acl(1), acl(2)])
-    until(lambda: log.lag == 2)
+    wait_until(lambda: log.lag == 2)
     assert len(log.image()) == 3
     assert log.lag == 0
     silence(leader)
-    until(lambda: log.age > 1.5)
+    wait_until(lambda: log.age > 1.5)
     assert len(log.image()) == 3  # without max_age this is no error
     leader.faults.cut = 0
-    until(lambda: log.age < 1.5)
+    wait_until(lambda: log.age < 1.5)
 
 
 def test_a_time_that_nobody_has_confirmed(quorum, leader, log, monkeypatch):
@@ -62,7 +55,7 @@ def test_a_time_that_nobody_has_confirmed(quorum, leader, log, monkeypatch):
     assert len(log.image(as_of=now)) == 1
     monkeypatch.setattr(quorum_source, "STALE_SECONDS", 1)
     silence(leader)
-    until(lambda: log.age > 1.5)
+    wait_until(lambda: log.age > 1.5)
     assert len(log.image(as_of=now - timedelta(seconds=5))) == 1
     with pytest.raises(aclog.StaleError, match=r"as of 20.*Z: the state is unknown: nothing was confirmed since 20"):
         log.image(as_of=datetime.now(UTC))
@@ -72,14 +65,14 @@ def test_the_age_is_counted_from_the_request(leader, log):
     """An answer may be as old as its request when it is read."""
     log.image()
     leader.faults.delay = 0.6
-    until(lambda: log.age > 1)
+    wait_until(lambda: log.age > 1)
     ages = [log.age]
 
     def has_fallen_twice():
         ages.append(log.age)
         return sum(after < before for before, after in pairwise(ages)) >= 2
 
-    until(has_fallen_twice)
+    wait_until(has_fallen_twice)
     assert min(ages) > 0.55
 
 
@@ -90,7 +83,7 @@ def test_a_state_older_than_max_age_is_refused(quorum, leader):
         assert len(log.image()) == 1
         assert len(log.image(as_of=1)) == 1
         silence(leader)
-        until(lambda: log.age > 2.1)
+        wait_until(lambda: log.age > 2.1)
         stale = rf"^{address}: the state is \d+\.\d s old: nothing was confirmed since 20.*Z: expected at most 2 s: .*"
         with pytest.raises(aclog.StaleError, match=stale + address):
             log.image()
@@ -98,9 +91,9 @@ def test_a_state_older_than_max_age_is_refused(quorum, leader):
             log.image(as_of=1)
         leader.faults.cut = 0
         quorum.append([acl(1)])
-        until(lambda: log.age < 2)
+        wait_until(lambda: log.age < 2)
         assert len(log.image()) in {1, 2}
-        until(lambda: len(log.image()) == 2)
+        wait_until(lambda: len(log.image()) == 2)
 
 
 def test_a_mark_below_the_known_one_confirms_nothing(quorum, leader, log):
@@ -108,9 +101,9 @@ def test_a_mark_below_the_known_one_confirms_nothing(quorum, leader, log):
     log.image()
     answer = quorum.answer
     quorum.answer = lambda *asked: evolve(answer(*asked), high_watermark=-1)
-    until(lambda: log.age > 1.5)
+    wait_until(lambda: log.age > 1.5)
     quorum.answer = answer
-    until(lambda: log.age < 1.5)
+    wait_until(lambda: log.age < 1.5)
 
 
 def test_a_closed_log_raises(log):
@@ -146,7 +139,7 @@ def test_a_log_that_is_lost_has_no_newest_state(quorum, leader, log):
             return True
         return False
 
-    until(lost)
+    wait_until(lost)
 
 
 def test_a_quorum_that_cannot_be_reached_is_an_error_at_once(monkeypatch):
@@ -173,7 +166,7 @@ def test_the_shell_says_so(quorum, leader, capsys, monkeypatch):
     state = ShellState(source=source)
     state.go_to(None)
     silence(leader)
-    until(lambda: source.freshness().seconds > 5)
+    wait_until(lambda: source.freshness().seconds > 5)
     capsys.readouterr()
     run_lines(state, ["pwd", "at 1", "pwd"], sys.stdout, sys.stderr)
     warnings = [line for line in capsys.readouterr().err.splitlines() if "has not answered" in line]

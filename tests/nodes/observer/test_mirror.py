@@ -27,9 +27,9 @@ from aclog.sources.paths import LogSource
 from tests.nodes.observer.test_follower import acl
 from tests.support.builders.log_files import segment_paths
 from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.observers import until
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.processes.mirror_zygote import MirrorZygote
+from tests.support.processes.waiting import wait_until
 
 QUICK = ObserverOptions(
     retry_backoff=0.005,
@@ -90,7 +90,7 @@ class Running:
 
     def wait_for(self, offset):
         """Wait until a reader of the mirror has reached the offset."""
-        until(lambda: segment_paths(self.mirror.directory))
+        wait_until(lambda: segment_paths(self.mirror.directory))
         with open_reader(self.mirror.directory) as reader:
             assert reader.wait(offset - 1, 30), (self.failure, self.told.texts)
 
@@ -272,7 +272,7 @@ def test_a_stop_does_not_wait_for_a_snapshot(tmp_path, quorum, leader):
     forget(quorum, tmp_path / "given")
     leader.faults.tamper_chunk = lambda chunk: evolve(chunk, error=-1)
     with mirrored(tmp_path / "log", leader, once=False, read_seconds=3600.0) as running:
-        until(lambda: leader.requests.get(59))
+        wait_until(lambda: leader.requests.get(59))
         running.mirroring.stop.set()
         running.mirroring.quorum.close()
         running.join()
@@ -288,7 +288,7 @@ def test_no_server_at_first(tmp_path, quorum):
             fill(quorum, 5)
             running.told.wait("following again")
             fill(quorum, 5, start=5)
-            until(lambda: content(tmp_path / "log") == quorum.committed)
+            wait_until(lambda: content(tmp_path / "log") == quorum.committed)
         assert running.failure == []
 
 

@@ -22,8 +22,9 @@ from aclog.nodes.wire.api_versions import ApiVersion, Features
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover, recover_log
 from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.observers import QUICK, until
+from tests.support.fakes.observers import QUICK
 from tests.support.kafka.server import free_port
+from tests.support.processes.waiting import wait_until
 
 SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
@@ -72,7 +73,7 @@ def test_follows_committed_records_only(quorum, leader):
 def test_a_large_log_fits_through_a_small_buffer(quorum, leader):
     fill(quorum, 300, size=1000)
     with observer(leader, buffer_bytes=20_000, kept_bytes=5_000, fetch_bytes=7_000) as log:
-        until(lambda: log._buffer.full)
+        wait_until(lambda: log._buffer.full)
         time.sleep(0.1)
         assert log._buffer._window.size < 40_000
         assert log.high_watermark() == quorum.high_watermark
@@ -88,7 +89,7 @@ def test_uncommitted_batches_are_bounded(quorum, leader):
     for _ in range(200):
         quorum.append([b"x" * 1000], commit=False)
     with observer(leader, pending_bytes=10_000, fetch_bytes=5_000) as log:
-        until(lambda: log._fetcher.state.pending_bytes >= 10_000)
+        wait_until(lambda: log._fetcher.state.pending_bytes >= 10_000)
         time.sleep(0.1)
         assert log._fetcher.state.pending_bytes < 20_000
         quorum.commit()
@@ -190,7 +191,7 @@ def test_persistent_damage_is_reported_and_batches_before_it_are_readable(quorum
         with pytest.raises(DecodeError, match=f"{leader.address}: offset {offset}, byte 0: CRC"):
             log.read(offset)
         quorum.batches[10] = bad
-        until(lambda: log.error is None)
+        wait_until(lambda: log.error is None)
         assert read_all(log) == quorum.committed
 
 
@@ -214,7 +215,7 @@ def test_a_named_leader_is_tried_without_backoff(quorum, leader):
     with FakeLeader(quorum, node_id=2) as second, observer(leader, retry_backoff=600, max_retry_backoff=600) as log:
         leader.endpoints = {2: second.address}
         quorum.append([b"perhaps"], commit=False)
-        until(lambda: log._fetcher.state.pending_bytes)
+        wait_until(lambda: log._fetcher.state.pending_bytes)
         log._fetcher._retries = 20
         quorum.elect(2, keep=0)
         assert log.wait(quorum.high_watermark - 1, 30)
@@ -237,7 +238,7 @@ def test_a_leader_with_an_invalid_port(quorum, leader, port):
         with pytest.raises(DecodeError, match=f"{leader.address}: node 9 at port {port}: expected 1 to 65535"):
             log.wait_known(30)
         leader.endpoints = {}
-        until(lambda: log.high_watermark() >= 0)
+        wait_until(lambda: log.high_watermark() >= 0)
 
 
 def test_an_unreachable_server_is_skipped(quorum, leader):
@@ -282,7 +283,7 @@ def test_a_refusal_is_reported_at_once_and_retried(quorum, leader):
         with pytest.raises(QuorumRefusedError):
             log.wait(0, 30)
         leader.faults.tamper = lambda answer: answer
-        until(lambda: log.high_watermark() >= 0)
+        wait_until(lambda: log.high_watermark() >= 0)
         quorum.append([b"x"])
         assert log.wait(0, 30)
 

@@ -18,9 +18,10 @@ from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.observers import QUICK, until
+from tests.support.fakes.observers import QUICK
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
+from tests.support.processes.waiting import wait_until
 
 ONE, TWO, THREE = (HostPort(host="h", port=port) for port in (1, 2, 3))
 
@@ -129,12 +130,12 @@ def test_the_first_servers_cluster_is_pinned(quorums, leaders):
     with observer(*leaders) as log:
         log.wait_known(30)
         leaders[0].close()
-        until(lambda: isinstance(log.error, QuorumRefusedError))
+        wait_until(lambda: isinstance(log.error, QuorumRefusedError))
         assert log.high_watermark() == 1
         assert log.read(0) == quorums[0].batches[0]
         with FakeLeader(quorums[0], port=leaders[0].port):
             quorums[0].append([b"mine too"])
-            until(lambda: log.high_watermark() == 2)
+            wait_until(lambda: log.high_watermark() == 2)
             assert log.read(1) == quorums[0].batches[1]
 
 

@@ -22,6 +22,7 @@ from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders import acls
 from tests.support.models.engine_answers import decided, engine
 from tests.support.models.estates import Request
+from tests.support.processes.waiting import wait_until
 from tests.usage.decisions.test_necessary_acls import matches
 
 USERS = ["User:a", "User:b", "User:c"]
@@ -94,14 +95,7 @@ class Node:
     def wait_for_writes(self):
         """Until all that was asked so far is in the index."""
         begun = time.time()
-        wait_for(lambda: time.time() - self.metric("aclog_usage_index_age_seconds") > begun)
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+        wait_until(lambda: time.time() - self.metric("aclog_usage_index_age_seconds") > begun)
 
 
 def random_rule(random):
@@ -201,7 +195,7 @@ def test_what_no_acl_decides_is_told_apart(tmp_path):
     node.asks("User:root", AclOperation.READ, "pay")
     assert not (tmp_path / "index").exists()
     node.authorizer.complete_initial_load()
-    wait_for(lambda: node.count("not_ready"))
+    wait_until(lambda: node.count("not_ready"))
     node.asks("User:root", AclOperation.READ, "pay")
     node.asks("User:a", AclOperation.READ, "pay")
     node.keeper.close()
@@ -249,7 +243,7 @@ def test_an_index_that_cannot_be_written_stops_nothing_and_loses_nothing(tmp_pat
     for _ in range(3):
         failures = node.metric("aclog_usage_index_failures_total")
         node.asks("User:a", AclOperation.READ, "pay")
-        wait_for(lambda before=failures: node.metric("aclog_usage_index_failures_total") > before)
+        wait_until(lambda before=failures: node.metric("aclog_usage_index_failures_total") > before)
     assert sum("expected an index, or a new or empty directory" in line for line in caplog.messages) == 1
     (tmp_path / "index" / "somebody's").unlink()
     node.wait_for_writes()
@@ -264,7 +258,7 @@ def test_the_index_of_another_cluster_is_left_alone(tmp_path, caplog):
     other = Node(tmp_path / "index", start=False)
     other.keeper.cluster_id = "YW5vdGhlci1jbHVzdGVyMg"
     other.keeper.start()
-    wait_for(lambda: other.metric("aclog_usage_index_failures_total"))
+    wait_until(lambda: other.metric("aclog_usage_index_failures_total"))
     other.keeper.close()
     assert "an index of cluster c2FtZS1zY3JpcHQtMDAwMQ" in caplog.text
     with UsageIndex.open(tmp_path / "index") as index:

@@ -16,7 +16,7 @@ from aclog.cli.spark.ingest import ingest_command
 from aclog.cli.spark.ingest_options import check_report, column_pairs
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import Ledger, read_accesses
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 from tests.support.spark.access_logs import audit_text
 
 TIME = "2024-11-21 10:00:00,123"
@@ -102,10 +102,10 @@ def test_following_until_a_signal(spark, tmp_path, capsys, monkeypatch):
     @contextmanager
     def stopped_once_both_are_taken(stop):
         def work():
-            eventually(lambda: len(list(out.glob("accesses/day=2026*/*"))) == 1, "an append")
+            wait_until(lambda: len(list(out.glob("accesses/day=2026*/*"))) == 1, "an append")
             log.rename(f"{log}.1")
             log.write_text(f"{audit_text(name='later')}\n")
-            eventually(lambda: len(list(out.glob("accesses/day=2026*/*"))) == 2, "an append")
+            wait_until(lambda: len(list(out.glob("accesses/day=2026*/*"))) == 2, "an append")
             stop()
 
         worker = threading.Thread(target=work)

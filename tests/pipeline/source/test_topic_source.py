@@ -17,7 +17,7 @@ from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.topic_source import TopicStream, plan_topic
 from tests.support.builders.log_files import value
 from tests.support.kafka.topics import client_properties
-from tests.support.nodes.secured_clients import eventually
+from tests.support.processes.waiting import wait_until
 from tests.support.spark import source
 
 TIMEOUT = 60
@@ -41,7 +41,7 @@ def made(client: dict[str, str], partitions: int) -> str:
     topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})  # the times in these logs are long past
     (done,) = admin.create_topics([topic]).values()
     done.result(TIMEOUT)
-    eventually(lambda: admin.list_topics(name, TIMEOUT).topics[name].error is None, "the broker knows the topic")
+    wait_until(lambda: admin.list_topics(name, TIMEOUT).topics[name].error is None, "the broker knows the topic")
     return name
 
 

@@ -27,6 +27,7 @@ from tests.support.nodes.cluster import Cluster, ClusterNode
 from tests.support.nodes.server_properties import password
 from tests.support.nodes.wire_client import WireClient, encode_request, request_header
 from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.waiting import wait_until
 
 STANDING = 5000
 """Rules that are there all the time: an answer with all of them has 127 kB."""
@@ -174,6 +175,10 @@ def _nuisances(cluster: Cluster, load: Load) -> Iterator[None]:
             half.write(asked[: len(asked) // 2])
             mute = stack.enter_context(WireClient(port))
             mute.write(b"\0" if number % 3 else b"")
+        if load.slow > 1:
+            for node in (cluster.controller, cluster.brokers[0]):
+                # Sockets hold some of the answers, and while others ask, too, filling them takes a while.
+                wait_until(lambda node=node: node.metric("aclog_unsent_bytes") > 0, what="a client to be slow")
         yield
 
 

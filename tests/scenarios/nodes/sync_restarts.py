@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -31,6 +31,7 @@ from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.cluster import HOST, Cluster, ClusterNode
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.waiting import wait_until
 
 LASTING = [acl(f"lasting-{number}") for number in range(2000)]
 """So many that what writers delete while a new connection settles is no suspicious share, however fast they are."""
@@ -122,13 +123,6 @@ async def _described(port: int) -> frozenset[StandardAcl]:
         return (await client.describe()).acls
 
 
-def _until(holds: Callable[[], bool], told: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.1)
-
-
 async def _campaign(cluster: Cluster, directory: Path, ledger: Ledger, plan: tuple[int, int, int]) -> Restarts:
     restarts, writers, seed = plan
     ports = [broker.ports.broker for broker in cluster.brokers]
@@ -177,9 +171,9 @@ def run(root: Path, zygote: NodeZygote, *, restarts: int, writers: int, seed: in
         ports = [broker.ports.broker for broker in cluster.brokers]
         asyncio.run(_create_lasting(ports[0], ledger))
         messages = stack.enter_context(syncing(cluster, directory))
-        _until(lambda: end_of(directory) > 0, lambda: messages.read_text(encoding="utf-8"))
+        wait_until(lambda: end_of(directory) > 0, lambda: messages.read_text(encoding="utf-8"))
         done = asyncio.run(_campaign(cluster, directory, ledger, (restarts, writers, seed))).done
-        _until(
+        wait_until(
             lambda: {rule.acl for rule in recover(directory).image.acls} == asyncio.run(_described(ports[0])),
             lambda: messages.read_text(encoding="utf-8")[-4000:],
         )

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 
@@ -15,6 +14,7 @@ from tests.support.kafka.server import AdminClient, KafkaError
 from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.nodes.wire_client import WireClient
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -26,14 +26,6 @@ RULE = {
     "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:alice", "host": "*",
     "operation": "READ", "permissionType": "ALLOW",
 }  # fmt: skip
-
-
-def eventually(done: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Until that is so."""
-    deadline = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < deadline, what()
-        time.sleep(0.05)
 
 
 def named(node) -> dict[int, int]:
@@ -59,7 +51,7 @@ def ports_of(*nodes) -> dict[int, int]:
 
 def all_name(nodes, *wanted) -> None:
     """Every one of these names these."""
-    eventually(lambda: all(named(node) == ports_of(*wanted) for node in nodes), lambda: [named(node) for node in nodes])
+    wait_until(lambda: all(named(node) == ports_of(*wanted) for node in nodes), lambda: [named(node) for node in nodes])
 
 
 @pytest.fixture
@@ -79,7 +71,7 @@ def test_brokers_name_all_that_live(cluster):
     all_name([one], one)
     assert set(described(one)) == {2}
     fenced = {2: False, 3: True}
-    eventually(lambda: described(one, include_fenced=True) == fenced, lambda: described(one, include_fenced=True))
+    wait_until(lambda: described(one, include_fenced=True) == fenced, lambda: described(one, include_fenced=True))
     two.start()
     all_name([one, two], one, two)
     # One that stops says so: nobody waits for its session.
@@ -102,7 +94,7 @@ def test_a_broker_without_a_controller_that_knows_it_names_itself(tmp_path, zygo
         cluster.start()
         one = cluster.brokers[0]
         lists = [{2: one.ports.broker}, {2: twin.ports.broker}]
-        eventually(lambda: sorted(map(str, (named(one), named(twin)))) == sorted(map(str, lists)), lambda: named(twin))
+        wait_until(lambda: sorted(map(str, (named(one), named(twin)))) == sorted(map(str, lists)), lambda: named(twin))
         both = one.output + twin.output
         assert both.count("registered as broker 2 with epoch") == 1
         assert "broker 2: not registered yet: another broker with this node.id is alive" in both
@@ -129,7 +121,7 @@ def test_a_client_that_knows_one_broker_goes_on_at_another(cluster, client):
     with closing(admin) if isinstance(admin, KafkaPython) else admin:
         with AdminClient(f"{HOST}:{two.ports.broker}") as other:
             other("createAcls", acls=[RULE])
-        eventually(lambda: listed() == ["orders"], lambda: "the rule at the first broker")
+        wait_until(lambda: listed() == ["orders"], lambda: "the rule at the first broker")
         one.kill()
         found: list[str] = []
 
@@ -139,7 +131,7 @@ def test_a_client_that_knows_one_broker_goes_on_at_another(cluster, client):
                 found = listed()
             return bool(found)
 
-        eventually(answered, lambda: "no answer by the other broker")
+        wait_until(answered, lambda: "no answer by the other broker")
         assert found == ["orders"]
 
 
@@ -166,7 +158,7 @@ def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
 
     def listed(expected: list, rows: Callable[[], list]) -> None:
         """At some time: on a machine busy with JVMs a broker may miss its session, and is then fenced for a moment."""
-        eventually(lambda: rows() == expected, rows)
+        wait_until(lambda: rows() == expected, rows)
 
     listed(
         [[str(number), HOST, str(node.ports.broker), "null", "unfenced", "broker"]
@@ -181,7 +173,7 @@ def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
         lambda: [(row[0], row[4]) for row in endpoints("--bootstrap-server", server, "--include-fenced-brokers")],
     )
     assert "Broker 3 is no longer registered." in tool("unregister", "--bootstrap-server", server, "--id", "3")
-    eventually(lambda: described(one, include_fenced=True) == {2: False}, lambda: described(one, include_fenced=True))
+    wait_until(lambda: described(one, include_fenced=True) == {2: False}, lambda: described(one, include_fenced=True))
     assert "Broker ID 9 is not currently registered" in "".join(
         tool("unregister", "--bootstrap-controller", controller, "--id", "9")
     )

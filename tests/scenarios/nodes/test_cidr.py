@@ -8,7 +8,7 @@ from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import run_tool
 from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.server_properties import PLAIN, password
-from tests.support.nodes.topic_cluster import wait_until
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -63,7 +63,7 @@ def wait_status(*at):
         found.update(json.loads(aclog("status", *at, "--json").ok().out))
         return len(found["cidr"]) == 2
 
-    wait_until(both, 60, "both brokers")
+    wait_until(both, "both brokers", 60)
     return found
 
 

@@ -1,7 +1,6 @@
 """Brokers that were stopped, suspended or cut off while the log moved past its retention come back to its state."""
 
 import asyncio
-import time
 from contextlib import ExitStack
 from random import Random
 
@@ -18,6 +17,7 @@ from tests.support.nodes.acl_client import AclClient, by_principal, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster
 from tests.support.nodes.in_process_node import InnerNode
 from tests.support.nodes.tcp_proxy import TcpProxy
+from tests.support.processes.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -58,13 +58,6 @@ def change_until_gone(cluster, offset):
     return cluster.controller.applied
 
 
-def eventually(what, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_brokers_that_fell_behind_come_back_to_the_same_image(tmp_path, zygote):
     with TcpProxy(0) as proxy, Cluster(tmp_path, zygote, controller_at=proxy.port, **SHORT_LOG) as cluster:
         proxy.target = cluster.controller.ports.controller
@@ -86,7 +79,7 @@ def test_brokers_that_fell_behind_come_back_to_the_same_image(tmp_path, zygote):
             for broker in (stopped, suspended):
                 broker.wait_applied(end)
             # Brokers whose heartbeats were held are fenced and unfenced: the log moves on by some records.
-            eventually(lambda: inner.checkpoint == b"".join(checkpoint_batches(in_the_log(cluster))))
+            wait_until(lambda: inner.checkpoint == b"".join(checkpoint_batches(in_the_log(cluster))))
             assert inner.image.end_offset > end
             every = frozenset(rule.acl for rule in in_the_log(cluster).acls)
             assert [rules_of(node.ports.broker) for node in (stopped, suspended)] == [every, every]
@@ -113,7 +106,7 @@ def test_all_nodes_agree_at_every_committed_offset(tmp_path, zygote):
                 for number in range(2)
             ]
             # Registrations come by themselves, and one may be fetched together with a change.
-            eventually(lambda: all(living(inner.image) == 1 + len(inners) for inner in inners))
+            wait_until(lambda: all(living(inner.image) == 1 + len(inners) for inner in inners))
             first = cluster.controller.applied + 1
             asyncio.run(change_and_compare(cluster, inners))
         expected = digests_of(cluster.controller.log_directory)

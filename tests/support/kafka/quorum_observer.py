@@ -19,6 +19,7 @@ from tests.support.kafka.described import acl_rows
 from tests.support.kafka.quorum_changes import RuleChanges
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.acl_client import login
+from tests.support.processes.waiting import wait_until
 
 _READ_BYTES = 1 << 20
 PATIENCE = 60.0
@@ -137,14 +138,6 @@ class QuorumObserver:
         return max((header.end_offset for _, header in iter_batches(data)), default=offset)
 
 
-def until(what, seconds: float = PATIENCE, *, every: float = 0.01) -> None:
-    """Wait until something holds; an AssertionError if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not come to hold in time"
-        time.sleep(every)
-
-
 def segment_bytes(log_directory: Path) -> bytes:
     """All that stands in a node's segment files, committed or not."""
     return b"".join(path.read_bytes() for path in sorted(log_directory.glob("*.log")))
@@ -172,8 +165,8 @@ def between(data: bytes, start: int, end: int) -> bytes:
 
 def assert_same(observer: QuorumObserver, admin: AdminClient, changes: RuleChanges) -> None:
     """When all is quiet: what is shown is what the client was told, and what Kafka says itself."""
-    until(lambda: observer.rows == changes.rows)
-    until(lambda: admin.acls() == changes.rows)  # a broker may be behind its controller
+    wait_until(lambda: observer.rows == changes.rows)
+    wait_until(lambda: admin.acls() == changes.rows)  # a broker may be behind its controller
     observer.check()
 
 
@@ -183,7 +176,7 @@ def assert_same_bytes(read: bytes, log_directory: Path) -> int:
     Waits until they reach as far.
     """
     end = end_of(read)
-    until(lambda: end_of(segment_bytes(log_directory)) >= end)
+    wait_until(lambda: end_of(segment_bytes(log_directory)) >= end)
     stored = segment_bytes(log_directory)
     start = max(start_of(read), start_of(stored))
     expected = between(read, start, end)

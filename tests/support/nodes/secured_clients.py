@@ -122,11 +122,3 @@ def metrics(node: SecuredNode) -> str:
         return connection.getresponse().read().decode()
     finally:
         connection.close()
-
-
-def eventually(condition: Any, what: str, seconds: float = 30.0) -> None:
-    """Wait for what must come true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.05)

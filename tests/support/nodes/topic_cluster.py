@@ -1,7 +1,6 @@
 """Three controllers of aclog that share a log in a topic of a real Kafka, and brokers that follow the active one."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +17,7 @@ from tests.support.nodes.server_properties import (
     with_properties,
 )
 from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.waiting import wait_until
 
 CONTROLLERS = (1, 2, 3)
 COMBINED = 3
@@ -120,7 +120,7 @@ class TopicCluster:
             found = self.active(among)
             return found is not None
 
-        wait_until(one, seconds, f"no controller of {among} is active")
+        wait_until(one, f"no controller of {among} is active", seconds)
         assert found is not None
         return found
 
@@ -139,14 +139,6 @@ class TopicCluster:
         for node in self.nodes:
             if node.running:
                 node.kill()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Until it holds, or an AssertionError that says what does not."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} within {seconds:g} s"
-        time.sleep(0.02)
 
 
 def _client() -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Consoles on logs in files, followed until all of their history is read."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,16 +14,9 @@ from aclog.console.pages.history import History
 from aclog.console.pages.states import States
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
+from tests.support.processes.waiting import wait_until
 
 PATIENCE_S = 60
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait for something that another thread does."""
-    end = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """Our AclAuthorizer and the real one of Kafka 3.9 on the same store: what both hold, and how both decide."""
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
@@ -10,6 +9,7 @@ from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper import estates
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 
@@ -32,14 +32,6 @@ def our_authorizer(connect: str, properties: Mapping[str, str] | None = None) ->
 def rules_of(authorizer: AclAuthorizer) -> set[StandardAcl]:
     """All rules that ours has."""
     return {rule.acl for rule in authorizer.acls(EVERYTHING)}
-
-
-def wait_for(condition: Callable[[], object], what: str = "it", seconds: float = SECONDS) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come about in {seconds} s"
-        time.sleep(0.01)
 
 
 def ours_create(authorizer: AclAuthorizer, acls: Sequence[StandardAcl]) -> list[str | None]:
@@ -116,8 +108,8 @@ def exactly(acl: StandardAcl) -> AclBindingFilter:
 def _agree(
     ours: AclAuthorizer, real: RealAclAuthorizer, acls: set[StandardAcl], random: Random, requests: int
 ) -> Counter[str]:
-    wait_for(lambda: rules_of(ours) == acls, "what ours holds")
-    wait_for(lambda: real.acls() == acls, "what the real one holds")
+    wait_until(lambda: rules_of(ours) == acls, "what ours holds")
+    wait_until(lambda: real.acls() == acls, "what the real one holds")
     asks = estates.asks(random, sorted(acls, key=str), requests)
     theirs, mine = real.decide(asks), decide(ours, asks)
     differing = [

@@ -14,6 +14,7 @@ from aclog.zkstore.znodes.acl_json import entry_of
 from aclog.zkstore.znodes.paths import PREFIXED_TREE, TREES, resource_path
 from tests.support.builders.acls import acl
 from tests.support.kafka.server import free_port
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.differential import (
     ADMIN,
     exactly,
@@ -21,7 +22,6 @@ from tests.support.zookeeper.differential import (
     ours_create,
     ours_delete,
     rules_of,
-    wait_for,
 )
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, expire, zookeeper_client
@@ -67,7 +67,7 @@ def test_many_writers_on_one_resource_lose_nothing(connect):
         expected |= {rule(f"real-{step}") for step in range(15)}
         with our_authorizer(connect) as reader:
             assert rules_of(reader) == expected
-        wait_for(lambda: real.acls() == expected, "the view of the real one")
+        wait_until(lambda: real.acls() == expected, "the view of the real one")
 
 
 def test_a_conflicting_write_is_retried_on_the_current_acls(store):
@@ -127,14 +127,14 @@ def _written(store, acl):
 def test_no_change_is_missed_when_a_session_expires(connect, real):
     with our_authorizer(connect) as ours:
         assert real.create([rule(1)]) == [None]
-        wait_for(lambda: rules_of(ours) == {rule(1)}, "the first rule")
+        wait_until(lambda: rules_of(ours) == {rule(1)}, "the first rule")
         for number in range(2, 5):
             old = ours._store.client.session[0]
             expire(connect.partition("/")[0], ours._store.client.session)
             assert real.create([rule(number)]) == [None]
             assert real.create([rule(number, "pay.", PatternType.PREFIXED)]) == [None]
-            wait_for(lambda number=number: len(rules_of(ours)) == 2 * number - 1, "the changes of the meantime")
-            wait_for(lambda: ours.stale is None, "a new session")
+            wait_until(lambda number=number: len(rules_of(ours)) == 2 * number - 1, "the changes of the meantime")
+            wait_until(lambda: ours.stale is None, "a new session")
             assert ours._store.client.session[0] != old
             assert ours_create(ours, [rule(number)]) == [None]
         assert rules_of(ours) == real.acls()
@@ -166,21 +166,21 @@ def test_server_restarts_during_writes_lose_nothing(own_zookeeper):
         try:
             for end in (own_zookeeper.stop, own_zookeeper.kill):
                 before = len(acknowledged)
-                wait_for(lambda before=before: len(acknowledged) > before + 20, "writes before")
+                wait_until(lambda before=before: len(acknowledged) > before + 20, "writes before")
                 end()
-                wait_for(lambda: ours.stale is not None, "the reported loss")
+                wait_until(lambda: ours.stale is not None, "the reported loss")
                 assert "the connection is lost" in ours.stale
                 own_zookeeper.start()
-                wait_for(lambda: ours.stale is None, "the reconnect")
+                wait_until(lambda: ours.stale is None, "the reconnect")
             own_zookeeper.pause()
             own_zookeeper.resume()
             before = len(acknowledged)
-            wait_for(lambda: len(acknowledged) > before + 20, "writes after")
+            wait_until(lambda: len(acknowledged) > before + 20, "writes after")
         finally:
             stop.set()
             writer.join()
         assert acknowledged <= rules_of(ours)
-        wait_for(lambda: real.acls() == rules_of(ours), "one view")
+        wait_until(lambda: real.acls() == rules_of(ours), "one view")
         with our_authorizer(connect) as another:
             assert rules_of(another) == rules_of(ours)
 
@@ -189,7 +189,7 @@ def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog
     with our_authorizer(own_zookeeper.connect, {"zookeeper.session.timeout.ms": "2000"}) as ours:
         assert ours_create(ours, [rule(1)]) == [None]
         own_zookeeper.stop()
-        wait_for(lambda: ours.stale is not None, "the reported loss")
+        wait_until(lambda: ours.stale is not None, "the reported loss")
         asked = Action(operation=AclOperation.READ, resource_pattern=ORDERS)
         assert ours.authorize(RequestContext(principal="User:u1", host="10.0.0.1"), [asked]) == [
             AuthorizationResult.ALLOWED
@@ -201,7 +201,7 @@ def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog
         assert "the connection is lost" in error
         assert rules_of(ours) == {rule(1)}
         own_zookeeper.start()
-        wait_for(lambda: ours.stale is None, "the reconnect")
+        wait_until(lambda: ours.stale is None, "the reconnect")
         assert ours_create(ours, [rule(2)]) == [None]
     assert "authorizing with the last known ACLs" in caplog.text
 
@@ -217,7 +217,7 @@ def test_changes_during_a_disconnect_are_caught_up(connect, real, purged):
     """Purged events are noticed by the gap in their sequence numbers."""
     with our_authorizer(connect) as ours:
         assert not any(ours_create(ours, [rule(1), rule(2), rule(1, "pay.", PatternType.PREFIXED)]))
-        wait_for(lambda: len(real.acls()) == 3, "the real one")
+        wait_until(lambda: len(real.acls()) == 3, "the real one")
         with ours._lock:  # the follower cannot update the cache, as if it were disconnected
             assert real.delete([exactly(rule(1))]) == [{rule(1)}]
             assert real.create([rule(3), rule(3, "pay.", PatternType.PREFIXED)]) == [None, None]
@@ -227,7 +227,7 @@ def test_changes_during_a_disconnect_are_caught_up(connect, real, purged):
                         for name in client.get_children(tree.changes):
                             client.delete(f"{tree.changes}/{name}")
             expire(connect.partition("/")[0], ours._store.client.session)
-        wait_for(lambda: rules_of(ours) == real.acls(), "the same view")
+        wait_until(lambda: rules_of(ours) == real.acls(), "the same view")
         assert rules_of(ours) == {
             rule(2), rule(3), rule(1, "pay.", PatternType.PREFIXED), rule(3, "pay.", PatternType.PREFIXED)
         }  # fmt: skip
@@ -239,10 +239,10 @@ def test_malformed_events_cause_a_reload(connect, real, caplog):
         data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
         client.create(f"{tree.root}/Topic/orders", data)
         client.create(f"{tree.changes}/acl_changes_", b"\xffgarbage", sequence=True)
-        wait_for(lambda: rules_of(ours) == {rule(7)}, "the ACL without an event")
+        wait_until(lambda: rules_of(ours) == {rule(7)}, "the ACL without an event")
         client.create(f"{PREFIXED_TREE.changes}/acl_changes_", b'{"version":2}', sequence=True)
         assert real.create([rule(8)]) == [None]
-        wait_for(lambda: rules_of(ours) == {rule(7), rule(8)}, "the next rule")
+        wait_until(lambda: rules_of(ours) == {rule(7), rule(8)}, "the next rule")
         assert ours.stale is None
     assert "reloading all ACLs" in caplog.text
 
@@ -256,7 +256,7 @@ def test_events_of_older_kafka_releases_are_processed(connect):
         ):
             client.create(f"{tree.root}/{kind}/{event.decode().partition(':')[2]}", data)
             client.create(f"{tree.changes}/acl_changes_", event, sequence=True)
-            wait_for(lambda number=number: len(rules_of(ours)) == number, "the rule")
+            wait_until(lambda number=number: len(rules_of(ours)) == number, "the rule")
 
 
 def test_expired_change_events_are_deleted(connect, store, monkeypatch):
@@ -267,9 +267,9 @@ def test_expired_change_events_are_deleted(connect, store, monkeypatch):
     monkeypatch.setattr("aclog.zkstore.store_follower._PURGE_INTERVAL_S", 0)
     with our_authorizer(connect) as ours:
         store.update(PATH, lambda held: held | {entry_of(rule(5))})
-        wait_for(lambda: not store.client.children("/kafka-acl-changes").names, "the purge")
+        wait_until(lambda: not store.client.children("/kafka-acl-changes").names, "the purge")
         store.update(PATH, lambda held: held | {entry_of(rule(6))})
-        wait_for(lambda: len(rules_of(ours)) == 7, "a rule after the purge")
+        wait_until(lambda: len(rules_of(ours)) == 7, "a rule after the purge")
 
 
 def test_a_deletion_whose_response_was_lost_is_reported(connect, ours, monkeypatch):

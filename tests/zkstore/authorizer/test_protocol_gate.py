@@ -6,7 +6,8 @@ from aclog.authorizer.acl import PatternType
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
 from tests.support.builders.acls import acl
-from tests.support.zookeeper.differential import exactly, our_authorizer, ours_create, ours_delete, rules_of, wait_for
+from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.differential import exactly, our_authorizer, ours_create, ours_delete, rules_of
 from tests.support.zookeeper.real_acl_authorizer import RealError
 
 PREFIXED, LITERAL = acl("pay.", pattern_type=PatternType.PREFIXED), acl("pay.eu")
@@ -62,5 +63,5 @@ def test_what_is_there_is_listed_and_removed_behind_it(real, connect):
     with our_authorizer(connect, CLOSED) as ours:
         assert rules_of(ours) == {PREFIXED}
         assert ours_create(ours, [PREFIXED, LITERAL]) == [f"Failed to create ACL: {TEXT}", None]
-        wait_for(lambda: real.acls() == {PREFIXED, LITERAL}, "the literal ACL alone")
+        wait_until(lambda: real.acls() == {PREFIXED, LITERAL}, "the literal ACL alone")
         assert ours_delete(ours, [exactly(PREFIXED)]) == [{PREFIXED}]

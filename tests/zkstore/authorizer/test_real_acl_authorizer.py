@@ -8,8 +8,9 @@ from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, Re
 from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
 from aclog.zkstore.znodes.paths import TREES, name_problem
 from tests.support.builders.acls import acl
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper import estates
-from tests.support.zookeeper.differential import compare, ours_create, ours_delete, rules_of, wait_for
+from tests.support.zookeeper.differential import compare, ours_create, ours_delete, rules_of
 from tests.support.zookeeper.server import zookeeper_client
 
 
@@ -34,7 +35,7 @@ def test_the_same_names_are_accepted(real, ours, pattern_type):
     assert [error is None for error in theirs] == [name_problem(name) is None for name in NAMES]
     mine = ours_create(ours, [acl(name, pattern_type=pattern_type, principal="User:bob") for name in NAMES])
     assert [error is None for error in mine] == [error is None for error in theirs]
-    wait_for(lambda: rules_of(ours) == real.acls(), "one view")
+    wait_until(lambda: rules_of(ours) == real.acls(), "one view")
     assert len(real.acls()) == 2 * sum(error is None for error in theirs)
 
 
@@ -55,7 +56,7 @@ def test_the_same_acls_are_accepted(real, ours):
         (theirs,) = real.create([acl(**changes)])
         (mine,) = ours_create(ours, [acl(**{"principal": "User:z", **changes})])
         assert (mine is None) == (theirs is None), (changes, mine, theirs)
-    wait_for(lambda: rules_of(ours) == real.acls(), "one view")
+    wait_until(lambda: rules_of(ours) == real.acls(), "one view")
 
 
 def test_a_node_with_one_acl_has_the_same_bytes(real, ours, connect):
@@ -83,9 +84,9 @@ def test_change_events_have_the_same_bytes_in_the_same_order(real, ours, connect
     rules = [acl(), acl(pattern_type=PatternType.PREFIXED), acl("g é:", resource_type=ResourceType.GROUP)]
     for rule in rules:
         assert real.create([rule]) == [None]
-        wait_for(lambda rule=rule: rule in rules_of(ours), "the rule")
+        wait_until(lambda rule=rule: rule in rules_of(ours), "the rule")
         assert ours_delete(ours, [AclBindingFilter(resource_name=rule.resource_name)]) == [{rule}]
-        wait_for(lambda: real.acls() == set(), "the removal")
+        wait_until(lambda: real.acls() == set(), "the removal")
     with zookeeper_client(connect) as client:
         literal, extended = (
             [client.get(f"{tree.changes}/{name}")[0] for name in sorted(client.get_children(tree.changes))]
@@ -114,13 +115,13 @@ def test_filters_list_and_delete_the_same(real, ours, number):
     random = Random(number)
     rules = {estates.rule(random, [ResourceType.TOPIC, ResourceType.GROUP]) for _ in range(60)}
     assert not any(ours_create(ours, list(rules)))
-    wait_for(lambda: real.acls() == rules, "all rules")
+    wait_until(lambda: real.acls() == rules, "all rules")
     wanted = FILTERS[number]
     taken = {rule.acl for rule in ours.acls(wanted)}
     assert real.acls(wanted) == taken
     half, rest = FILTERS[5], wanted
     mine = ours_delete(ours, [half, rest])
-    wait_for(lambda: real.acls() == rules - mine[0] - mine[1], "the removal")
+    wait_until(lambda: real.acls() == rules - mine[0] - mine[1], "the removal")
     assert not any(ours_create(ours, list(rules)))
-    wait_for(lambda: real.acls() == rules, "all rules again")
+    wait_until(lambda: real.acls() == rules, "all rules again")
     assert real.delete([half, rest]) == mine

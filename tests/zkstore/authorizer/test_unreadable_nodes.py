@@ -5,6 +5,7 @@ import pytest
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.metalog.errors import DecodeError
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.differential import (
     EVERYTHING,
     exactly,
@@ -12,7 +13,6 @@ from tests.support.zookeeper.differential import (
     ours_create,
     ours_delete,
     rules_of,
-    wait_for,
 )
 from tests.support.zookeeper.real_acl_authorizer import RealError
 from tests.support.zookeeper.server import zookeeper_client
@@ -56,7 +56,7 @@ def test_a_node_that_becomes_unreadable_keeps_its_last_acls(connect, name, caplo
         assert ours_create(ours, [rule(1), rule(1, "pay")]) == [None, None]
         client.set(PATH, BAD[name][0])
         client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
-        wait_for(lambda: ours.stale is not None, "the reported problem")
+        wait_until(lambda: ours.stale is not None, "the reported problem")
         assert ours.stale.startswith(f"{PATH}: ")
         assert rules_of(ours) == {rule(1), rule(1, "pay")}
         assert "keeping its last known ACLs" in caplog.text
@@ -68,11 +68,11 @@ def test_a_node_that_becomes_unreadable_keeps_its_last_acls(connect, name, caplo
         assert ours_create(ours, [rule(2, "pay")]) == [None]
         # a reload keeps the last known ACLs too, until the node is repaired
         client.create("/kafka-acl-changes/acl_changes_", b"garbage", sequence=True)
-        wait_for(lambda: "reloading all ACLs" in caplog.text, "a reload")
+        wait_until(lambda: "reloading all ACLs" in caplog.text, "a reload")
         assert rules_of(ours) == {rule(1), rule(1, "pay"), rule(2, "pay")}
         client.set(PATH, GOOD.replace(b"u1", b"u3"))
         client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
-        wait_for(lambda: ours.stale is None, "the recovery")
+        wait_until(lambda: ours.stale is None, "the recovery")
         assert rules_of(ours) == {rule(3), rule(1, "pay"), rule(2, "pay")}
 
 
@@ -94,7 +94,7 @@ def test_acls_in_legacy_group_directories_are_in_force(connect, directory):
         old = f"/kafka-acl/{directory}/g"
         client.create(old, GOOD, makepath=True)
         client.create("/kafka-acl-changes/acl_changes_", f"{directory}:g".encode(), sequence=True)
-        wait_for(lambda: ours.acl_count() == 1, "the rule")
+        wait_until(lambda: ours.acl_count() == 1, "the rule")
         context = RequestContext(principal="User:u1", host="10.0.0.1")
         assert ours.authorize(context, [asked]) == [AuthorizationResult.ALLOWED]
         (found,) = rules_of(ours)
@@ -107,6 +107,6 @@ def test_acls_in_legacy_group_directories_are_in_force(connect, directory):
         client.create(old, GOOD)
         assert ours_delete(ours, [EVERYTHING]) == [{found}]
         client.create("/kafka-acl-changes/acl_changes_", b"GROUP:g", sequence=True)
-        wait_for(lambda: ours.acl_count() == 1, "the ACL in the legacy directory")
+        wait_until(lambda: ours.acl_count() == 1, "the ACL in the legacy directory")
         assert ours_delete(ours, [EVERYTHING]) == [{found}]
         assert client.exists(old) is None

@@ -11,7 +11,7 @@ from aclog.zkstore.client.multi_read import MAX_PATHS, MultiRead, portions
 from aclog.zkstore.client.nodes import CreateNode, DeleteNode, SetNode
 from aclog.zkstore.client.settings import zk_settings
 from aclog.zkstore.errors import ConflictError, DisconnectedError, StoreError
-from tests.support.zookeeper.differential import wait_for
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.server import zookeeper_client
 
 
@@ -47,7 +47,7 @@ def test_a_reconnect_to_a_server_without_multi_read(client, monkeypatch):
             answers.append(contents(client, ["/a", "/b"]))
         return answers
 
-    wait_for(answered, "a response on the next connection")
+    wait_until(answered, "a response on the next connection")
     assert answers == [[("/a", (b"1", 0)), ("/b", None)]]
 
 

@@ -35,6 +35,7 @@ from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.kafka.tools import client_properties
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
+from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.kafka import SECRET, ZooKeeperKafka
 from tests.support.zookeeper.server import ZooKeeperServer
 
@@ -123,15 +124,6 @@ def logs_in(port: int, user: str, password: str, *, token: bool = False) -> bool
     return True
 
 
-def eventually(found) -> object:
-    """Poll until `found` returns something, with a deadline."""
-    deadline = time.monotonic() + PATIENCE
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return value
-
-
 def test_state_written_by_kafka_is_read(old, client):
     state = read(client)
     acls, users, tokens = described(old)
@@ -172,18 +164,18 @@ def test_kafka_reads_and_authenticates_by_what_we_write(old, client):
     TokenStore(client).put(token)
     TokenStore(client).put(evolve(token, expiration_timestamp=now + 10**7))
     with AdminClient(old) as admin:
-        eventually(lambda: any(user["user"] == record.name for user in admin.scram()))
-        [seen] = eventually(lambda: [
+        wait_until(lambda: any(user["user"] == record.name for user in admin.scram()))
+        [seen] = wait_until(lambda: [
             row for row in admin.tokens()
             if row["tokenId"] == token.token_id and row["expiryTimestamp"] == now + 10**7
         ])  # fmt: skip
         assert (seen["owner"], seen["requester"], seen["renewers"]) == ("User:own er", "User:ann", list(token.renewers))
-        eventually(lambda: logs_in(old, record.name, "hush"))
-        eventually(lambda: logs_in(old, token.token_id, token_hmac(SECRET, token.token_id), token=True))
+        wait_until(lambda: logs_in(old, record.name, "hush"))
+        wait_until(lambda: logs_in(old, token.token_id, token_hmac(SECRET, token.token_id), token=True))
         TokenStore(client).remove(token.token_id)
         ScramStore(client).put(record.name, [])
-        eventually(lambda: not any(user["user"] == record.name for user in admin.scram()))
-        eventually(lambda: not any(row["tokenId"] == token.token_id for row in admin.tokens()))
+        wait_until(lambda: not any(user["user"] == record.name for user in admin.scram()))
+        wait_until(lambda: not any(row["tokenId"] == token.token_id for row in admin.tokens()))
     assert client.get("/config/users/our%20own%25%2Fuser") is None
 
 
@@ -219,11 +211,11 @@ def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home:
     result = aclog(*command).ok()
     assert "a running quorum takes ACLs only" in result.err
     with AdminClient(ports.broker) as admin:
-        eventually(lambda: "later" in {row["resourceName"] for row in admin.acls()})
+        wait_until(lambda: "later" in {row["resourceName"] for row in admin.acls()})
         rules.update(path, lambda _: frozenset())
         assert "1 entries are not in ZooKeeper" in aclog(*command).complaint
         aclog(*command, "--replace").ok()
-        eventually(lambda: "later" not in {row["resourceName"] for row in admin.acls()})
+        wait_until(lambda: "later" not in {row["resourceName"] for row in admin.acls()})
 
 
 def test_a_migration_to_a_log_and_back_is_lossless(old, store, client, tmp_path):
