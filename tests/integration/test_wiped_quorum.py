@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_sync import LOGIN, NODES, until
+from tests.integration.test_sync import LOGIN, NODES
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.cluster import Cluster
 from tests.support.nodes.server_properties import PLAIN, Ports, password
+from tests.support.processes.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
@@ -57,7 +58,7 @@ def test_a_live_mirror_ends(kind: str, tmp_path: Path) -> None:
         with AdminClient(ports.broker) as client, mirroring(flags(tmp_path, ports), directory) as process:
             for number in range(10):
                 client("createAcls", acls=[acl_row(f"topic-{number}")])
-            until(lambda: listed(directory) == 10, lambda: listed(directory))
+            wait_until(lambda: listed(directory) == 10, lambda: listed(directory))
             node.kill()
             shutil.rmtree(tmp_path / "node" / "data")
             node.format().start()
@@ -85,5 +86,5 @@ def test_a_broker_stops(tmp_path: Path) -> None:
         cluster.controller.kill()
         shutil.rmtree(cluster.controller.home / "data")
         cluster.controller.format().start()
-        until(lambda: not broker.running, lambda: broker.output)
+        wait_until(lambda: not broker.running, lambda: broker.output)
         assert LOST in broker.output.replace(*OR)
