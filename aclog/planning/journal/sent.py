@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from itertools import groupby
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
@@ -61,9 +61,13 @@ def parse_sent(value: Mapping[str, Any], steps: int) -> Sent:
 
 
 def _ranges(numbers: frozenset[int]) -> list[list[int]]:
-    runs = groupby(enumerate(sorted(numbers)), key=lambda each: each[1] - each[0])
-    found = ([number for _, number in run] for _, run in runs)
-    return [[run[0], run[-1]] for run in found]
+    # A place with many small batches asks for these before each of them.
+    ordered = np.sort(np.fromiter(numbers, np.int64, len(numbers)))
+    is_first = np.diff(ordered, prepend=-2) != 1
+    begins = np.flatnonzero(is_first)
+    ends = np.append(begins, len(ordered))[1:] - 1
+    found: list[list[int]] = np.column_stack((ordered[begins], ordered[ends])).tolist()
+    return found
 
 
 def _numbers(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
