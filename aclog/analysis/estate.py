@@ -1,22 +1,21 @@
 """The rules of one image, as the engine reads them: cells of a principal and a host on a resource pattern."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 from attrs import define, field
 
+from aclog.analysis.base_readings import BaseReadings
 from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.columns import pairs_of, row_columns
 from aclog.authorizer.index.keys import resource_name, split_pair
-from aclog.authorizer.index.masks import ALL_OPERATIONS, TYPES
-from aclog.authorizer.index.name_ranks import NameRanks, name_ranks
+from aclog.authorizer.index.masks import ALL_OPERATIONS
+from aclog.authorizer.index.name_ranks import name_ranks
+from aclog.authorizer.index.touched_names import TouchedNames, touched_names
 
 _DENY_ALL = ALL_OPERATIONS << 16
 _LITERAL = int(PatternType.LITERAL)
@@ -37,8 +36,6 @@ class Estate:
     """Reads cells from the index of an image. Cheap to make; what it caches lives as long as it does."""
 
     index: AclIndex
-    _hosts: dict[str, tuple[tuple[int, str], ...]] = field(factory=dict, init=False)
-    """By principal: its pairs in the base, by number and host."""
     _touched: dict[tuple[int, str], list[Resource]] = field(factory=dict, init=False)
 
     def covering(self, root: Root) -> list[Resource]:
@@ -67,18 +64,7 @@ class Estate:
         """Return at least those of `under` on which a principal has cells, in time that follows its rules."""
         if root.literal:
             return []
-        base = self.index.base
-        columns = row_columns(base)
-        rows = [columns.of_pair(pair) for pair, _ in self._pairs(principal)]
-        if not rows:
-            return self._joined(root, [])
-        of_principal = np.concatenate(rows)
-        numbers = np.unique(columns.resource_of[of_principal[columns.types[of_principal] == root.kind]])
-        if root.name:
-            low, high = _bounds(name_ranks(base), root.name)
-            ranks = name_ranks(base).of_resource[numbers]
-            numbers = numbers[(ranks >= low) & (ranks < high)]
-        return self._joined(root, numbers.tolist())
+        return self._joined(root, self._readings.under_of(root, principal))
 
     def has_at_most(self, root: Root, most: int) -> bool:
         """Return whether no more cells than this stand on all patterns that cover names of a root."""
@@ -108,7 +94,7 @@ class Estate:
         """Yield the cells of one principal on a pattern."""
         base, touched = self.index.base, resource.touched
         if resource.number >= 0:
-            for pair, host in self._pairs(principal):
+            for pair, host in self._readings.pairs(principal):
                 low, high = base.cell(resource.number, pair)
                 if low < high and (touched is None or (principal, host) not in touched.cells):
                     yield Cell(resource.name, resource.literal, host, base.cell_masks[low])
@@ -131,18 +117,9 @@ class Estate:
         """Return whether a pattern has any rule: it is a candidate then, whomever its rules are for."""
         return self.index.count(resource) > 0
 
-    def _pairs(self, principal: str) -> tuple[tuple[int, str], ...]:
-        known = self._hosts.get(principal)
-        if known is None:
-            base = self.index.base
-            known = tuple((pair, split_pair(base.pairs.key(pair))[1]) for pair in pairs_of(base, principal))
-            self._hosts[principal] = known
-        return known
-
     def _named_under(self, root: Root) -> Int32s:
-        ranks = name_ranks(self.index.base)
-        low, high = _bounds(ranks, root.name)
-        return ranks.order[low:high]
+        low, high = self._readings.bounds(root.name)
+        return name_ranks(self.index.base).order[low:high]
 
     def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:
         """Return resources of the base by number and those of the overlay under a root, but for the root itself."""
@@ -158,30 +135,18 @@ class Estate:
     def _touched_under(self, root: Root) -> list[Resource]:
         known = self._touched.get((root.kind, root.name))
         if known is None:
-            names, resources = self._touched_names[root.kind]
-            low = bisect_left(names, root.name)
-            # The head of a name is compared, as no text comes after all that begin so.
-            high = bisect_right(names, root.name, lo=low, key=lambda name: name[: len(root.name)])
-            known = self._touched[root.kind, root.name] = resources[low:high]
+            overlay = self.index.overlay
+            known = self._touched[root.kind, root.name] = []
+            for literal in (False, True):
+                for name in self._touched_names.under(root.kind, root.name, literal=literal):
+                    touched = overlay.touched[2 * root.kind + literal][name]
+                    known.append(Resource(name, literal=literal, number=touched.number, touched=touched))
         return known
 
     @cached_property
-    def _touched_names(self) -> list[tuple[list[str], list[Resource]]]:
-        """By resource type: the names that the overlay touched, in order, and their patterns."""
-        found: list[list[Resource]] = [[] for _ in range(TYPES)]
-        for (kind, name, literal), touched in self.index.overlay.resources():
-            found[kind].append(Resource(name, literal=literal, number=touched.number, touched=touched))
-        for resources in found:
-            resources.sort(key=attrgetter("name"))
-        return [([each.name for each in resources], resources) for resources in found]
+    def _readings(self) -> BaseReadings:
+        return BaseReadings.of(self.index.base)
 
-
-def _bounds(ranks: NameRanks, prefix: str) -> tuple[int, int]:
-    """Return the range of positions in `ranks.order` of the names that begin with a prefix."""
-    keys, length = ranks.base.resources, len(prefix)
-
-    def head(resource: int) -> str:
-        return resource_name(keys.key(resource))[:length]
-
-    low = bisect_left(ranks.order, prefix, key=head)
-    return low, bisect_right(ranks.order, prefix, lo=low, key=head)
+    @cached_property
+    def _touched_names(self) -> TouchedNames:
+        return touched_names(self.index)

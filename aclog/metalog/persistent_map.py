@@ -130,6 +130,10 @@ class Map(Generic[_K, _V]):
         del leaf[key]
         return _made(root if self._size > 1 else {}, self._size - 1)
 
+    def unshared_keys(self, other: "Map[_K, Any]") -> Iterator[_K]:
+        """Yield the keys that only one of both has, in time that follows the nodes that they do not share."""
+        return _unshared(self._root, other._root)
+
     def mutate(self) -> "MapMutation[_K, _V]":
         """Return what collects many changes, to be made at once."""
         return MapMutation(self)
@@ -241,6 +245,17 @@ def _copied_path(node: list[Any], code: int) -> tuple[list[Any], list[Any], int,
         below = below[at]
         depth += _BITS
     return root, parent, at, below, depth
+
+
+def _unshared(one: _Node, other: _Node) -> Iterator[Any]:
+    """Yield the keys that are below one node and not below another one of the same place."""
+    if one is other:
+        return
+    if type(one) is list and type(other) is list:
+        for pair in zip(one, other, strict=True):
+            yield from _unshared(*pair)
+    else:
+        yield from set().union(*_leaves(one)) ^ set().union(*_leaves(other))
 
 
 def _spread(leaf: dict[Any, Any], depth: int) -> _Node:

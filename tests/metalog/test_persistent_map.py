@@ -131,3 +131,24 @@ def test_another_process_finds_what_was_pickled():
     )
     ran = subprocess.run([sys.executable, "-c", code], input=pickled, capture_output=True, check=True)
     assert int(ran.stdout) == sum(range(500))
+
+
+@given(CHANGES, CHANGES, CHANGES)
+def test_what_two_maps_do_not_share(common, one, other):
+    """Of one origin, so that they share nodes, or of none."""
+    origin = Map(after({}, common))
+    for start in (origin, Map()):
+        maps = []
+        for changes in (one, other):
+            found = start
+            for key, value in changes:
+                found = found.set(key, value) if value is not None else found.delete(key) if key in found else found
+            maps.append(found)
+        expected = set(maps[0]) ^ set(maps[1])
+        assert sorted(maps[0].unshared_keys(maps[1])) == sorted(maps[1].unshared_keys(maps[0])) == sorted(expected)
+
+
+def test_maps_that_share_their_nodes_are_not_read():
+    large = Map((number, number) for number in range(100_000))
+    one, other = large.set(-1, 0), large.delete(5)
+    assert sorted(one.unshared_keys(other)) == [-1, 5]

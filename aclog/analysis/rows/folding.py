@@ -33,7 +33,7 @@ def rows(
                 found += _shown(row, old, new)
         else:
             found += summary_rows(part.candidates, old, new)
-    return sorted(found, key=_order)
+    return _ordered(found)
 
 
 def _shown(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
@@ -62,13 +62,22 @@ def _shown(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
         )
 
 
-def _order(row: Row) -> tuple[object, ...]:
+def _ordered(found: list[Row]) -> list[Row]:
+    """Return rows by what they are about; those that agree in it by their texts, which take longer to make."""
+    places: dict[tuple[object, ...], list[Row]] = {}
+    for row in found:
+        places.setdefault(_place(row), []).append(row)
+    groups = (places[key] for key in sorted(places))
+    return [row for group in groups for row in (group if len(group) == 1 else sorted(group, key=str))]
+
+
+def _place(row: Row) -> tuple[object, ...]:
     first = row.clauses[0]
-    where = (first.resource_type, place(first.names[0]), first.operations)
     return (
         row.directions[0] is not Direction.GAINED,
-        *where,
+        first.resource_type,
+        place(first.names[0]),
+        first.operations,
         row.principals.complement,
         row.principals.named,
-        str(row),
     )

@@ -76,8 +76,8 @@ RangeSubject: TypeAlias = tuple[Subject, tuple[str, ...], tuple[str, ...]]
 class Memo:
     """What the base remembers about names and subjects.
 
-    All of it follows from the base alone, never from an overlay. So an update cannot make it stale, and the image after
-    an update starts with a warm memo.
+    What it answers follows from the base alone, never from an overlay. So an update cannot make it stale, and the image
+    after an update starts with a warm memo.
     """
 
     lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
@@ -100,6 +100,10 @@ class Memo:
     """Built lazily by aclog.authorizer.index.name_ranks."""
     tables: object = None
     """Built lazily by aclog.authorizer.index.tables."""
+    readings: object = None
+    """What aclog.analysis.estate has read."""
+    touched_names: object = None
+    """Of an overlay that was asked last: those of others are made from it (aclog.authorizer.index.touched_names)."""
 
     def count_masks(self, count: int) -> None:
         """Count chain masks that were added to subjects; these age when there are too many."""
