@@ -1,6 +1,6 @@
 """How many bytes of bodies are held at once, whoever sends them."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterable, Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
@@ -8,6 +8,10 @@ from attrs import define, field
 
 class BusyError(Exception):
     """So much is held already that no more is taken: who asked may ask again later."""
+
+
+class TooLargeError(Exception):
+    """A body with more bytes than are taken of one request."""
 
 
 @define(eq=False)
@@ -41,3 +45,21 @@ class Share:
             raise BusyError("too much is being asked at once: ask again later")
         self._budget.left -= size
         self.size += size
+
+
+async def collected(pieces: AsyncIterable[bytes], most: int, share: Share | None = None) -> bytearray:
+    """Return a body of its pieces, held in a share.
+
+    Raises:
+        TooLargeError: it has more bytes than `most`.
+        BusyError: so much is not left.
+
+    """
+    found = bytearray()
+    async for piece in pieces:
+        if len(found) + len(piece) > most:
+            raise TooLargeError(f"the body has more than {most:,} bytes")
+        if share is not None:
+            share.take(len(piece))
+        found += piece
+    return found

@@ -162,10 +162,8 @@ class RuleTimeline:
         """Return the rules at a position."""
         number = bisect_right(self.anchors, position, key=lambda each: each.position) - 1
         anchor = self.anchors[number]
-        acls = anchor.acls
-        for change in self.changes[anchor.position : position]:
-            acls = acls.apply((done(change),))
-        return acls
+        changes = self.changes[anchor.position : position]
+        return anchor.acls.apply(map(done, changes)) if changes else anchor.acls
 
     def _between(self, acls: AclsImage, changes: Sequence[Change]) -> list[Anchor]:
         """Return the states between the last one and those changes that come next."""

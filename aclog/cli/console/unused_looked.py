@@ -137,7 +137,7 @@ def _looked(
     unjudged = len(uses) - len(items)
     counted = f"{len(items):,} of {len(acls):,} rules are unused"
     if unjudged:
-        counted += f", {unjudged:,} are not judged"
+        counted += f", {unjudged:,} not judged"
     return Looked(
         items=tuple(items),
         summary="; ".join((counted, *(each for each in summary if each))),

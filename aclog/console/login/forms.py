@@ -11,7 +11,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
-from aclog.console.body_budget import BusyError, Share
+from aclog.console.body_budget import BusyError, Share, TooLargeError, collected
 
 _Parsed = TypeVar("_Parsed")
 
@@ -36,23 +36,15 @@ def is_form(content_type: str) -> bool:
 
 
 async def read_body(receive: Receive, most: int, share: Share | None = None) -> bytes:
-    """Return a body, which is held in a share. Raises FormError: it has more bytes, or its sender has gone."""
-    found = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise FormError(400, "the request ended early")
-        piece = message.get("body", b"")
-        if len(found) + len(piece) > most:
-            raise FormError(413, f"the body has more than {most:,} bytes")
-        if share is not None:
-            try:
-                share.take(len(piece))
-            except BusyError as error:
-                raise FormError(503, str(error)) from None
-        found += piece
-        if not message.get("more_body", False):
-            return bytes(found)
+    """Return a body, held in a share. Raises FormError: it has more bytes than `most`, or its sender has gone."""
+    try:
+        return bytes(await collected(Request({"type": "http"}, receive).stream(), most, share))
+    except ClientDisconnect as error:
+        raise FormError(400, "the request ended early") from error
+    except TooLargeError as error:
+        raise FormError(413, str(error)) from error
+    except BusyError as error:
+        raise FormError(503, str(error)) from error
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

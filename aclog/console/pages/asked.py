@@ -1,5 +1,6 @@
 """What is asked of a page: the parameters of its URL, read with care."""
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TypeVar
@@ -129,8 +130,16 @@ def _exact(given: dict[str, str]) -> dict[str, str]:
 def url(path: str, /, **parameters: object) -> str:
     """Return an address; parameters that are None, empty or False are left out."""
     parts = [
-        f"{name}={quote('1' if value is True else str(value), safe='', errors='surrogatepass')}"
+        f"{name}={_quoted('1' if value is True else str(value))}"
         for name, value in parameters.items()
         if value is not None and value is not False and value != ""
     ]
     return f"{path}?{'&'.join(parts)}" if parts else path
+
+
+_UNRESERVED = re.compile("[A-Za-z0-9_.~-]*")
+
+
+def _quoted(text: str) -> str:
+    # A page has hundreds of addresses, and most texts in them are what they are.
+    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="", errors="surrogatepass")

@@ -214,7 +214,7 @@ def _saving(console: Console, draft: Draft, asked: Asked) -> Links:
     links = [Cell("the change, for `aclog diff --change` and `aclog plan --change`", draft.url(format="change"))]
     if console.editing is not None:
         ownership = {name: asked.word(name) for name in OWNERSHIP}
-        links.append(Cell("the PLAN, for `aclog apply`", draft.url(**ownership, format="plan")))
+        links.append(Cell("the PLAN, for aclog apply", draft.url(**ownership, format="plan")))
     return Links(key="saving", title="Save", links=tuple(links))
 
 

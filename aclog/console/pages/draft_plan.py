@@ -63,7 +63,7 @@ def _parts(console: Console, editing: Editing, found: DraftPlan) -> Iterator[Par
         yield _done(console, editing, applied, applied.apply)
     yield Lines(key="plan", title="The plan", lines=found.lines)
     address = f"{PATH}?plan={found.digest}&format=plan"
-    links = (Cell("the PLAN, for `aclog apply`", address), Cell("a draft", DRAFT))
+    links = (Cell("the PLAN, for aclog apply", address), Cell("a draft", DRAFT))
     yield Links(key="ways", title="Further", links=links)
     if not found.is_done:
         yield _question(found)

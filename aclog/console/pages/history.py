@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from uuid import UUID
 
 from attrs import define, field, frozen
 
@@ -79,12 +78,8 @@ class History:
 
     def net(self, timeline: RuleTimeline, first: int, last: int) -> tuple[RuleChange, ...]:
         """Return the rules that only one of two positions has, as changes from the earlier to the later one."""
-        left: dict[UUID | None, Change] = {}
-        for change in timeline.changes[first:last]:
-            if left.pop(change.rule.id, None) is None:
-                left[change.rule.id] = change
-        # A rule may have come back under another id.
-        return tuple(net_changes(RuleChange(added=is_added(each), acl=each.rule.acl) for each in left.values()))
+        changes = timeline.changes[first:last]
+        return tuple(net_changes(RuleChange(added=is_added(each), acl=each.rule.acl) for each in changes))
 
     def compared(self, timeline: RuleTimeline, first: int, last: int, net: tuple[RuleChange, ...]) -> Compared:
         """Return what two positions decide differently, of which `net` tells."""

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from aclog.console.body_budget import BodyBudget, BusyError, Share
+from aclog.console.body_budget import BodyBudget, BusyError, TooLargeError, collected
 from aclog.console.pdp.asker import REQUEST_ID, Asker
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
@@ -96,8 +96,8 @@ class DecisionPoint:
     async def _answer(self, path: str, answering: Answering, request: Request) -> Response:
         with self._bodies.share() as share:
             try:
-                taken = await _read(request, share)
-            except BadRequestError as error:
+                taken = await collected(request.stream(), MOST_BYTES, share)
+            except TooLargeError as error:
                 return _error(400, str(error))
             except BusyError as error:
                 return _error(503, str(error))
@@ -193,17 +193,6 @@ class DecisionPoint:
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(generate_latest(self.measures.registry), media_type=CONTENT_TYPE_LATEST)
-
-
-async def _read(request: Request, share: Share) -> bytearray:
-    """Return the body. Raises BadRequestError: it is too large. BusyError: too many are being read."""
-    taken = bytearray()
-    async for piece in request.stream():
-        if len(taken) + len(piece) > MOST_BYTES:
-            raise BadRequestError(f"the body has more than {MOST_BYTES:,} bytes")
-        share.take(len(piece))
-        taken += piece
-    return taken
 
 
 def _may_ask_for_the_past(data: bytearray) -> bool:

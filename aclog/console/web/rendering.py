@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from aclog.console.pages.asked import Asked, exact_field, url
 from aclog.console.pages.page import Facts, Form, Lines, Links, Page, Table
 from aclog.console.pages.views import MENU
+from aclog.console.web.cell_html import cell_html, rows_html
 from aclog.metalog.printable import printable
 
 _HERE = Path(__file__).parent
@@ -89,6 +90,8 @@ def _environment() -> Environment:
     )
     made.filters["shown"] = printable
     made.filters["with"] = _with
+    made.filters["cell"] = cell_html
+    made.filters["rows"] = rows_html
     made.filters["sendable"] = lambda text: text.encode("utf-8", "replace").decode()
     made.tests["table"] = lambda part: isinstance(part, Table)
     made.tests["facts"] = lambda part: isinstance(part, Facts)

@@ -57,7 +57,8 @@ class LintFinder:
         inputs, notes = self._inputs(subject), list[str]()
         report = self._report(subject, inputs, notes)
         lacking = not_judged(inputs, history=self.chosen.source.log is not None)
-        return lint_looked(report, (*notes, *(() if lacking is None else (lacking,))))
+        told = () if lacking is None else (f"{lacking}: these are flags of aclog lint; here aclog.toml tells them",)
+        return lint_looked(report, (*notes, *told))
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
         """Return the keys of what an earlier state had. Raises as `look`."""
