@@ -13,7 +13,7 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.rule_history import Change, ChangeKind
 
-_STEP = 128
+_STEP = 64
 """Changes between two states that are kept: others are made from the one before, at about 20 us a change."""
 _FEWEST_MERGED, _SHARE = 4096, 8
 """An overlay is merged when it has so many changes, or this part of the rules if that is more: what bases take then
