@@ -4,6 +4,7 @@ import sys
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias, TypeVar, overload
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.console.pages.haystack import Haystack
 
 _MOST_CHANGES = 5_000
 """With more of them a listing is made anew."""
@@ -19,15 +21,6 @@ Key: TypeAlias = tuple[int, str, int, str, str, int, int]
 NameKey: TypeAlias = tuple[int, str, int]
 _K = TypeVar("_K", int, str)
 _TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
-
-
-@frozen(kw_only=True)
-class Name:
-    """A name, or a prefix, that rules are about, and how many are."""
-
-    name: str
-    pattern_type: int
-    rules: int
 
 
 @frozen(kw_only=True)
@@ -56,16 +49,19 @@ class Wanted:
     operation: int | None = None
     permission: int | None = None
 
+    def texts(self) -> dict[int, str]:
+        """Return the texts that are wanted in lower case, by their places in a key; none for `anything`."""
+        asked = {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}
+        return {place: text.lower() for place, text in asked.items() if text}
+
     def of(self, keys: Sequence[Key]) -> Sequence[Key]:
         """Return the keys of the rules that are wanted, `anything` aside."""
         codes = {_TYPE: self.resource_type, _PATTERN: self.pattern_type, _OPERATION: self.operation}
         for place, code in {**codes, _PERMISSION: self.permission}.items():
             if code is not None:
                 keys = [key for key in keys if key[place] == code]
-        for place, text in {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}.items():
-            if text:
-                wanted = text.lower()
-                keys = [key for key in keys if wanted in str(key[place]).lower()]
+        for place, text in self.texts().items():
+            keys = [key for key in keys if text in str(key[place]).lower()]
         return keys
 
 
@@ -89,7 +85,7 @@ class FoundRules(Sequence[StandardAclWithId]):
         return self._rules[self._keys[place]]
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Listing:
     """Rules by resource type, name, pattern, principal, host, operation and permission. Immutable by convention."""
 
@@ -152,14 +148,14 @@ class Listing:
         key = self._by_id.pop(number)
         place = bisect_left(self._keys, key)
         del self._rules[key], self._keys[place], self._texts[place]
-        if not self._count(*key[:3]):
+        if not self.count(*key[:3]):
             del self._names[bisect_left(self._names, key[:3])]
         self.principals[key[3]] -= 1
         self.types[key[0]] -= 1
 
     def _add(self, rule: StandardAclWithId, number: int) -> None:
         key = self._by_id[number] = key_of(rule.acl)
-        if not self._count(*key[:3]):
+        if not self.count(*key[:3]):
             insort(self._names, key[:3])
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
@@ -176,27 +172,35 @@ class Listing:
 
     def find(self, wanted: Wanted) -> FoundRules:
         """Return the rules that are wanted, in order."""
-        keys: Sequence[Key] = self._keys
-        if wanted.anything:
-            text = wanted.anything.lower()
-            keys = [key for key, known in zip(self._keys, self._texts, strict=True) if text in known]
-        return FoundRules(wanted.of(keys), self._rules)
+        anything = wanted.anything.lower()
+        longest = max((anything, *wanted.texts().values()), key=len)
+        if not longest:
+            return FoundRules(wanted.of(self._keys), self._rules)
+        # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
+        places = self._haystack.places(longest)
+        if longest != anything:
+            places = [place for place in places if anything in self._texts[place]]
+        return FoundRules(wanted.of([self._keys[place] for place in places]), self._rules)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:
         """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
         low, high = _span(self._names, resource_type, prefix)
         return high - low
 
-    def found_names(self, text: str) -> list[tuple[int, Name]]:
-        """Return the names with a text in them, in any case, each with its type."""
-        wanted = text.lower()
-        found = [each for each in self._names if wanted in each[1].lower()]
-        return [
-            (kind, Name(name=name, pattern_type=pattern, rules=self._count(kind, name, pattern)))
-            for kind, name, pattern in found
-        ]
+    def found_names(self, text: str) -> list[NameKey]:
+        """Return the names with a text in them, in any case."""
+        return [self._names[place] for place in self._name_haystack.places(text.lower())]
 
-    def _count(self, kind: int, name: str, pattern: int) -> int:
+    @cached_property
+    def _haystack(self) -> Haystack:
+        return Haystack.of(self._texts)
+
+    @cached_property
+    def _name_haystack(self) -> Haystack:
+        return Haystack.of([name.lower() for _, name, _ in self._names])
+
+    def count(self, kind: int, name: str, pattern: int) -> int:
+        """Return how many rules are about a name, or a prefix."""
         keys = self._keys
         return bisect_left(keys, (kind, name, pattern + 1)) - bisect_left(keys, (kind, name, pattern))
 
@@ -221,7 +225,7 @@ class Listing:
         while place < high:
             kind, name, pattern = names[place]
             if name == prefix:  # and below it nothing: a name and a prefix that are spelled alike are two ends
-                rules = self._count(kind, name, pattern)
+                rules = self.count(kind, name, pattern)
                 found.append(Branch(text=name, rules=rules, names=1, is_name=True, pattern_type=pattern))
                 place += 1
                 continue

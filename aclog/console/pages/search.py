@@ -4,7 +4,7 @@ from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.cells import PAGE_ROWS, as_of_field, cut, principal_cell, resource_url
 from aclog.console.pages.console import Console
-from aclog.console.pages.listing import Name, pattern_text
+from aclog.console.pages.listing import Listing, NameKey, pattern_text
 from aclog.console.pages.page import Cell, Column, Field, Form, Page, Row, Table
 from aclog.console.pages.states import State
 
@@ -50,7 +50,7 @@ def _principals(state: State, text: str, as_of: str) -> Table:
 
 def _resources(state: State, text: str, as_of: str) -> Table:
     found = state.listing.found_names(text)
-    found.sort(key=lambda each: each[1].name != text)
+    found.sort(key=lambda each: each[1] != text)
     return Table(
         key="resources",
         title="Resources",
@@ -59,16 +59,17 @@ def _resources(state: State, text: str, as_of: str) -> Table:
             Column(key="resourceName", title="Resource"),
             Column(key="rules", title="Rules", is_number=True),
         ),
-        rows=tuple(_row(kind, name, as_of) for kind, name in found[:PAGE_ROWS]),
+        rows=tuple(_row(state.listing, each, as_of) for each in found[:PAGE_ROWS]),
         none="No rule is about such a name; rules on prefixes may cover it all the same.",
         total=len(found),
     )
 
 
-def _row(kind: int, name: Name, as_of: str) -> Row:
+def _row(listing: Listing, found: NameKey, as_of: str) -> Row:
+    kind, name, pattern = found
     cells = (
         Cell(code_name(ResourceType, kind)),
-        Cell(pattern_text(name.name, name.pattern_type), resource_url(kind, name.name, name.pattern_type, as_of)),
-        Cell(f"{name.rules:,}"),
+        Cell(pattern_text(name, pattern), resource_url(kind, name, pattern, as_of)),
+        Cell(f"{listing.count(kind, name, pattern):,}"),
     )
-    return Row(key=f"{kind} {name.name} {name.pattern_type}", cells=cells)
+    return Row(key=f"{kind} {name} {pattern}", cells=cells)

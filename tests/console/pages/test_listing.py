@@ -65,13 +65,28 @@ def test_rules_without_ids_are_listed_anew() -> None:
     st.frozensets(RULES, max_size=20),
     st.sampled_from(["", "x", "User:X", "A."]),
     st.sampled_from(["", "y"]),
+    st.sampled_from(["", "B", "a.b.c"]),
+    st.sampled_from(["", "10."]),
     st.sampled_from([None, AclOperation.READ]),
     st.sampled_from([None, PatternType.PREFIXED]),
 )
 def test_what_is_found(
-    rules: frozenset[StandardAcl], anything: str, principal: str, operation: int | None, pattern: int | None
+    rules: frozenset[StandardAcl],
+    anything: str,
+    principal: str,
+    resource: str,
+    host: str,
+    operation: int | None,
+    pattern: int | None,
 ) -> None:
-    wanted = Wanted(anything=anything, principal=principal, operation=operation, pattern_type=pattern)
+    wanted = Wanted(
+        anything=anything,
+        principal=principal,
+        resource=resource,
+        host=host,
+        operation=operation,
+        pattern_type=pattern,
+    )
     found = [rule.acl for rule in Listing.of(image_of(rules)).find(wanted)]
     texts = {each: (each.principal.lower(), each.resource_name.lower(), each.host) for each in rules}
     naive = [
@@ -79,6 +94,8 @@ def test_what_is_found(
         for each in sorted(rules, key=key_of)
         if any(anything.lower() in text for text in texts[each])
         and principal in each.principal
+        and resource.lower() in each.resource_name.lower()
+        and host in each.host
         and operation in (None, each.operation)
         and pattern in (None, each.pattern_type)
     ]
@@ -95,8 +112,8 @@ def test_branches_have_every_rule_once(rules: frozenset[StandardAcl], prefix: st
     assert all(branch.text.startswith(prefix) for branch in branches)
     names = {(each.resource_name, each.pattern_type) for each in below}
     assert sum(branch.names for branch in branches) == len(names)
-    known = [each for kind, each in listing.found_names("") if kind == ResourceType.TOPIC]
-    found = [(each.name, each.pattern_type, each.rules) for each in known if each.name.startswith(prefix)]
+    known = [each for each in listing.found_names("") if each[0] == ResourceType.TOPIC and each[1].startswith(prefix)]
+    found = [(name, pattern, listing.count(kind, name, pattern)) for kind, name, pattern in known]
     assert listing.count_names(ResourceType.TOPIC, prefix) == len(found)
     keys = sorted((each.resource_name, each.pattern_type) for each in below)
     assert found == [(*key, len(list(group))) for key, group in groupby(keys)]
