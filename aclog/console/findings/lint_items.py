@@ -1,17 +1,20 @@
 """What lint finds, as findings."""
 
+from collections.abc import Iterable, Iterator
+
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.lint_report.sarif_report import fingerprint
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.console.findings.item import Archived, Item, Kind
 from aclog.console.findings.looked import Looked
 
 
-def lint_looked(report: LintReport, notes: tuple[str, ...]) -> Looked:
-    """Return a report of lint: what it suppresses is archived."""
+def lint_looked(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> Looked:
+    """Return a report of lint: what it suppresses is archived. `pause` is called again and again."""
     return Looked(
-        items=tuple(map(_item, report.findings)),
-        archived=tuple(map(_item, report.suppressed)),
+        items=tuple(_items(report.findings, pause)),
+        archived=tuple(_items(report.suppressed, pause)),
         summary=report.summary(),
         notes=(*report.notes(), *notes),
     )
@@ -24,6 +27,12 @@ def lint_keys(report: LintReport) -> frozenset[str]:
 
 def _key(found: LocatedFinding) -> str:
     return f"lint {found.finding.lint} {fingerprint(found)}"
+
+
+def _items(found: Iterable[LocatedFinding], pause: Pause) -> Iterator[Item]:
+    for each in found:
+        pause()
+        yield _item(each)
 
 
 def _item(found: LocatedFinding) -> Item:

@@ -2,21 +2,26 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, ParamSpec, TypeVar, cast
 
+from aclog.authorizer.index.arrays import Pause
 from aclog.metalog.errors import MetadataError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 _NICE = 5
 """It yields to what answers requests."""
 _LOOK_S = 0.1
+_PIECE = 250
+"""Values that are read at once: nothing else runs meanwhile."""
 
 
 class NoAnswerError(MetadataError):
@@ -51,6 +56,18 @@ def in_own_process(stopping: threading.Event, work: Callable[_P, _R], *args: _P.
     if failed:
         raise value
     return cast("_R", value)
+
+
+def packed(values: Sequence[object]) -> list[bytes]:
+    """Return many values as pieces, for a function whose answer is read piece by piece."""
+    return [pickle.dumps(values[start : start + _PIECE]) for start in range(0, len(values), _PIECE)]
+
+
+def unpacked(pieces: Iterable[bytes], _kind: type[_T], pause: Pause) -> Iterator[_T]:
+    """Yield the values of a kind in pieces of a process of ours; `pause` is called before each piece."""
+    for piece in pieces:
+        pause()
+        yield from pickle.loads(piece)  # noqa: S301 - made by `packed`
 
 
 def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -187,17 +187,17 @@ class Listing:
         low, high = _span(self._names, resource_type, prefix)
         return high - low
 
-    def found_names(self, text: str) -> list[NameKey]:
-        """Return the names with a text in them, in any case."""
-        return [self._names[place] for place in self._name_haystack.places(text.lower())]
+    def found_names(self, text: str) -> Sequence[NameKey]:
+        """Return the names with a text in them, in any case, in order."""
+        wanted = text.lower()
+        if not wanted:
+            return self._names
+        keys = (self._keys[place] for place in self._haystack.places(wanted))
+        return list(dict.fromkeys(key[:3] for key in keys if wanted in key[1].lower()))
 
     @cached_property
     def _haystack(self) -> Haystack:
         return Haystack.of(self._texts)
-
-    @cached_property
-    def _name_haystack(self) -> Haystack:
-        return Haystack.of([name.lower() for _, name, _ in self._names])
 
     def count(self, kind: int, name: str, pattern: int) -> int:
         """Return how many rules are about a name, or a prefix."""

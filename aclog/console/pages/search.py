@@ -49,8 +49,7 @@ def _principals(state: State, text: str, as_of: str) -> Table:
 
 
 def _resources(state: State, text: str, as_of: str) -> Table:
-    found = state.listing.found_names(text)
-    found.sort(key=lambda each: each[1] != text)
+    found = sorted(state.listing.found_names(text), key=lambda each: each[1] != text)
     return Table(
         key="resources",
         title="Resources",

@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from attrs import define, evolve, field
@@ -20,7 +21,7 @@ from aclog.cli.existing_topics import existing_topics
 from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged
 from aclog.console.findings.lint_items import lint_keys, lint_looked
 from aclog.console.findings.looked import Looked, Subject
-from aclog.console.findings.own_process import in_own_process
+from aclog.console.findings.own_process import in_own_process, packed, unpacked
 from aclog.metalog.clock import current_time_ms
 from aclog.sources.choice import ChosenSource
 from aclog.sources.name_file import NameFile
@@ -58,7 +59,7 @@ class LintFinder:
         report = self._report(subject, inputs, notes)
         lacking = not_judged(inputs, history=self.chosen.source.log is not None)
         told = () if lacking is None else (f"{lacking}: these are flags of aclog lint; here aclog.toml tells them",)
-        return lint_looked(report, (*notes, *told))
+        return lint_looked(report, (*notes, *told), self.pause)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
         """Return the keys of what an earlier state had. Raises as `look`."""
@@ -81,7 +82,9 @@ class LintFinder:
         )
 
     def _apart(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
-        return in_own_process(self.stopping, found_by_lint, policy.acls, policy.settings, context, select)
+        work = partial(found_by_lint, policy.acls, policy.settings, context, select)
+        pieces, undecided = in_own_process(self.stopping, work)
+        return list(unpacked(pieces, Finding, self.pause)), undecided
 
     def _inputs(self, subject: Subject) -> LintInputs:
         settings = self.settings
@@ -94,7 +97,8 @@ class LintFinder:
 
 def found_by_lint(
     acls: AclsImage, settings: Settings, context: LintContext, select: frozenset[str]
-) -> tuple[list[Finding], list[str]]:
-    """Return the findings on some rules, and what was left undecided. Pure, and all of it can be pickled."""
+) -> tuple[list[bytes], list[str]]:
+    """Return the findings on some rules, packed, and what was left undecided. Pure, and all of it can be pickled."""
     undecided = list[str]()
-    return list(lint(Policy(acls, settings), context, select=select, note=undecided.append)), undecided
+    found = list(lint(Policy(acls, settings), context, select=select, note=undecided.append))
+    return packed(found), undecided
