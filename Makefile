@@ -106,8 +106,9 @@ check: venv  ## lint, and every test that starts no server and no JVM and is not
 	@$(MAKE) --no-print-directory -j2 lint quick-tests
 
 .PHONY: test
-test: build/jvm/.ready build/shells/.ready build/browser/.ready  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
-	@$(MAKE) --no-print-directory -j2 lint all-tests
+test: venv  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
+	@$(MAKE) --no-print-directory -j4 lint build/jvm/.ready build/shells/.ready build/browser/.ready $(CORE)  # they wait for downloads
+	@$(MAKE) --no-print-directory all-tests
 
 .PHONY: quick-tests all-tests
 quick-tests: venv $(CORE)

@@ -96,7 +96,7 @@ def test_no_range_contains_0_0_0_0(other: str, permission: AclPermissionType) ->
         acl("t", "User:*", "0.0.0.0", AclOperation.ALL),
         acl("t", "User:*", "0.0.0.1", AclOperation.ALL),
         acl("t", "User:*", other, AclOperation.READ, permission_type=permission),
-        acl("t", "User:*", "fe80::/10", AclOperation.READ),
+        acl("t", "User:*", "fe80::/120", AclOperation.READ),
         acl("t", "User:*", "fe80:0:0:0:0:0:0:1", AclOperation.READ, permission_type=AclPermissionType.DENY),
         acl("u", "User:*", other, AclOperation.READ),
         acl("u", "User:*", "0.0.0.0", AclOperation.READ),

@@ -24,6 +24,8 @@ def settings() -> dict[str, str]:
         "spark.driver.defaultJavaOptions": options(),
         "spark.executor.defaultJavaOptions": options(),
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
 
 
