@@ -64,7 +64,7 @@ class Estate:
         """Return at least those of `under` on which a principal has cells, in time that follows its rules."""
         if root.literal:
             return []
-        return self._joined(root, self._readings.under_of(root, principal))
+        return self._joined(root, self._readings.under_of(self.index.base, root, principal))
 
     def has_at_most(self, root: Root, most: int) -> bool:
         """Return whether no more cells than this stand on all patterns that cover names of a root."""
@@ -94,7 +94,7 @@ class Estate:
         """Yield the cells of one principal on a pattern."""
         base, touched = self.index.base, resource.touched
         if resource.number >= 0:
-            for pair, host in self._readings.pairs(principal):
+            for pair, host in self._readings.pairs(self.index.base, principal):
                 low, high = base.cell(resource.number, pair)
                 if low < high and (touched is None or (principal, host) not in touched.cells):
                     yield Cell(resource.name, resource.literal, host, base.cell_masks[low])
@@ -118,7 +118,7 @@ class Estate:
         return self.index.count(resource) > 0
 
     def _named_under(self, root: Root) -> Int32s:
-        low, high = self._readings.bounds(root.name)
+        low, high = self._readings.bounds(self.index.base, root.name)
         return name_ranks(self.index.base).order[low:high]
 
     def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:

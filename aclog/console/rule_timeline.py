@@ -26,6 +26,8 @@ class Anchor:
 
     position: int
     acls: AclsImage
+    is_after_gap: bool = False
+    """Whether what led to it was not seen: the changes before it may not lead to the same ids."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -92,12 +94,14 @@ class RuleTimeline:
 
     def followed_by(self, changes: Sequence[Change], *, end: int, acls: AclsImage) -> "RuleTimeline":
         """Return this one with the changes that came next, and the rules after them."""
-        if not changes:
-            return evolve(self, end=end)
         last, total = self.anchors[-1], len(self.changes) + len(changes)
+        if not changes and acls is last.acls:
+            return evolve(self, end=end)
+        # In a gap a rule may have come back under another id, of which no change tells.
+        is_after_gap = not changes or any(change.gap for change in changes)
         # The last one is there for being the last one: it stays only if the one before it is far enough.
         kept = self.anchors
-        if len(kept) > 1 and last.position - kept[-2].position < _STEP:
+        if len(kept) > 1 and not last.is_after_gap and last.position - kept[-2].position < _STEP:
             kept = kept[:-1]
         between = () if len(changes) <= _STEP else self._between(last.acls, changes)
         return evolve(
@@ -105,13 +109,13 @@ class RuleTimeline:
             end=end,
             changes=self.changes + tuple(changes),
             ends=self.ends + tuple(change.end_offset for change in changes),
-            anchors=(*kept, *between, Anchor(position=total, acls=acls)),
+            anchors=(*kept, *between, Anchor(position=total, acls=acls, is_after_gap=is_after_gap)),
         )
 
     def joined(self, newer: "RuleTimeline") -> "RuleTimeline":
         """Return this one and another that begins where it ends."""
         size = len(self.changes)
-        moved = (Anchor(position=each.position + size, acls=each.acls) for each in newer.anchors[1:])
+        moved = (evolve(each, position=each.position + size) for each in newer.anchors[1:])
         return RuleTimeline(
             begin=self.begin,
             begin_time=self.begin_time,
@@ -128,7 +132,7 @@ class RuleTimeline:
             return self
         cut = bisect_right(self.ends, self.ends[cut - 1])
         first = Anchor(position=0, acls=self.acls_at(cut))
-        later = (Anchor(position=each.position - cut, acls=each.acls) for each in self.anchors if each.position > cut)
+        later = (evolve(each, position=each.position - cut) for each in self.anchors if each.position > cut)
         return RuleTimeline(
             begin=self.ends[cut - 1],
             begin_time=self.changes[cut - 1].timestamp,

@@ -10,15 +10,18 @@ from attrs import frozen
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.byte_strings import ByteStrings, sorted_rows
-from aclog.authorizer.index.keys import resource_name
+from aclog.authorizer.index.keys import KeyTable, resource_name
 from aclog.metalog.vectors import unsigned_varints
 
 
 @frozen(eq=False, kw_only=True)
 class NameRanks:
-    """Ranks of names by code points, for all resource types together; 8 bytes per resource."""
+    """Ranks of names by code points, for all resource types together; 8 bytes per resource.
 
-    base: Base
+    It is kept with its base, and holds no more of it than the keys: a cycle would keep both of them.
+    """
+
+    resources: KeyTable
     order: Int32s
     """Resources sorted by name."""
     of_resource: Int32s
@@ -33,7 +36,7 @@ class NameRanks:
             return int(self.of_resource[resource])
 
         def name_at(resource: int) -> str:
-            return resource_name(self.base.resources.key(resource))
+            return resource_name(self.resources.key(resource))
 
         at = bisect_left(self.order, name, key=name_at)
         return int(self.of_resource[self.order[at]]) if at < len(self.order) else len(self.order)
@@ -56,4 +59,4 @@ def _make(base: Base) -> NameRanks:
     differs = np.fromiter(map(ne, names, chain([None], names)), np.bool_, len(names))
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0))
-    return NameRanks(base=base, order=order, of_resource=ranks)
+    return NameRanks(resources=base.resources, order=order, of_resource=ranks)

@@ -32,8 +32,9 @@ class Haystack:
         """Return the places, in order, of the texts that have a text in them, given in lower case."""
         if _END[0] in wanted or not wanted or self._joined.count(wanted) * _FEW > len(self._texts):
             return [place for place, text in enumerate(self._texts) if wanted in text]
-        found, at, find = [], -1, self._joined.find
-        while (at := find(wanted, at + 1)) >= 0:
+        found, at, size, find = list[int](), 0, len(wanted), self._joined.find
+        while (at := find(wanted, at)) >= 0:
             found.append(at)
+            at += size  # matches that overlap are in one text: no more are found than were counted
         places: list[int] = np.unique(np.searchsorted(self._starts, np.array(found, np.int64), "right") - 1).tolist()
         return places

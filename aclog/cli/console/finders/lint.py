@@ -31,6 +31,7 @@ from aclog.sources.repository.toml_document import read_toml
 
 _APART = 20_000
 """From so many rules on, lint takes long enough to be in the way of requests."""
+_HERE = "; flags of aclog lint are settings of aclog.toml here"
 _KEPT = 4
 """Earlier states whose findings are kept."""
 
@@ -58,8 +59,9 @@ class LintFinder:
         inputs, notes = self._inputs(subject), list[str]()
         report = self._report(subject, inputs, notes)
         lacking = not_judged(inputs, history=self.chosen.source.log is not None)
-        told = () if lacking is None else (f"{lacking}: these are flags of aclog lint; here aclog.toml tells them",)
-        return lint_looked(report, (*notes, *told), self.pause)
+        if lacking is not None:
+            notes.append(f"{lacking}{_HERE if '--' in lacking else ''}")
+        return lint_looked(report, tuple(notes), self.pause)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
         """Return the keys of what an earlier state had. Raises as `look`."""
