@@ -53,6 +53,21 @@ def test_each_of_twenty_changes_is_marked(visit, log):
     expect(visitor.part("rules").locator(CHANGED)).to_contain_text("User:new-19")
 
 
+def test_marks_stay_until_the_next_change_of_what_is_shown(visit, log):
+    visitor = visit()
+    visitor.start("/rules")
+    visitor.sees("13 rules")
+    append(log, add=[acl("clicks", "User:new-1")])
+    expect(visitor.part("rules").locator(CHANGED)).to_contain_text("User:new-1")
+    status = visitor.page.locator("#status")
+    status.evaluate("each => { each.dataset.version = 'another' }")  # as if there were something else to see
+    expect(status).not_to_have_attribute("data-version", "another")
+    expect(visitor.part("rules").locator(CHANGED)).to_have_count(1)
+    append(log, add=[acl("clicks", "User:new-2")])
+    expect(visitor.part("rules").locator(CHANGED)).to_contain_text("User:new-2")
+    expect(visitor.part("rules").locator(CHANGED)).to_have_count(1)
+
+
 def test_the_first_row_of_an_empty_list_and_a_number_that_grows_are_marked(visit, log):
     lists, start = visit(), visit()
     lists.start("/rules?principal=User:new")

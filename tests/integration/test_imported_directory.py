@@ -20,7 +20,7 @@ MANY = 100_000
 
 @pytest.mark.slow(15)
 def test_a_real_kafka_starts_on_an_imported_directory(tmp_path: Path) -> None:
-    node = RealNode(tmp_path / "kafka", Ports.free()).format()
+    node = RealNode(tmp_path / "kafka", Ports.free(), heap="800m").format()
     rows = [acl_row(f"{'n' * 60}-{number}") for number in range(MANY)]
     (tmp_path / "rows").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     log = node.log_directory

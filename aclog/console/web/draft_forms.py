@@ -1,5 +1,6 @@
 """What is sent of a draft: rules typed or opened as a file, and what a client needs, to be appended."""
 
+import time
 from collections.abc import Mapping
 
 from attrs import evolve, frozen
@@ -8,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
+from aclog.authorizer.acls_image import AclsImage
 from aclog.console.draft.draft_text import MOST_BYTES
 from aclog.console.draft.presets import Preset, preset_lines
 from aclog.console.login.forms import FormError, parsed, read_body, replayed
@@ -17,10 +19,13 @@ from aclog.console.pages.draft import PATH, draft_page, drafted, intent_of, name
 from aclog.console.pages.draft_plan import PATH as PLAN
 from aclog.console.pages.page import Mark, Notice
 from aclog.console.web.answers import Answers
+from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
 
 _MOST_BODY = 8 << 20
 """Bytes of a form: a text in it may be three times as long as it is."""
+_WAIT_S, _LOOK_S = 2.0, 0.02
+"""For how long a page waits for the state after an apply, and how often it looks."""
 _IN_ADDRESS = 8192
 """Bytes of a draft that its address holds; a larger one is kept here."""
 
@@ -90,9 +95,19 @@ def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) 
     """Apply a plan, and lead to what was done. Raises FormError: nothing is written here."""
     if console.editing is None:
         raise FormError(403, "nothing is written here, or not by you: aclog console --edit applies plans")
-    digest = sent.fields.get("plan", "")
-    console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
+    digest, before = sent.fields.get("plan", ""), console.states.now().image.acls
+    known = console.editing.get(digest)
+    done = console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
+    if done is not None and done.is_done and done is not known:
+        _await_another_state(console, before)
     return RedirectResponse(url(PLAN, plan=digest), 303)
+
+
+def _await_another_state(console: Console, before: AclsImage) -> None:
+    """Wait a little for the pages to show what was applied: who reads without a script would not see it come."""
+    end = elapsed_seconds() + _WAIT_S
+    while console.states.now().image.acls is before and elapsed_seconds() < end:
+        time.sleep(_LOOK_S)
 
 
 def _plan(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:

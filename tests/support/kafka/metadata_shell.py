@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.support.kafka.jvm import java_command
 
@@ -13,17 +14,23 @@ MARK = "/__end-of-answer__"
 
 def shell_answers(checkpoint: Path, commands: Sequence[str], *, until: str) -> list[list[str]]:
     """The lines that each command prints; asked when `tree /image/provenance` shows the text `until`."""
-    command = java_command("org.apache.kafka.shell.MetadataShell", "--snapshot", str(checkpoint))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, encoding="utf-8", **pipes) as process:
-        try:
-            deadline, seen = time.monotonic() + LOAD_SECONDS, [""]
-            while not any(until in line for line in seen):
-                seen = _ask(process, "tree /image/provenance")
-                assert time.monotonic() < deadline, f"the shell still shows {seen}"
-            return [_ask(process, command) for command in commands]
-        finally:
-            process.kill()
+    with TemporaryDirectory() as scratch:  # the shell leaves a directory behind
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}")
+        command = java_command("org.apache.kafka.shell.MetadataShell", "--snapshot", str(checkpoint), options=options)
+        with subprocess.Popen(command, encoding="utf-8", **pipes) as process:
+            try:
+                return _answers(process, commands, until)
+            finally:
+                process.kill()
+
+
+def _answers(process: subprocess.Popen, commands: Sequence[str], until: str) -> list[list[str]]:
+    deadline, seen = time.monotonic() + LOAD_SECONDS, [""]
+    while not any(until in line for line in seen):
+        seen = _ask(process, "tree /image/provenance")
+        assert time.monotonic() < deadline, f"the shell still shows {seen}"
+    return [_ask(process, command) for command in commands]
 
 
 def _ask(process: subprocess.Popen, command: str) -> list[str]:

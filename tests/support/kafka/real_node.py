@@ -12,10 +12,10 @@ class RealNode:
 
     kind = "kafka"
 
-    def __init__(self, home: Path, ports: Ports, properties: str | None = None) -> None:
+    def __init__(self, home: Path, ports: Ports, properties: str | None = None, *, heap: str = "400m") -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home, self.ports = home, ports
-        self._server = KafkaServer(home, properties or server_properties(ports), port=ports.broker)
+        self._server = KafkaServer(home, properties or server_properties(ports), port=ports.broker, heap=heap)
 
     @property
     def log_directory(self) -> Path:

@@ -77,9 +77,10 @@
     const now = rows(fresh);
     let added = 0;
     let other = 0;
+    const same = [];
     for (const [key, row] of now) {
       const old = known.get(key);
-      if (old && old.textContent === row.textContent) continue;
+      if (old && old.textContent === row.textContent) { same.push([old, row]); continue; }
       row.classList.add("changed");
       if (old) other += 1; else added += 1;
     }
@@ -87,7 +88,13 @@
     const [said, saidNow] = [before, fresh].map((root) => root.querySelector(".answer"));
     const isOther = saidNow && (!said || said.textContent !== saidNow.textContent);
     if (isOther) saidNow.classList.add("changed");
-    if (!added && !other && !gone && !isOther) return;
+    if (!added && !other && !gone && !isOther) {
+      // Something else is new, such as what findings say: what was marked is still the newest change.
+      for (const [old, row] of [...same, [said, saidNow]]) {
+        if (old && row && old.classList.contains("changed")) row.classList.add("changed");
+      }
+      return;
+    }
     const counts = [[added, "new"], [other, "changed"], [gone, "gone"]].filter(([count]) => count);
     const told = counts.map(([count, how]) => `${count} row${count === 1 ? "" : "s"} ${how}`).join(", ");
     say(["The rules changed", told, isOther ? saidNow.textContent : ""].filter(Boolean).join(": "));
