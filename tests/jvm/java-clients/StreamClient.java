@@ -49,7 +49,6 @@ final class StreamClient {
 
     void run() throws Exception {
         Path directory = Files.createTempDirectory("aclog-stream-");
-        directory.toFile().deleteOnExit();
         config.put("application.id", text("group"));
         config.put("group.protocol", text("protocol"));
         config.put("processing.guarantee", text("guarantee"));

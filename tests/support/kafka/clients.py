@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from tempfile import TemporaryDirectory
 
 from tests.support.kafka.jvm import class_path, compiled, java_command, streams_jar
 
@@ -18,14 +19,20 @@ def run_clients(bootstrap: str, clients: Iterable[Mapping[str, str]]) -> dict[st
     for SCRAM is the name and `-secret`, and what ClientPipe.java reads of its kind: `input`, `output`, `group`...
     """
     asked = [json.dumps(client) for client in clients]
-    command = java_command("aclog.ClientPipe", f"bootstrap.servers={bootstrap}", *LOGIN, *PATIENCE)
+    with TemporaryDirectory() as scratch:  # Kafka Streams leaves the directories of its state
+        done = _run(bootstrap, asked, ("-Xmx512m", f"-Djava.io.tmpdir={scratch}"))
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(asked), f"the clients' JVM died: {done.stderr[-4000:]}"
+    return {answer["case"]: answer["error"] for answer in answers}
+
+
+def _run(bootstrap: str, asked: Sequence[str], options: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    servers = f"bootstrap.servers={bootstrap}"
+    command = java_command("aclog.ClientPipe", servers, *LOGIN, *PATIENCE, options=options)
     paths = command.index("-cp") + 1
     streams = streams_jar()
     own = compiled("classes-clients", ("tests/jvm/java-clients/*.java",), f"{class_path()}{os.pathsep}{streams}")
     command[paths] = os.pathsep.join((command[paths], str(streams), str(own)))
-    done = subprocess.run(
+    return subprocess.run(
         command, input="\n".join(asked) + "\n", capture_output=True, encoding="utf-8", timeout=300, check=False
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(asked), f"the clients' JVM died: {done.stderr[-4000:]}"
-    return {answer["case"]: answer["error"] for answer in answers}
