@@ -1,7 +1,5 @@
 """What the engine has read of a base, kept with it: both sides of a comparison ask the same, and so does the next."""
 
-from bisect import bisect_left, bisect_right
-
 import numpy as np
 from attrs import define, field
 
@@ -9,7 +7,7 @@ from aclog.analysis.regions.root import Root
 from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base
 from aclog.authorizer.index.columns import pairs_of, row_columns
 from aclog.authorizer.index.generations import Generations
-from aclog.authorizer.index.keys import resource_name, split_pair
+from aclog.authorizer.index.keys import split_pair
 from aclog.authorizer.index.name_ranks import name_ranks
 
 _MOST = 1024
@@ -51,7 +49,7 @@ class BaseReadings:
         """Return the range of positions, in the order of names, of those that begin with a prefix."""
         found = self._bounds.get(prefix)
         if found is None:
-            found = _bounds(base, prefix)
+            found = name_ranks(base).under(prefix)
             if len(prefix) <= LONGEST_REMEMBERED:
                 self._bounds.put(prefix, found)
         return found
@@ -77,14 +75,3 @@ class BaseReadings:
             ranks = name_ranks(base).of_resource[numbers]
             numbers = numbers[(ranks >= low) & (ranks < high)]
         return tuple(dict.fromkeys(numbers.tolist()))
-
-
-def _bounds(base: Base, prefix: str) -> tuple[int, int]:
-    ranks, keys, length = name_ranks(base), base.resources, len(prefix)
-
-    def head(resource: int) -> str:
-        """Return as much of a name as is compared."""
-        return resource_name(keys.key(resource))[:length]
-
-    low = bisect_left(ranks.order, prefix, key=head)
-    return low, bisect_right(ranks.order, prefix, lo=low, key=head)

@@ -135,12 +135,7 @@ class Estate:
     def _touched_under(self, root: Root) -> list[Resource]:
         known = self._touched.get((root.kind, root.name))
         if known is None:
-            overlay = self.index.overlay
-            known = self._touched[root.kind, root.name] = []
-            for literal in (False, True):
-                for name in self._touched_names.under(root.kind, root.name, literal=literal):
-                    touched = overlay.touched[2 * root.kind + literal][name]
-                    known.append(Resource(name, literal=literal, number=touched.number, touched=touched))
+            known = self._touched[root.kind, root.name] = self._touched_names.under(root.kind, root.name)
         return known
 
     @cached_property

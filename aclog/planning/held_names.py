@@ -10,6 +10,7 @@ from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
 from aclog.analysis.regions.region import Region
 from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD
+from aclog.authorizer.index.prefix_range import prefix_range
 
 
 @frozen(kw_only=True)
@@ -128,8 +129,7 @@ def _begins_with_one(name: str, topmost: Sequence[str]) -> bool:
 
 def _beginning(names: Sequence[str], prefix: str) -> Sequence[str]:
     """Return those of sorted names that begin with a prefix."""
-    begin = bisect_left(names, prefix)
-    end = bisect_right(names, prefix, lo=begin, key=lambda name: name[: len(prefix)])
+    begin, end = prefix_range(names, prefix)
     return names[begin:end]
 
 

@@ -48,4 +48,8 @@ def test_each_version_has_its_own(common, changes, prefix, data):
         found = touched_names(image.index)
         for kind in (ResourceType.TOPIC, ResourceType.GROUP):
             for literal in (False, True):
-                assert found.under(kind, prefix, literal=literal) == naive(image, kind, prefix, literal)
+                under = [each for each in found.under(kind, prefix) if each.literal == literal]
+                assert [each.name for each in under] == naive(image, kind, prefix, literal)
+                assert all(
+                    each.touched is image.index.overlay.resource(kind, each.name, literal=literal) for each in under
+                )

@@ -5,7 +5,6 @@ names: those that begin with a pattern's name and with no longer one, or the one
 covers the places of its interval; LITERAL `*` has several, since it stops at longer names that begin with `*`.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from aclog.analysis.lint.rule_table import RuleTable
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, ResourceType
 from aclog.authorizer.index.masks import TYPES
 from aclog.authorizer.index.name_ranks import name_ranks
+from aclog.authorizer.index.prefix_range import prefix_range
 from aclog.metalog.vectors import Bools, Int64s
 
 _GAP = 4
@@ -155,7 +155,7 @@ class _Intervals:
 
 
 def _span(positions: range, names: Sequence[str], shift: int) -> Span:
-    low, high = _bounds(WILDCARD, positions, names)
+    low, high = prefix_range(names, WILDCARD, low=positions.start, high=positions.stop)
     star = (low + shift) * _GAP + 2
     # An empty interval of names that begin with `*` still has the place of `*` itself.
     behind = max((high + shift) * _GAP + 1, star + 2)
@@ -169,15 +169,8 @@ def _span(positions: range, names: Sequence[str], shift: int) -> Span:
 
 
 def _positions_of(name: str, positions: range, names: Sequence[str]) -> list[int]:
-    low, high = _bounds(name, positions, names)
+    low, high = prefix_range(names, name, low=positions.start, high=positions.stop)
     return [at for at in range(low, min(low + 2, high)) if names[at] == name]
-
-
-def _bounds(prefix: str, positions: range, names: Sequence[str]) -> tuple[int, int]:
-    """Return where the names that begin with a prefix stand."""
-    size = len(prefix)
-    low = bisect_left(names, prefix, positions.start, positions.stop)
-    return low, bisect_right(names, prefix, low, positions.stop, key=lambda name: name[:size])
 
 
 def _ends(names: Sequence[str], literal: Bools, kinds: Sequence[int]) -> Int64s:

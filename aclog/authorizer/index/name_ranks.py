@@ -11,6 +11,7 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.byte_strings import ByteStrings, sorted_rows
 from aclog.authorizer.index.keys import KeyTable, resource_name
+from aclog.authorizer.index.prefix_range import prefix_range
 from aclog.metalog.vectors import unsigned_varints
 
 
@@ -35,11 +36,15 @@ class NameRanks:
         if resource >= 0:
             return int(self.of_resource[resource])
 
-        def name_at(resource: int) -> str:
-            return resource_name(self.resources.key(resource))
-
-        at = bisect_left(self.order, name, key=name_at)
+        at = bisect_left(self.order, name, key=self._name)
         return int(self.of_resource[self.order[at]]) if at < len(self.order) else len(self.order)
+
+    def under(self, prefix: str) -> tuple[int, int]:
+        """Return the range of positions in `order` of the names that begin with a prefix."""
+        return prefix_range(self.order, prefix, self._name)
+
+    def _name(self, resource: int) -> str:
+        return resource_name(self.resources.key(resource))
 
 
 def name_ranks(base: Base) -> NameRanks:

@@ -1,20 +1,17 @@
 """The names of an overlay in order: which of the patterns that changes touched begin with a text."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import starmap
 from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.overlay import TouchedResource
+from aclog.authorizer.index.prefix_range import prefix_range
 from aclog.metalog.persistent_map import Map
 
 _ByName: TypeAlias = Map[str, TouchedResource]
-
-_FEW = 4
-"""Sorting a list anew is cheaper than keeping it in order when more than one of so many names come or go."""
 
 
 @frozen(eq=False)
@@ -26,12 +23,16 @@ class TouchedNames:
     _names: Sequence[list[str]]
     """By map: its names in the order of their code points."""
 
-    def under(self, kind: int, prefix: str, *, literal: bool) -> list[str]:
-        """Return the names of a type that begin with a text, which may be empty; `kind` is 0..7."""
-        names, length = self._names[2 * kind + literal], len(prefix)
-        low = bisect_left(names, prefix)
-        # The head of a name is compared, as no text comes after all that begin so.
-        return names[low : bisect_right(names, prefix, lo=low, key=lambda name: name[:length])]
+    def under(self, kind: int, prefix: str) -> list[Resource]:
+        """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
+        found = []
+        for literal in (False, True):
+            names, by_name = self._names[2 * kind + literal], self._maps[2 * kind + literal]
+            low, high = prefix_range(names, prefix)
+            for name in names[low:high]:
+                touched = by_name[name]
+                found.append(Resource(name, literal=literal, number=touched.number, touched=touched))
+        return found
 
     def moved(self, maps: Sequence[_ByName]) -> "TouchedNames":
         """Return the names of another version, in time that mostly follows what differs."""
@@ -53,11 +54,5 @@ def _moved(names: list[str], before: _ByName, after: _ByName) -> list[str]:
     differ = set(before.unshared_keys(after))
     if not differ:
         return names
-    if len(differ) * _FEW > len(names):
-        return sorted(after)
     # What is in order is merged with the rest, which takes little more than copying it.
-    return sorted([*_without(names, differ), *sorted(name for name in differ if name in after)])
-
-
-def _without(names: list[str], gone: set[str]) -> Iterator[str]:
-    return (name for name in names if name not in gone)
+    return sorted([*(name for name in names if name not in differ), *(name for name in differ if name in after)])

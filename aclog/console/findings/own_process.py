@@ -15,7 +15,6 @@ from aclog.metalog.errors import MetadataError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_T = TypeVar("_T")
 
 _NICE = 5
 """It yields to what answers requests."""
@@ -63,8 +62,8 @@ def packed(values: Sequence[object]) -> list[bytes]:
     return [pickle.dumps(values[start : start + _PIECE]) for start in range(0, len(values), _PIECE)]
 
 
-def unpacked(pieces: Iterable[bytes], _kind: type[_T], pause: Pause) -> Iterator[_T]:
-    """Yield the values of a kind in pieces of a process of ours; `pause` is called before each piece."""
+def unpacked(pieces: Iterable[bytes], pause: Pause) -> Iterator[Any]:
+    """Yield the values that `packed` made pieces of; `pause` is called before each piece."""
     for piece in pieces:
         pause()
         yield from pickle.loads(piece)  # noqa: S301 - made by `packed`

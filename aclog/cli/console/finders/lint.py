@@ -86,7 +86,7 @@ class LintFinder:
     def _apart(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
         work = partial(found_by_lint, policy.acls, policy.settings, context, select)
         pieces, undecided = in_own_process(self.stopping, work)
-        return list(unpacked(pieces, Finding, self.pause)), undecided
+        return list(unpacked(pieces, self.pause)), undecided
 
     def _inputs(self, subject: Subject) -> LintInputs:
         settings = self.settings
