@@ -97,7 +97,8 @@ async def create_first(port):
 
 
 def test_all_nodes_agree_at_every_committed_offset(tmp_path, zygote):
-    with Cluster(tmp_path, zygote) as cluster:
+    # Nobody is fenced because the machine is busy: two batches that are fetched together are published as one.
+    with Cluster(tmp_path, zygote, broker_session_timeout_ms="600000") as cluster:
         cluster.add_broker()
         cluster.start()
         with ExitStack() as stack:
@@ -109,12 +110,12 @@ def test_all_nodes_agree_at_every_committed_offset(tmp_path, zygote):
             wait_until(lambda: all(living(inner.image) == 1 + len(inners) for inner in inners))
             first = cluster.controller.applied + 1
             asyncio.run(change_and_compare(cluster, inners))
+            last = cluster.controller.applied + 1
         expected = digests_of(cluster.controller.log_directory)
         for inner in inners:
             assert inner.digests.items() <= expected.items()
-            # A broker's own fencing, as it ends, is after what it saw last.
-            skipped = {end for end in expected if first < end <= max(inner.digests)} - set(inner.digests)
-            assert not skipped
+            # What follows is the brokers' fencing as they end.
+            assert {end for end in expected if first < end <= last} <= set(inner.digests)
         assert len(set(expected.values())) > CHANGES / 3
 
 
