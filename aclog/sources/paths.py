@@ -126,10 +126,14 @@ class LogSource:
         """Return the state at a moment.
 
         Raises:
+            ReplacedError: another log is here than the one that the newest state was read from.
             MetadataError: as snapshots.recovery.recover.
 
         """
-        return self._recover(moment).image
+        self._check_same()
+        found = self._recover(moment).image
+        self._check_same()  # and was while it was read
+        return found
 
     def freshness(self) -> None:
         """Return None: a directory is read as it is. A notice that its writer has left since is told."""
@@ -139,6 +143,10 @@ class LogSource:
         """Close open files; idempotent."""
         if self._reader is not None:
             self._reader.close()
+
+    def _check_same(self) -> None:
+        if self._mark is not None:
+            self._mark.compare()
 
     def _begin(self) -> Recovered:
         """Read the newest state anew, to go on from there."""

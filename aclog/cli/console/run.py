@@ -15,12 +15,12 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.followed_applies import FollowedApplies
+from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.live_history import LiveHistory
 from aclog.console.live_state import LiveState
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
-from aclog.console.login.hosts import Hosts
 from aclog.console.login.sights import Sights
 from aclog.console.login.way import Way
 from aclog.console.login.ways import way_of

@@ -12,6 +12,7 @@ from aclog.cli.pdp.flags import PdpFlags
 from aclog.cli.pdp.reload import Reload, tokens_of
 from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, listen_address, serve
+from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
@@ -67,6 +68,11 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
             decision_log=None if decision_log is None else DecisionLog(file=decision_log, version=version("aclog")),
             measures=measures,
             tell=warn,
+            hosts=Hosts.of(
+                listen=endpoint.address.host,
+                is_local=endpoint.is_local and tokens is None and flags.tls_client_ca is None,
+                base_url=flags.base_url,
+            ),
         )
         files = [file for file in (audit, decision_log) if file is not None]
         live.start()

@@ -51,4 +51,5 @@ class CspReports:
 
 def _text(report: dict[str, Any], key: str) -> str:
     value = report.get(key)
-    return value.partition("?")[0][:200] if isinstance(value, str) else ""
+    text = value.partition("?")[0][:200] if isinstance(value, str) else ""
+    return text.encode("utf-8", "replace").decode()  # JSON can name lone surrogates, which an answer cannot hold

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aclog.console.body_budget import BodyBudget, Share
+from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.login.answering import Answering
 from aclog.console.login.cookies import Cookies
@@ -19,7 +20,6 @@ from aclog.console.login.csp_reports import MOST_BYTES, CspReports
 from aclog.console.login.entry import Entry
 from aclog.console.login.forms import TOKEN_HEADER, FormError, check_fields, is_form, read_body, replayed, token_in
 from aclog.console.login.headers import CSP_REPORT
-from aclog.console.login.hosts import Hosts
 from aclog.console.login.pages import Pages, local_path
 from aclog.console.login.same_origin import SAFE, is_of_own_page, may_read
 from aclog.console.login.sessions import Sessions, new_id
@@ -48,7 +48,7 @@ class Guard:
     stylesheet: str | None = None
     icon: str | None = None
     """The paths of the login pages' style and icon."""
-    public: Sequence[str] = ("/static/", "/healthz", "/readyz")
+    public: Sequence[str] = ("/static/", "/healthz")
     """Paths that need no login; one that ends in `/` with all below it."""
     large: Sequence[str] = ("/draft",)
     """Paths whose bodies may be large, if who sends them sees all."""
@@ -107,7 +107,7 @@ class Guard:
         visit = Visit.in_scope(request.scope)
         if visit.session is None:
             return All() if self.way is None else Own("")
-        return self.sights.of(visit.session.principal, visit.address)
+        return self.sights.of(visit.session.principal, visit.host)
 
     async def _answer(self, app: ASGIApp, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         visit = Visit.of(scope)
@@ -136,7 +136,7 @@ class Guard:
             return
         session = visit.session = self.sessions.get(visit.session_id)
         if session is not None:
-            sees_all = isinstance(self.sights.of(session.principal, visit.address), All)
+            sees_all = isinstance(self.sights.of(session.principal, visit.host), All)
             visit.viewer = session.viewer(sees_all=sees_all)
 
     def _refusal(self, visit: Visit) -> Response | None:

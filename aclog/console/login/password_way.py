@@ -76,7 +76,8 @@ class PasswordWay:
             return _refused(entry, visit, target, 503, 5)
         passwords = self.passwords
         principal = await run_sync(passwords.verify, name, password, limiter=limiter)
-        if principal is None:
+        # The file may have been read again meanwhile: who is gone from it, or has another line, is not let in.
+        if principal is None or not same_proof(passwords.proof(principal), self.passwords.proof(principal)):
             return entry.pages.form(visit, target, status=403, problem="That name and password do not fit.")
         self.attempts.succeeded(visit.address, counted)
         shown = principal.removeprefix("User:")

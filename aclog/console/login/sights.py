@@ -30,10 +30,13 @@ class Sights:
     """For as long as somebody else keeps the state."""
     _lock: Lock = field(factory=Lock, init=False)
 
-    def of(self, principal: str, host: str) -> All | Own:
-        """Return what a principal at an address may see, by the newest state; before the first, its own."""
+    def of(self, principal: str, host: str | None) -> All | Own:
+        """Return what a principal at an address may see, by the newest state; before the first, its own.
+
+        So too at an address that nobody knows (None): a rule that denies it there would not count.
+        """
         image = self.newest()
-        if image is None:
+        if image is None or host is None:
             return Own(principal)
         with self._lock:
             if image is not self._image or self._authorizer is None:

@@ -7,12 +7,15 @@ from urllib.parse import unquote_plus
 from attrs import define, field
 from starlette.datastructures import Headers
 
+from aclog.authorizer.hosts import host_address
 from aclog.console.login.sessions import Session
 from aclog.console.login.viewer import Viewer
+from aclog.metalog.errors import ConfigError
 
 _KEY = "aclog.visit"
 _LOGIN_PATHS = ("/login", "/logout")
 _MOST = 4096
+"""Characters of a stranger's request that are written down. A viewer's is written whole: what he asked is in it."""
 _SECRET = frozenset({"access_token", "client_secret", "csrf_token", "id_token", "passwd", "password", "secret"})
 
 
@@ -24,6 +27,9 @@ class Visit:
     path: str
     query: str
     address: str
+    """Whence it comes, as its connection says, or a proxy that is trusted."""
+    host: str | None
+    """The address in the form of rules' hosts; None if it is none, so that no rule's host can be compared with it."""
     headers: Headers
     began: float = field(factory=time.perf_counter)
     session_id: str = ""
@@ -40,11 +46,13 @@ class Visit:
     def of(cls, scope: dict[str, Any]) -> "Visit":
         """Return the visit of a request, and keep it in its scope."""
         client = scope.get("client")
+        address = client[0] if client else ""
         visit = cls(
             method=scope["method"],
             path=scope["path"],
             query=scope.get("query_string", b"").decode("latin-1"),
-            address=client[0] if client else "",
+            address=address,
+            host=_host_of(address),
             headers=Headers(scope=scope),
         )
         scope[_KEY] = visit
@@ -70,9 +78,17 @@ class Visit:
         }
 
     def _shown(self) -> str:
-        if not self.query or any(self.path == each or self.path.startswith(f"{each}/") for each in _LOGIN_PATHS):
-            return self.path[:_MOST]
-        return f"{self.path}?{'&'.join(map(_without_secret, self.query.split('&')))}"[:_MOST]
+        shown = self.path
+        if self.query and not any(self.path == each or self.path.startswith(f"{each}/") for each in _LOGIN_PATHS):
+            shown = f"{self.path}?{'&'.join(map(_without_secret, self.query.split('&')))}"
+        return shown if self.viewer is not None else shown[:_MOST]
+
+
+def _host_of(address: str) -> str | None:
+    try:
+        return host_address(address)
+    except ConfigError:
+        return None
 
 
 def _without_secret(pair: str) -> str:

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from aclog.console.body_budget import BodyBudget, BusyError, TooLargeError, collected
+from aclog.console.hosts import Hosts
 from aclog.console.pdp.asker import REQUEST_ID, Asker
 from aclog.console.pdp.audit import Audit
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
@@ -53,6 +54,8 @@ class DecisionPoint:
     measures: Measures
     tell: Callable[[str], None]
     """Called with why answers cannot be written down, once for each reason in a row."""
+    hosts: Hosts = field(default=Hosts(None))
+    """The names under which it answers."""
     _told: str | None = field(default=None, init=False)
     _threads: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS), init=False)
     _bodies: BodyBudget = field(factory=BodyBudget, init=False)
@@ -70,7 +73,8 @@ class DecisionPoint:
                 *(self._post(path, self._searching(kind)) for kind, path in SEARCHES.items()),
                 self._post(PATH, partial(self._opa, PATH)),
                 self._post(ALLOW, partial(self._opa, ALLOW)),
-                Route(f"{PREFIX}/{{path:path}}", self._asked(self._envoy), methods=list(_METHODS)),
+                # Envoy passes on the host that its own client named.
+                Route(f"{PREFIX}/{{path:path}}", self._asked(self._envoy, any_host=True), methods=list(_METHODS)),
             ],
             exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
         )
@@ -136,8 +140,8 @@ class DecisionPoint:
         self._told = text
         return _error(503, "answers cannot be written down")
 
-    def _asked(self, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint for those who may ask."""
+    def _asked(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
+        """Return an endpoint for those who may ask; `any_host`: whatever host they name."""
 
         async def checked(request: Request) -> Response:
             """Answer those who have a token."""
@@ -146,16 +150,19 @@ class DecisionPoint:
                 return _error(401, "expected a token", {"WWW-Authenticate": "Bearer"})
             return await endpoint(request)
 
-        return self._open(checked)
+        return self._open(checked, any_host=any_host)
 
-    def _open(self, endpoint: Endpoint) -> Endpoint:
+    def _open(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
         """Return an endpoint that names each request as its sender did, and is measured."""
 
         async def named(request: Request) -> Response:
             """Answer one request."""
             begin = time.perf_counter()
             try:
-                response = await endpoint(request)
+                if any_host or self.hosts.answer(request.headers.getlist("host")):
+                    response = await endpoint(request)
+                else:
+                    response = _error(421, "this server does not have that name: expected --base-url")
             except ClientDisconnect:
                 return Response(status_code=400)
             name = request.headers.get(REQUEST_ID)

@@ -36,6 +36,8 @@ def envoy_answer(
     if len(subjects) != 1 or not subjects[0]:
         return _no(f"expected the header {mapping.header} once"), decider.offset
     path = raw_path.partition("?")[0].removeprefix(PREFIX)
+    if not raw_path.startswith(f"{PREFIX}/"):  # the prefix itself with escapes, or after a host
+        return _no("the path has more than one reading"), decider.offset
     try:
         subject, name = subjects[0].encode("latin-1").decode(), unquote(path, errors="strict")
     except UnicodeError:

@@ -6,7 +6,7 @@ an action of a type of resource is an operation or cases. What is not mapped is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from attrs import define, frozen
@@ -68,7 +68,7 @@ class EntityMapping:
         """Return the target and the name of a thing; None if it is not mapped.
 
         A name that would be read back as another thing is not mapped either: an id `bob+admin` must not be taken for a
-        `bob` who is admin.
+        `bob` who is admin, nor, where services are `User:svc-{id}`, a user `svc-billing` for the service.
         """
         cases = self.cases(kind)
         case = None if cases is None else cases.first(properties)
@@ -77,13 +77,40 @@ class EntityMapping:
         name = self._template(case.to).name_of(foreign)
         if len(cases.cases) > 1 and self._of_name(cases, case.to, name) != (case, foreign):
             return None
-        return case.to, name
+        return None if self._is_of_another(kind, case.to, name) else (case.to, name)
 
     def backward(self, kind: str, target: Any, name: str) -> Thing | None:
         """Return the thing of a type that has this name, of a target that fits; None if none has."""
         cases = self.cases(kind)
         found = None if cases is None else self._of_name(cases, target, name)
-        return None if found is None else Thing(found[1], tuple(found[0].when.items()))
+        if found is None or self._is_of_another(kind, found[0].to, name):
+            return None
+        return Thing(found[1], tuple(found[0].when.items()))
+
+    @cached_property
+    def _rivals(self) -> Mapping[str, Sequence[Any]]:
+        """By type, the targets of other types that a name of it may be of, too."""
+        return {
+            kind: [
+                other.to
+                for name, others in self._types.items()
+                for other in others
+                if name != kind and any(self._is_rival(case.to, other.to) for case in cases)
+            ]
+            for kind, cases in self._types.items()
+        }
+
+    def _is_rival(self, target: Any, other: Any) -> bool:
+        """Return whether names may be of both targets, and the other is neither the same nor wider."""
+        own, theirs = self._template(target), self._template(other)
+        return _kind_of(target) == _kind_of(other) and own.meets(theirs) and not theirs.hides(own)
+
+    def _is_of_another(self, kind: str, target: Any, name: str) -> bool:
+        """Return whether a name, of a target of a type, is that of a thing of another type, too."""
+        return any(
+            self._template(other).id_of(name) is not None and self._is_rival(target, other)
+            for other in self._rivals.get(kind, ())
+        )
 
     def _of_name(self, cases: Cases[Any], target: Any, name: str) -> tuple[Case[Any], str] | None:
         for case in cases:

@@ -11,6 +11,8 @@ from aclog.metalog.errors import ConfigError
 
 Json = Mapping[str, Any]
 THIS_MACHINE = "127.0.0.1"
+_LONGEST = 32_767
+"""Characters of a type, an id or an action: Kafka's own strings end there. A batch repeats what its questions share."""
 
 
 @frozen(kw_only=True)
@@ -122,6 +124,8 @@ def _text(value: Json, where: str, key: str) -> str:
     found = value.get(key)
     if not isinstance(found, str):
         raise BadRequestError(f"{where}.{key} is missing" if found is None else f"{where}.{key}: expected a text")
+    if len(found) > _LONGEST:
+        raise BadRequestError(f"{where}.{key}: longer than any name: expected at most {_LONGEST:,} characters")
     return found
 
 

@@ -36,6 +36,11 @@ class Template:
             return None
         return name[len(self.before) : len(name) - len(self.after)]
 
+    def meets(self, other: "Template") -> bool:
+        """Return whether a name may be one of both."""
+        befores, afters = sorted((self.before, other.before), key=len), sorted((self.after, other.after), key=len)
+        return befores[1].startswith(befores[0]) and afters[1].endswith(afters[0])
+
     def hides(self, other: "Template") -> bool:
         """Return whether every name of another template is a name of this one, too."""
         return other.before.startswith(self.before) and other.after.endswith(self.after)

@@ -42,7 +42,10 @@ def read_tokens(path: Path) -> Tokens:
 
     """
     check_private(path, ", and so ask in the name of who holds a token")
-    lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8: expected tokens, one a line") from None
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
         raise ConfigError(f"{path}: no token in it: expected one a line")

@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.console.login.forms import FormError
 from aclog.console.login.guard import Guard, csrf_token_of
 from aclog.console.login.visibility import All, decides_alone, may_alter
@@ -138,7 +139,7 @@ class WebConsole:
             made = MadePage.of(page, asked, status)
         form = asked.word("format")
         if form == "json":
-            return await self._in_thread(_json, made.page, made.status)
+            return await self._in_thread(_json, _confirmed(made.page, around), made.status)
         if form == "csv":
             return await self._in_thread(_csv, made.page, asked.word("table"))
         return HTMLResponse(made.document(around), made.status)
@@ -163,6 +164,8 @@ class WebConsole:
             states=states,
             own=sight,
             command=self.console.command.without_super_users(),
+            origins=NO_ORIGINS,  # a rule's line tells how many are before it
+            lookout=None,  # as the uses of a rule of everybody's tell of others
             editing=None,
             viewer=sight.principal,
         )
@@ -175,7 +178,7 @@ class WebConsole:
         if viewer.principal is None:
             return console
         try:
-            may = may_alter(viewer.principal, visit.address, console.states.now().authorizer)
+            may = visit.host is not None and may_alter(viewer.principal, visit.host, console.states.now().authorizer)
         except NotReadyError:
             may = False
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
@@ -208,10 +211,12 @@ class WebConsole:
         return evolve(page, notices=(*notices, *page.notices))
 
     def _around(self, request: Request) -> Around:
+        viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
+        if self.guard is not None and viewer is None:  # a stranger, at what needs no login
+            return Around(source="", status="", trouble=None, version="", menu=())
         status, trouble, version = self._status()
         found = Around(source=self.console.name, status=status, trouble=trouble, version=version)
-        viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
-        if viewer is None:  # nothing is guarded, or this needs no login
+        if viewer is None:
             return found
         menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
         return evolve(found, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
@@ -300,6 +305,13 @@ def _refused(path: str, error: Exception) -> tuple[Page, int]:
 def _file(file: File) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{file.name}"', "Cache-Control": "no-store"}
     return Response(file.content.encode(), media_type="application/jsonl", headers=headers)
+
+
+def _confirmed(page: Page, around: Around) -> Page:
+    """Return a page that says so itself if its state may be old."""
+    if around.trouble is None:
+        return page
+    return evolve(page, notices=(Notice(text=around.trouble, mark=Mark.ERROR), *page.notices))
 
 
 def _json(page: Page, status: int) -> Response:

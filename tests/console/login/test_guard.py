@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from aclog.console.login.hosts import Hosts
+from aclog.console.hosts import Hosts
 from aclog.console.login.password_file import Passwords
 from aclog.console.login.password_way import PasswordWay
 from tests.support.web.asgi import ask

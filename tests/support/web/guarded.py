@@ -11,10 +11,10 @@ from starlette.routing import Route
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
+from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard, csrf_token_of, viewer_of
-from aclog.console.login.hosts import Hosts
 from aclog.console.login.sessions import Sessions
 from aclog.console.login.sights import Sights
 from aclog.console.login.visibility import Own

@@ -98,15 +98,17 @@ class OidcWay:
             raise LoginError(_BEGIN_AGAIN, status=400)
         told = {key: values[0] for key, values in given.items() if values}
         self._check_state(begun["state"], told.get("state", ""))
-        await self._check_issuer(told.get("iss"))
+        provider, settings = self.provider, self.provider.settings  # the settings may be read again on the way
+        await _check_issuer(provider, told.get("iss"))
         if "error" in told:
             raise LoginError(f"The provider refuses: {error_code(told['error'])}.")
         if not told.get("code"):
             raise LoginError(_BEGIN_AGAIN, "the provider sent neither a code nor an error", status=400)
         if self.attempts.begin(visit.address, begun["state"]) > 0:
             raise LoginError("Too many attempts. Try again in a minute.", status=429)
-        claims = await self.provider.claims(code=told["code"], nonce=begun["nonce"], verifier=begun["verifier"])
-        settings = self.provider.settings
+        claims = await provider.claims(code=told["code"], nonce=begun["nonce"], verifier=begun["verifier"])
+        if not same_proof(_proof(settings), _proof(self.provider.settings)):
+            raise LoginError(_BEGIN_AGAIN, "the login's settings have changed on the way", status=400)
         principal = principal_of(claims, settings.claim, settings.prefix)
         self.attempts.succeeded(visit.address, begun["state"])
         entry.enter(visit, principal.removeprefix(settings.prefix), principal, _proof(settings))
@@ -123,11 +125,12 @@ class OidcWay:
         if len(self._used) > _USED:
             self._used.popitem(last=False)
 
-    async def _check_issuer(self, given: str | None) -> None:
-        """Check whose answer it is (RFC 9207). Raises LoginError: another provider's."""
-        metadata = await self.provider.metadata()
-        if (given is not None or metadata.names_itself) and given != self.provider.settings.issuer:
-            raise LoginError(_BEGIN_AGAIN, "a callback from another provider", status=400)
+
+async def _check_issuer(provider: Provider, given: str | None) -> None:
+    """Check whose answer it is (RFC 9207). Raises LoginError: another provider's."""
+    metadata = await provider.metadata()
+    if (given is not None or metadata.names_itself) and given != provider.settings.issuer:
+        raise LoginError(_BEGIN_AGAIN, "a callback from another provider", status=400)
 
 
 def _proof(settings: OidcSettings) -> bytes:

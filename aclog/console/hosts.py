@@ -17,7 +17,10 @@ class Hosts:
 
     @classmethod
     def of(cls, *, listen: str, is_local: bool, base_url: str | None) -> "Hosts":
-        """Return those of a server: all, if others can reach it; else this machine's, its own and the base URL's."""
+        """Return those of a server: all, unless being on its machine is all that it asks for (`is_local`).
+
+        Then this machine's, its own and the base URL's.
+        """
         if not is_local:
             return cls(None)
         own = {f"[{listen}]" if ":" in listen else listen}
