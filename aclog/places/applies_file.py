@@ -48,7 +48,9 @@ class Applies:
 
 
 def read_applies(directory: Path) -> Applies | None:
-    """Return what the file beside a log says; None if there is none, or nothing whole in it.
+    """Return what the file beside a log says; None if there is none, or nothing whole in it of an apply.
+
+    An identity alone is none yet: no journal and no plan can know of it.
 
     Raises:
         DecodeError: it is damaged, or of another version.
@@ -63,7 +65,7 @@ def read_applies(directory: Path) -> Applies | None:
     head = _object(lines[0], path, 1)
     if head.get("kind") != "LOG" or head.get("version") != _VERSION or not isinstance(head.get("id"), str):
         raise DecodeError("line 1: not the record of applies of this version", path=str(path))
-    return Applies(id=str(head["id"]), applied=tuple(_folded(lines[1:], path)))
+    return Applies(id=str(head["id"]), applied=tuple(_folded(lines[1:], path))) if lines[1:] else None
 
 
 def append_applies(directory: Path, log_id: str, lines: list[dict[str, object]]) -> None:

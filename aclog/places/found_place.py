@@ -12,7 +12,7 @@ from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.places.applied_journal import check_applied
 from aclog.places.choice import open_place
 from aclog.planning.batching import Batching
-from aclog.planning.errors import JournalError, RefusedError
+from aclog.planning.errors import JournalError
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
 from aclog.planning.journal.settling import settle, unsure_texts
@@ -100,7 +100,7 @@ def find_place(
                 check_journal(each, address, identity, place.name)
         settled = None if own is None else settle(own, state.contents, place.made)
         if own is not None and settled is not None:
-            check_rules_there(settled.journal, state.contents, place.name)
+            settled.journal.check_rules_there(state.contents, place.name)
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
@@ -122,7 +122,12 @@ def find_place(
 
 
 def _mark(journal: Journal) -> JournalMark:
-    return JournalMark(path=str(Path(journal.path).absolute()), id=journal.id, entries=len(journal.entries))
+    return JournalMark(
+        path=str(Path(journal.path).absolute()),
+        id=journal.id,
+        entries=len(journal.entries),
+        checksum=journal.checksum,
+    )
 
 
 def check_journal(journal: Journal, address: PlaceAddress, identity: str | None, name: str) -> None:
@@ -153,19 +158,6 @@ def _check_beside(journal: Journal, directory: Path) -> None:
         raise JournalError(
             f"--journal {journal.path}: in the directory of the log, which is made by the first apply: expected "
             "another directory"
-        )
-
-
-def check_rules_there(journal: Journal, contents: AbstractSet[bytes], name: str) -> None:
-    """Raise RefusedError if a place answers with nothing, though there should be rules that a settled journal owns.
-
-    If an apply was ended on its way that removed them all, there should be none.
-    """
-    owned = len(journal.owned)
-    if owned and not contents:
-        raise RefusedError(
-            f"{name}: answers that it has no rules at all, and {journal.path} owns {owned:,} there: it may not be "
-            "ready, or not the same place. If all were really removed, begin a new journal"
         )
 
 

@@ -129,9 +129,27 @@ class LogPlace:
         return {acl for acl in acls if found.find(acl) is not None}
 
     def note_done(self, note: ApplyNote) -> None:
-        """Keep that the apply has ended. Raises LogError."""
-        if not is_absent(self.directory):
-            append_applies(self.directory, _new_id(), [done_line(note)])
+        """Keep that the apply has ended.
+
+        One that wrote nothing, as it only changed who owns what, is noted as a whole here: an older copy of its journal
+        is known by what this file has.
+
+        Raises:
+            LogError: it cannot be written. DecodeError: as read_applies.
+
+        """
+        if is_absent(self.directory):
+            return
+        lines = [done_line(note)]
+        if not self.was_noted(note.apply):
+            lines = [applied_line(note, offset=self.read().end_offset or 0, steps=0, digest=records_digest(())), *lines]
+        append_applies(self.directory, _new_id(), lines)
+
+    def noted(self, plan: str) -> ApplyNote | None:
+        """Return the note of the newest apply of a plan. Raises as read_applies."""
+        found = read_applies(self.directory)
+        notes = () if found is None else found.applied
+        return next((each.note for each in reversed(notes) if each.note.plan == plan), None)
 
     def was_noted(self, apply: str) -> bool:
         """Return whether applies.jsonl names the apply. Raises as read_applies."""

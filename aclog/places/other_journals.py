@@ -38,10 +38,10 @@ def check_others(
             raise JournalError(
                 f"{acl_text(removed[content])}: {found.path} owns it by now: nothing was changed; make the plan again"
             )
-        if len(found.entries) != mark.entries and ready.begun is None:
+        if (len(found.entries), found.checksum) != (mark.entries, mark.checksum) and ready.begun is None:
             raise JournalError(
-                f"{found.path}: has {len(found.entries):,} entries, and had {mark.entries:,} when the plan was made: "
-                "its source has applied something, or it is an older copy: make the plan again"
+                f"{found.path}: has {len(found.entries):,} entries, and had {mark.entries:,} when the plan was made, "
+                "or others: its source has applied something, or it is another copy: make the plan again"
             )
 
 

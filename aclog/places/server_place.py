@@ -119,6 +119,10 @@ class ServerPlace:
     def note_done(self, note: ApplyNote) -> None:
         """Do nothing."""
 
+    def noted(self, plan: str) -> ApplyNote | None:  # noqa: ARG002  # as the protocol has it
+        """Return None: a cluster keeps no record of applies."""
+        return None
+
     def was_noted(self, apply: str) -> bool:  # noqa: ARG002  # as the protocol has it
         """Return False."""
         return False

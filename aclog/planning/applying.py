@@ -100,6 +100,7 @@ class Applying:
         state = self.place.read()
         begun = self._begun()
         if begun is not None and begun.kind is EntryKind.DONE:
+            self._check_same(state, begun)
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
         self._check_place(state, begun)
         if begun is not None and self.place.made(begun.apply) is Made.ALL:  # what others did since is no matter
@@ -141,11 +142,14 @@ class Applying:
             )
 
     def _sent(self, begun: Entry | None) -> Sent:
-        """Return how far an earlier run has come; without a journal nobody knows."""
-        if self.journal is not None and begun is not None:
-            return sent_of(self.journal.journal, self.place.made)
-        is_unsure = self.journal is None and self.options.resume
-        return Sent(unsure=frozenset(range(len(self.plan.steps)))) if is_unsure else Sent()
+        """Return how far an earlier run has come; without a journal only the place may know."""
+        if self.journal is not None:
+            return NOTHING_SENT if begun is None else sent_of(self.journal.journal, self.place.made)
+        if not self.options.resume:
+            return NOTHING_SENT
+        steps = len(self.plan.steps)
+        unsure = Sent(unsure=frozenset(range(steps)))
+        return unsure if begun is None else unsure.of(self.place.made(begun.apply), steps)
 
     def _begun(self) -> Entry | None:
         """Return the newest entry of an apply of this plan; None if there is none.
@@ -156,7 +160,7 @@ class Applying:
         """
         mark, writer = self.plan.journal, self.journal
         if mark is None or writer is None:
-            return None
+            return self._noted()
         entries = writer.journal.entries
         last = entries[-1] if entries else None
         if last is not None and last.plan == self._digest:
@@ -166,12 +170,31 @@ class Applying:
             raise RefusedError(
                 f"{writer.journal.path}: no apply of this plan was ended on its way: apply it without --resume"
             )
-        if len(entries) != mark.entries:
+        if len(entries) != mark.entries or (mark.checksum and writer.journal.checksum != mark.checksum):
             raise JournalError(
                 f"{writer.journal.path}: has {len(entries):,} entries, and had {mark.entries:,} when the plan was "
-                "made: something else was applied, or it is an older copy: make the plan again"
+                "made, or others: something else was applied, or it is another copy: make the plan again"
             )
         return None
+
+    def _noted(self) -> Entry | None:
+        """Return what the place has kept of an earlier run, if it is to be ended; None: it keeps no notes, or has none.
+
+        Raises MetadataError: its record is damaged.
+        """
+        note = self.place.noted(self._digest) if self.options.resume else None
+        if note is None:
+            return None
+        return Entry(
+            kind=EntryKind.BEGIN,
+            apply=note.apply,
+            at=note.at,
+            who=note.who,
+            plan=note.plan,
+            place=self.plan.place.identity,
+            git=note.git,
+            steps=tuple(_journal_steps(self.plan)),
+        )
 
     def _check_whole(self, last: Entry) -> None:
         """Check that an apply of this plan that has ended made all of it: another command may have settled it."""
@@ -182,6 +205,17 @@ class Applying:
                 f"{len(made):,} of its {len(steps):,} changes: make the plan again"
             )
 
+    def _check_same(self, state: PlaceState, done: Entry) -> None:
+        """Check that the place is the one that an apply was made to which has ended, and still holds what is owned."""
+        found, name = self.place.identity(), self.place.name
+        if found != done.place or (self.plan.steps and not state.exists):
+            what = f"is {found}" if found is not None else "is new, was replaced, or has no identity"
+            raise RefusedError(
+                f"{name}: {what}, and apply {done.apply} of this plan was made to {done.place}: nothing was changed"
+            )
+        if self.journal is not None:
+            self.journal.journal.check_rules_there(state.contents, name)
+
     def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
         wanted, found = self.plan.place.identity, self.place.identity()
         name = self.place.name
@@ -191,7 +225,7 @@ class Applying:
         elif found != wanted:
             raise RefusedError(
                 f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
-                f"{wanted or 'a new place'}: expected the same place"
+                f"{wanted or 'a place that was new, or had none'}: expected the same place"
             )
         fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
         if fingerprint is not None and self.place.fingerprint(end or 0) != fingerprint:

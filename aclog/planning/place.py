@@ -124,6 +124,13 @@ class WritablePlace(Place, Protocol):
         """Keep durably that it has ended. Raises LogError."""
         ...
 
+    def noted(self, plan: str) -> ApplyNote | None:
+        """Return the note that the place has kept of the newest apply of a plan, by its digest. Raises as `was_noted`.
+
+        None: it has kept none, or keeps no notes.
+        """
+        ...
+
     def was_noted(self, apply: str) -> bool:
         """Return whether the place has kept a note of this apply. Raises MetadataError: its record is damaged."""
         ...

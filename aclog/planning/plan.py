@@ -65,6 +65,8 @@ class JournalMark:
     id: str
     entries: int
     """How many BEGIN and DONE."""
+    checksum: int
+    """Of all its lines; 0 of one that is yet to be made."""
 
 
 @frozen(kw_only=True)

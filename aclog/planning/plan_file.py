@@ -153,7 +153,7 @@ def _head(plan: Plan) -> dict[str, object]:
 
 
 def _mark_object(mark: JournalMark) -> dict[str, object]:
-    return {"path": mark.path, "id": mark.id, "entries": mark.entries}
+    return {"path": mark.path, "id": mark.id, "entries": mark.entries, "checksum": mark.checksum}
 
 
 def _is_secret(key: str) -> bool:
@@ -209,7 +209,9 @@ def _address(place: HeadFields) -> PlaceAddress:
 
 
 def _mark(value: HeadFields) -> JournalMark:
-    return JournalMark(path=value.text("path"), id=value.text("id"), entries=value.number("entries"))
+    return JournalMark(
+        path=value.text("path"), id=value.text("id"), entries=value.number("entries"), checksum=value.number("checksum")
+    )
 
 
 def _acls(head: HeadFields, key: str) -> tuple[StandardAcl, ...]:

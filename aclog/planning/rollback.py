@@ -18,6 +18,8 @@ def change_back(journal: Journal, held: Held, apply: str | None = None) -> Plann
 
     `apply` is its id, or how that begins. What others did meanwhile stays: a rule that is there again though this
     journal had removed it, or gone though it had added it, is left as it is; and so is what another journal owns, too.
+    Nothing is owned again that is there without this journal: it may be somebody else's by now.
+
     Every apply of the journal has ended (aclog.planning.journal.settling).
 
     Raises:
@@ -40,7 +42,6 @@ def change_back(journal: Journal, held: Held, apply: str | None = None) -> Plann
     return PlannedChange(
         added=_acls(to_add),
         removed=_acls(to_remove),
-        adopted=_acls((owned_before - owned - to_add) & there),
         released=_acls(((owned | to_add) - to_remove) - own_after),
         foreign=len(there - owned),
         owned=len(owned),

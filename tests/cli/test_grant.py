@@ -72,6 +72,18 @@ def test_what_others_would_lose_is_refused(log):
     assert "would be open to all: expected --accept-side-effects" in opened.complaint
 
 
+def test_no_plan_is_written_of_what_others_would_lose(log, tmp_path):
+    """Whoever applies it would not be told."""
+    plan = tmp_path / "PLAN"
+    refused = aclog("grant", "--log", log, *CONSUME, "--out", plan)
+    assert (refused.code, plan.exists()) == (2, False)
+    assert "others would lose access" in refused.complaint
+    assert "no plan was written" in refused.complaint
+    assert aclog("grant", "--log", log, *CONSUME, "--out", plan, "--accept-side-effects").code == 1
+    aclog("apply", plan, "--yes").ok()
+    assert len(rules_of(log)) == 2
+
+
 def test_what_is_open_to_all_needs_no_rule(log):
     found = aclog("grant", "--log", log, *CONSUME, "--allow-everyone-if-no-acl-found", "--yes").ok()
     assert "already: no rule covers it, and allow.everyone.if.no.acl.found opens it" in found.lines
@@ -131,5 +143,7 @@ def test_many_deletes_are_refused(log):
     refused = aclog("revoke", *many)
     assert (refused.code, len(rules_of(log))) == (2, 21)
     assert "--max-deletes 21" in refused.complaint
+    assert "- ALLOW User:a" in refused.out, "people look at what is refused"
+    assert aclog("revoke", *many, "--format", "jsonl").out == "", "programs would do it"
     aclog("revoke", *many, "--max-deletes", "21").ok()
     assert rules_of(log) == set()

@@ -29,8 +29,8 @@ class DoFlags:
         typer.Option(
             "--accept-side-effects",
             metavar="",
-            help="Apply although others lose access by a grant, or gain it by a revocation; the plan says so "
-            "([cyan]allow.everyone.if.no.acl.found[/]).",
+            help="Apply, or write the PLAN, although others lose access by a grant, or gain it by a revocation; the "
+            "plan says so ([cyan]allow.everyone.if.no.acl.found[/]).",
         ),
     ] = False
     accept_transient: Annotated[

@@ -10,7 +10,14 @@ from aclog.cli.flags.apply import ApplyFlags
 from aclog.cli.flags.granting import DoFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.planning.applied import apply_to_place
-from aclog.cli.planning.plan_output import CHANGES, NOTHING, print_plan, take_plan_file, write_plan
+from aclog.cli.planning.plan_output import (
+    CHANGES,
+    NOTHING,
+    print_plan,
+    print_unless_refused,
+    take_plan_file,
+    write_plan,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.places.found_place import FoundPlace
@@ -65,18 +72,27 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
     adopt = wanted.adopt or found.journal is None  # without one nobody owns anything
     change = change_as_asked(found.held, wanted.changes, adopt=adopt)
     plan = make_plan(change, found.circumstances(origin_now()))
-    print_plan(plan, change, found, output, full=True)
-    if wanted.more:
-        _tell(["", *wanted.more] if output.form is not OutputFormat.JSONL else wanted.more, output)
-    change.check(wanted.limit, cidr=found.settings.cidr)
     effects = side_effects(wanted.changes, found.state.contents, found.settings, wanted.aside)
-    _warn_of(effects, wanted.aside, found)
+
+    def check() -> None:
+        """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
+        change.check(wanted.limit, cidr=found.settings.cidr)
+        if effects and not do.accept_side_effects and (do.yes or do.out is not None):
+            nothing = "nothing was changed" if do.out is None else "no plan was written"
+            raise RefusedError(f"{found.name}: {_refusal(wanted.aside, found)}: {nothing}")
+
+    def show() -> None:
+        """Print the plan, and what is said besides it."""
+        print_plan(plan, change, found, output, full=True)
+        if wanted.more:
+            _tell(["", *wanted.more] if output.form is not OutputFormat.JSONL else wanted.more, output)
+        _warn_of(effects, wanted.aside, found)
+
+    print_unless_refused(check, show, output)
     if do.out is not None:
         write_plan(plan, do.out)
     if not do.yes:
         return CHANGES
-    if effects and not do.accept_side_effects:
-        raise RefusedError(f"{found.name}: {_refusal(wanted.aside, found)}: nothing was changed")
     flags = ApplyFlags(yes=True, accept_transient=do.accept_transient, force=do.force)
     apply_to_place(plan, found.address, flags, note if output.form is OutputFormat.JSONL else say)
     return NOTHING

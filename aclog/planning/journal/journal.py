@@ -5,7 +5,7 @@ from functools import cached_property
 
 from attrs import define
 
-from aclog.planning.errors import JournalError
+from aclog.planning.errors import JournalError, RefusedError
 from aclog.planning.journal.entry import Entry, EntryKind, owned_after
 from aclog.planning.journal.sent import NOTHING_SENT, Sent
 
@@ -21,6 +21,8 @@ class Journal:
     """How far the apply has come that has not ended."""
     is_new: bool = False
     """Whether there is no file yet."""
+    checksum: int = 0
+    """Of all lines of its file."""
 
     @property
     def open(self) -> Entry | None:
@@ -52,3 +54,19 @@ class Journal:
         raise JournalError(
             f"{self.path}: the journal of {known}, and {name} {found}: expected the same place, or a journal of its own"
         )
+
+    def check_rules_there(self, contents: AbstractSet[bytes], name: str) -> None:
+        """Check that a place does not answer with nothing, though this journal owns rules there.
+
+        Every apply of the journal has ended: one that was ended on its way may have removed them all.
+
+        Raises:
+            RefusedError: it does.
+
+        """
+        owned = len(self.owned)
+        if owned and not contents:
+            raise RefusedError(
+                f"{name}: answers that it has no rules at all, and {self.path} owns {owned:,} there: it may not be "
+                "ready, or not the same place. If all were really removed, begin a new journal"
+            )

@@ -17,7 +17,14 @@ from aclog.metalog.filelog.named_file import NamedFile
 from aclog.planning.errors import JournalError
 from aclog.planning.journal.entry import Entry
 from aclog.planning.journal.journal import Journal
-from aclog.planning.journal.journal_lines import entry_line, head_line, is_torn_head, parse_journal, sent_line
+from aclog.planning.journal.journal_lines import (
+    checksum_of,
+    entry_line,
+    head_line,
+    is_torn_head,
+    parse_journal,
+    sent_line,
+)
 from aclog.planning.journal.sent import Sent
 
 _FLOCK = "hhqqi4x"
@@ -28,11 +35,13 @@ def read_journal(path: Path, new_id: Callable[[], str], notify: Callable[[str], 
     """Return the journal in a file; if there is none, a new one that owns nothing, with an id from `new_id`.
 
     Raises:
-        JournalError: the file is not a journal, or is damaged.
+        JournalError: it is not a journal, or is damaged.
         LogError: it cannot be read.
 
     """
     try:
+        if path.exists() and not path.is_file():
+            raise _no_file(path)
         data = path.read_bytes()
     except FileNotFoundError:
         return Journal(path=str(path), id=new_id(), is_new=True)
@@ -61,12 +70,12 @@ class JournalWriter:
             LogError: it cannot be written; or the file was removed or replaced.
 
         """
-        self._write(entry_line(entry))
+        self._write(entry_line(entry, self.journal.checksum))
         self.journal = evolve(self.journal, entries=(*self.journal.entries, entry), sent=Sent(), is_new=False)
 
     def note_sent(self, apply: str, sent: Sent) -> None:
         """Write how far the apply has come that has begun, and wait until it is durable. Raises as `append`."""
-        self._write(sent_line(apply, sent))
+        self._write(sent_line(apply, sent, self.journal.checksum))
         self.journal = evolve(self.journal, sent=sent)
 
     def _write(self, line: bytes) -> None:
@@ -79,6 +88,7 @@ class JournalWriter:
         except OSError as error:
             raise log_error(error, Path(self._file.path), "cannot write") from error
         self._file.check()
+        self.journal = evolve(self.journal, checksum=checksum_of(line))
         self._failed = False
 
 
@@ -103,17 +113,11 @@ def open_journal(
             if not is_new:
                 raise JournalError(f"{path}: the journal is gone, or empty: nobody knows what is owned; put it back")
             data = head_line(journal_id)
-            os.ftruncate(fd, 0)
-            write_all(fd, data)
-            os.fsync(fd)
-            fsync_directory(path.resolve().parent)
+            _begin(fd, path, data)
         journal, end = parse_journal(data, str(path))
-        if end < len(data):
+        if end < len(data) or not data.endswith(b"\n"):
             _tell_torn(path, len(data) - end, notify)
-            os.ftruncate(fd, end)
-            os.fsync(fd)
-        elif not data.endswith(b"\n"):
-            write_all(fd, b"\n")  # its last line lacks only that
+            _mend(fd, path, data, end)
         if journal.id != journal_id:
             raise JournalError(f"{path}: another journal than the one that the plan was made with: make the plan again")
         yield JournalWriter(journal=journal, fd=fd, file=file)
@@ -124,10 +128,39 @@ def open_journal(
 def _opened(path: Path, *, create: bool) -> int:
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
     try:
+        if path.exists() and not path.is_file():
+            raise _no_file(path)
         # A journal may be a link into a repository: links are followed.
         return os.open(path, flags, FILE_MODE)
     except OSError as error:
         raise log_error(error, path, "cannot open the journal") from error
+
+
+def _no_file(path: Path) -> JournalError:
+    return JournalError(f"{path}: not a regular file: expected a journal, or the path of a new one")
+
+
+def _begin(fd: int, path: Path, head: bytes) -> None:
+    """Write the first line, durably. Raises LogError."""
+    try:
+        os.ftruncate(fd, 0)
+        write_all(fd, head)
+        os.fsync(fd)
+        fsync_directory(path.resolve().parent)
+    except OSError as error:
+        raise log_error(error, path, "cannot write") from error
+
+
+def _mend(fd: int, path: Path, data: bytes, end: int) -> None:
+    """Cut what follows the last whole line, or end that line if it lacks only its end. Raises LogError."""
+    try:
+        if end < len(data):
+            os.ftruncate(fd, end)
+            os.fsync(fd)
+        else:
+            write_all(fd, b"\n")
+    except OSError as error:
+        raise log_error(error, path, "cannot write") from error
 
 
 def _lock(fd: int, path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The lines of a journal: JSON with a checksum at the end, so that a changed line is known for what it is."""
+"""The lines of a journal: JSON, each with a checksum at the end of all lines so far.
+
+So a line that was changed is known for what it is, and so is one that is missing before others.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,17 +15,19 @@ from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.sent import Sent, parse_sent, sent_object
 from aclog.terminal.json_text import json_text
 
-_HEAD, _VERSION = "JOURNAL", 1
+_HEAD, _VERSION = "JOURNAL", 2
 _HEAD_BEGIN = f'{{"kind":"{_HEAD}"'.encode()
 _CHECKSUM = b',"crc":"'
 _SENT = b'{"kind":"SENT"'
 _BEGIN, _STEPS = f'{{"kind":"{EntryKind.BEGIN}"'.encode(), b',"steps":'
 _TAIL = len(_CHECKSUM) + len('00000000"}')
+_START = 0
+"""The checksum of no lines at all."""
 
 
 def head_line(journal_id: str) -> bytes:
     """Return the first line of a journal, with its line end."""
-    return _line({"kind": _HEAD, "version": _VERSION, "id": journal_id})
+    return _line({"kind": _HEAD, "version": _VERSION, "id": journal_id}, _START)
 
 
 def is_torn_head(data: bytes) -> bool:
@@ -30,14 +35,19 @@ def is_torn_head(data: bytes) -> bool:
     return b"\n" not in data and (data.startswith(_HEAD_BEGIN) or _HEAD_BEGIN.startswith(data))
 
 
-def entry_line(entry: Entry) -> bytes:
-    """Return the line of an entry, with its line end."""
-    return _line(entry_object(entry))
+def entry_line(entry: Entry, before: int) -> bytes:
+    """Return the line of an entry, with its line end; `before` is the checksum of the line above."""
+    return _line(entry_object(entry), before)
 
 
-def sent_line(apply: str, sent: Sent) -> bytes:
-    """Return the line that says how far an apply has come, with its line end."""
-    return _line(sent_object(apply, sent))
+def sent_line(apply: str, sent: Sent, before: int) -> bytes:
+    """Return the line that says how far an apply has come, with its line end; `before` as for `entry_line`."""
+    return _line(sent_object(apply, sent), before)
+
+
+def checksum_of(line: bytes) -> int:
+    """Return the checksum that ends a whole line, with or without its line end."""
+    return int(line.rstrip(b"\n")[-_TAIL + len(_CHECKSUM) : -len('"}')], 16)
 
 
 def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
@@ -49,14 +59,12 @@ def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
         JournalError: not a journal, one of another version, or a damaged line; with its number.
 
     """
-    end = data.rfind(b"\n") + 1
-    if end < len(data) and _is_whole(data[end:]):
-        end = len(data)
-    lines = data[:end].splitlines()
+    lines, end = _whole_lines(data)
     if not lines:
         raise JournalError(f"{path}: not a journal: its first line is not whole")
     if not lines[0].startswith(_HEAD_BEGIN):
         raise JournalError(f"{path}: not a journal: expected a file that `aclog apply` wrote")
+    checksum = _check_line(lines[0], _START, path, 1)
     head = _parsed(lines[0], path, 1)
     if not isinstance(head.get("id"), str):
         raise JournalError(f"{path}: line 1: a journal without an id: expected a file that `aclog apply` wrote")
@@ -66,8 +74,8 @@ def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
     begun: set[str] = set()
     sent, last = Sent(), max((number for number, line in enumerate(lines, 1) if not line.startswith(_SENT)), default=1)
     for number, line in enumerate(lines[1:], 2):
+        checksum = _check_line(line, checksum, path, number)
         if line.startswith(_SENT):
-            _check_line(line, path, number)
             sent = _sent(line, entries, path, number) if number > last else sent
             continue
         value = _parsed(line, path, number, without_steps=number < last and line.startswith(_BEGIN))
@@ -77,7 +85,17 @@ def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
             raise JournalError(f"{path}: line {number}: {error}") from error
         _check_order(entries, path, number)
         _check_once(entries[-1], begun, path, number)
-    return Journal(path=path, id=head["id"], entries=tuple(entries), sent=sent), end
+    return Journal(path=path, id=head["id"], entries=tuple(entries), sent=sent, checksum=checksum), end
+
+
+def _whole_lines(data: bytes) -> tuple[list[bytes], int]:
+    """Return the whole lines, the last one with or without its line end; and where they end."""
+    end = data.rfind(b"\n") + 1
+    lines, rest = data[:end].splitlines(), data[end:]
+    before = _START if not lines else _told_by(lines[-1])
+    if rest and before is not None and _is_whole(rest, before):
+        return [*lines, rest], len(data)
+    return lines, end
 
 
 def _sent(line: bytes, entries: list[Entry], path: str, number: int) -> Sent:
@@ -110,24 +128,38 @@ def _check_once(entry: Entry, begun: set[str], path: str, number: int) -> None:
         begun.add(entry.apply)
 
 
-def _line(value: Mapping[str, object]) -> bytes:
+def _line(value: Mapping[str, object], before: int) -> bytes:
     text = json_text(value).encode()[:-1]
-    return text + _CHECKSUM + f'{crc32c(text):08x}"}}\n'.encode()
+    return text + _tail(text, before) + b"\n"
 
 
-def _check_line(line: bytes, path: str, number: int) -> None:
-    if not _is_whole(line):
+def _tail(text: bytes, before: int) -> bytes:
+    return _CHECKSUM + f'{crc32c(text, before):08x}"}}'.encode()
+
+
+def _check_line(line: bytes, before: int, path: str, number: int) -> int:
+    """Return the checksum of a line that fits to that of the line above. Raises JournalError: it does not."""
+    if not _is_whole(line, before):
         raise JournalError(
-            f"{path}: line {number}: damaged, or changed by hand: its checksum does not fit; nobody knows what is owned"
+            f"{path}: line {number}: its checksum does not fit: it is damaged or was changed by hand, or lines before "
+            "it are missing or were added; nobody knows what is owned"
         )
+    return checksum_of(line)
 
 
-def _is_whole(line: bytes) -> bool:
-    return line[-_TAIL:] == _CHECKSUM + f'{crc32c(line[:-_TAIL]):08x}"}}'.encode()
+def _is_whole(line: bytes, before: int) -> bool:
+    return line[-_TAIL:] == _tail(line[:-_TAIL], before)
+
+
+def _told_by(line: bytes) -> int | None:
+    """Return the checksum that ends a line; None if none does."""
+    try:
+        return checksum_of(line)
+    except ValueError:
+        return None
 
 
 def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False) -> dict[str, Any]:
-    _check_line(line, path, number)
     text = line[:-_TAIL]
     if without_steps:  # the next line, DONE, has those that count
         line = text[: text.find(_STEPS)] + _STEPS + b"[]}"

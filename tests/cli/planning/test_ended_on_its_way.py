@@ -1,9 +1,11 @@
 """What a killed apply left: what the next command takes it for, whichever that is."""
 
+import shutil
+
 import pytest
 
 from aclog.places import log_writer
-from aclog.places.applies_file import read_applies
+from aclog.places.applies_file import append_applies, read_applies
 from aclog.places.log_place import LogPlace
 from aclog.planning.applying import Applying
 from aclog.planning.journal.entry import EntryKind
@@ -166,8 +168,88 @@ def test_what_was_removed_and_is_there_again_by_somebody_else_stays(source, monk
         end_on_its_way(source, monkeypatch, LogPlace, at)
     add(source.log, B)
     back = aclog("rollback", "--log", source.log, "--journal", source.journal)
-    assert "0 rules to add, 0 to delete" in back.out
+    assert "Plan: nothing to do" in back.out
     assert source.apply().ok().code == 0
     assert (held(source.log), source.owned) == ({A, B}, 1)
     assert read_applies(source.log).applied[-1].done
     assert source.plan().code == 0
+
+
+@pytest.mark.parametrize("at", ["note_done", "_append"])
+def test_an_apply_that_only_adopts_is_ended_by_a_second_one(source, monkeypatch, at):
+    """The first gave the log its identity."""
+    source.want(A)
+    aclog("import", source.rules, "--log", source.log).ok()
+    assert source.plan("--adopt").code == 1
+    if at == "note_done":
+        end_on_its_way(source, monkeypatch, LogPlace, at)
+    else:
+        append = Applying._append
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                Applying,
+                "_append",
+                lambda applying, kind, apply: kill() if kind is EntryKind.DONE else append(applying, kind, apply),
+            )
+            with pytest.raises(KilledError):
+                source.apply()
+    source.apply().ok()
+    assert (held(source.log), source.owned) == ({A}, 1)
+    assert source.plan().code == 0
+
+
+def test_an_identity_without_a_note_is_none_yet(source, monkeypatch):
+    """The write of both was torn."""
+    source.want(A)
+    aclog("import", source.rules, "--log", source.log).ok()
+    assert source.plan("--adopt").code == 1
+    end_on_its_way(source, monkeypatch, LogPlace, "note_done")
+    append_applies(source.log, "an-identity", [])
+    assert read_applies(source.log) is None
+    source.apply().ok()
+    found = read_applies(source.log)
+    assert found is not None
+    assert (found.id, source.owned) == ("an-identity", 1)
+
+
+GRANT = ("--principal", "User:b", "--intent", "produce", "--topic", "t", "--no-allow-everyone-if-no-acl-found")
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "at", "made"),
+    [(log_writer.LogWriter, "append", 0), (LogPlace, "read_back", 1), (LogPlace, "note_done", 1)],
+)
+def test_an_apply_without_a_journal_is_ended_too(source, monkeypatch, owner, at, made, is_new):
+    """On a log that had no identity before it."""
+    if not is_new:
+        source.want(A)
+        aclog("import", source.rules, "--log", source.log).ok()
+    assert aclog("grant", "--log", source.log, *GRANT, "--out", source.plan_file).code == 1
+    end_on_its_way(source, monkeypatch, owner, at)
+    if made and not is_new:
+        assert "expected the same place" in source.apply().complaint, "without --resume it is another place"
+    source.apply("--resume").ok()
+    assert len(held(source.log)) == (1 if is_new else 2)
+    again = source.apply("--resume").ok()
+    assert len(held(source.log)) == (1 if is_new else 2), again
+
+
+def test_what_was_done_is_not_done_in_another_place(source, tmp_path):
+    source.make(A)
+    kept = source.log.rename(tmp_path / "kept")
+    nowhere = source.apply()
+    source.log.mkdir()
+    empty = source.apply()
+    source.log.rmdir()
+    aclog("import", source.rules, "--log", source.log).ok()
+    other = source.apply()
+    elsewhere = source.apply("--log", tmp_path / "nowhere")
+    for refused in (nowhere, empty, other, elsewhere):
+        assert refused.code == 2
+        assert "of this plan was made to" in refused.complaint
+    shutil.rmtree(source.log)
+    kept.rename(source.log)
+    assert "was done before" in source.apply().ok().err
+    aclog("acls", "remove", "--log", source.log, "--topic", "a", "--force").ok()
+    assert "answers that it has no rules at all" in source.apply().complaint

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from aclog.places.applies_file import read_applies
 from aclog.planning.journal.journal_file import read_journal
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -128,3 +129,24 @@ def test_a_log_without_an_identity_is_not_taken_for_another_one(tmp_path):
     (tmp_path / "moved").rename(tmp_path / "log")
     planned.apply().ok()
     assert planned.rules() == {THEIRS, A}
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_a_journal_from_before_an_apply_that_changed_only_who_owns_what_is_an_older_copy(estate, tmp_path, is_adopted):
+    """Else B, which somebody else has added again, would be removed; or C, which it owns, would stay for ever."""
+    if is_adopted:
+        aclog("acls", "add", *estate.place, "--topic", "c", "--allow-principal", "User:shop", "--operation", "Read")
+    else:
+        aclog("acls", "remove", *estate.place, "--topic", "b", "--force").ok()
+    shutil.copy(estate.journal, tmp_path / "old-journal")
+    estate.wants(*((A, B, C) if is_adopted else (A,)))
+    assert not estate.plan("--adopt").steps
+    estate.apply().ok()
+    apply = newest(estate)
+    [*_, noted] = read_applies(tmp_path / "log").applied
+    assert (noted.note.apply, noted.steps, noted.done) == (apply, 0, True)
+    shutil.copy(tmp_path / "old-journal", estate.journal)
+    refused = estate.plan().result
+    assert (refused.code, f"does not have apply {apply}" in refused.complaint) == (2, True)
+    history = aclog("acls", "history", *estate.place, "--format", "jsonl").ok()
+    assert apply not in history.out

@@ -258,8 +258,8 @@ def test_a_journal_that_is_gone_or_damaged_or_anothers_is_refused(source, tmp_pa
     assert source.apply().code == 2
     assert not source.journal.exists()
     source.journal.write_bytes(kept.replace(b'"ADD"', b'"ADD "', 1))
-    assert "damaged, or changed by hand" in source.apply().complaint
-    assert "damaged, or changed by hand" in look(source).complaint
+    assert "damaged or was changed by hand" in source.apply().complaint
+    assert "damaged or was changed by hand" in look(source).complaint
     other = Source(tmp_path / "x", "other")
     other.home.mkdir()
     other.make(A)

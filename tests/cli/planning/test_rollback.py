@@ -56,12 +56,23 @@ def test_what_others_did_stays_and_so_does_what_was_not_owned(source):
     add(source.log, B)
     add(source.log, D)
     result = aclog("rollback", "--log", source.log, "--journal", source.journal, "--out", source.plan_file)
-    assert (result.code, "0 rules to add, 0 to delete" in result.out) == (1, True), (
-        "C is released, and B, which is there, owned again"
-    )
+    assert (result.code, "0 rules to add, 0 to delete, 1 to release" in result.out) == (1, True), result.out
     source.apply().ok()
     assert held(source.log) == {A, B, C, D}
-    assert source.owned == 2
+    assert source.owned == 1, "B, which is there again, is whose it is"
+    source.want(A)
+    assert source.plan().code == 0
+
+
+def test_what_was_released_and_is_another_sources_now_is_not_owned_again(source, tmp_path):
+    source.make(A, B)
+    aclog("acls", "remove", "--log", source.log, "--topic", "b", "--force").ok()
+    source.make(A)
+    other = Source(tmp_path, "other")
+    other.make(B)
+    back = aclog("rollback", "--log", source.log, "--journal", source.journal)
+    assert (back.code, "nothing to do" in back.out) == (0, True), back.out
+    assert source.plan().code == 0
 
 
 def test_a_rule_that_was_removed_though_not_owned_is_not_owned_when_it_is_back(source):

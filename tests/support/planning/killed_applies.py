@@ -23,7 +23,7 @@ from aclog.planning.journal import journal_file
 from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import open_journal, read_journal
-from aclog.planning.journal.journal_lines import entry_line, head_line
+from aclog.planning.journal.journal_lines import checksum_of, entry_line, head_line
 from aclog.planning.journal.settling import settle
 from aclog.planning.making import Circumstances, make_plan
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
@@ -80,7 +80,10 @@ class KilledApply:
         )
         self.journal.unlink(missing_ok=True)
         if self.case.owned:
-            self.journal.write_bytes(head_line("journal-1") + b"".join(map(entry_line, _history(self.case))))
+            lines = [head_line("journal-1")]
+            for entry in _history(self.case):
+                lines.append(entry_line(entry, checksum_of(lines[-1])))
+            self.journal.write_bytes(b"".join(lines))
 
     def _point(self) -> None:
         self.fuse.point()
@@ -98,7 +101,9 @@ class KilledApply:
         )
         change = case.change()
         change.check(DeleteLimit.parse("100%"), cidr=case.settings.cidr)
-        mark = JournalMark(path=str(self.journal), id=journal.id, entries=len(journal.entries))
+        mark = JournalMark(
+            path=str(self.journal), id=journal.id, entries=len(journal.entries), checksum=journal.checksum
+        )
         found = Circumstances(
             place=PlanPlace(address=ADDRESS, identity=self.place.identity(), batching=case.batching),
             state=state,

@@ -77,6 +77,9 @@ class MemoryPlace:
     def note_done(self, note: ApplyNote) -> None:
         self.point()
 
+    def noted(self, plan: str) -> ApplyNote | None:
+        return None
+
     def was_noted(self, apply: str) -> bool:
         return False
 

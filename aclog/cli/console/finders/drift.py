@@ -12,7 +12,7 @@ from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.console.findings.drift_items import drift_looked, drifted_then
 from aclog.console.findings.looked import Looked, Subject
 from aclog.places.choice import open_place
-from aclog.places.found_place import check_journal, check_rules_there, other_journal, read_own_journal
+from aclog.places.found_place import check_journal, other_journal, read_own_journal
 from aclog.planning.drift import drift_of
 from aclog.planning.journal.settling import settle
 from aclog.planning.plan import PlaceAddress
@@ -40,7 +40,7 @@ class DriftFinder:
             own, *foreign = (settle(each, there, place.made).journal for each in (own, *foreign))
         for each in (own, *foreign):
             check_journal(each, self.address, identity, name)
-        check_rules_there(own, there, name)
+        own.check_rules_there(there, name)
         others = frozenset[bytes]().union(*(each.owned for each in foreign))
         held = Held(there=there, owned=own.owned, others=others)
         return drift_looked(drift_of(held, rules), len(there - rules - held.owned), origins)
