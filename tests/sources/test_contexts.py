@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -255,6 +256,15 @@ def test_a_new_file_is_nobody_elses_and_a_link_stays_one(tmp_path):
     add_context(path, "b", {"log": "/y"}, replace=False)
     assert path.is_symlink()
     assert read_context_file(path).names == read_context_file(kept).names == ("a", "b")
+
+
+def test_a_pipe_is_not_replaced_by_a_file(path):
+    os.mkfifo(path)
+    # Whoever would read it reads that it is empty.
+    threading.Thread(target=lambda: [path.write_text("") for _ in range(9)], daemon=True).start()
+    with pytest.raises(ConfigError, match=f"{path}: not a regular file: expected one that can be changed"):
+        add_context(path, "a", {"log": "/x"}, replace=False)
+    assert [(each.name, each.is_fifo()) for each in path.parent.iterdir()] == [(path.name, True)]
 
 
 def test_changes_at_the_same_time_lose_none(path):

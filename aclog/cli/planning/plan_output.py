@@ -6,7 +6,7 @@ from pathlib import Path
 from aclog.analysis.review.document_text import markdown_lines, text_lines
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
-from aclog.cli.transfer.output import open_output
+from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.cli.usage_extra import need_usage_extra
 from aclog.metalog.errors import ConfigError
 from aclog.places.found_place import FoundPlace
@@ -89,12 +89,14 @@ def _uses(accesses: AccessesFlags, found: FoundPlace, change: PlannedChange) -> 
 def take_plan_file(path: Path | None) -> None:
     """Remove the plan of an earlier run, before anything is planned: a run that writes none leaves none.
 
+    What is written through, such as a device, holds no earlier plan, and stays.
+
     Raises:
         ConfigError: the file is something else, such as the journal.
         OSError: it cannot be read or removed.
 
     """
-    if path is None or not path.is_file():
+    if path is None or not path.is_file() or is_written_through(path):
         return
     with path.open("rb") as file:
         begin = file.read(len(PLAN_BEGIN))
@@ -104,7 +106,7 @@ def take_plan_file(path: Path | None) -> None:
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """Write a PLAN file, whole or not at all. Raises OSError, ConfigError: it cannot be written."""
+    """Write a PLAN file, whole or not at all, or through a device or a pipe. Raises as open_output."""
     with open_output(path, binary=False) as file:
         for line in plan_lines(plan):
             file.write(f"{line}\n".encode())

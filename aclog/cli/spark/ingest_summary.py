@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aclog.metalog.filelog.filesystem import replace_durably
+from aclog.cli.transfer.output import open_output
 from aclog.pipeline.accesses import Appended, Counts
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import warn
@@ -25,7 +25,7 @@ def write_summary(place: str | None, out: Path, counts: Counts, appended: Append
     """Write the summary to a file, which is replaced, or to stdout; nothing if there is no place.
 
     Raises:
-        LogError: the file cannot be written.
+        ConfigError, OSError: as open_output.
 
     """
     if place is None:
@@ -34,7 +34,8 @@ def write_summary(place: str | None, out: Path, counts: Counts, appended: Append
     if place == STDOUT:
         emit(text, flush=True)
     else:
-        replace_durably(Path(place), f"{text}\n".encode())
+        with open_output(Path(place), binary=False) as file:
+            file.write(f"{text}\n".encode())
 
 
 def _summary(out: Path, counts: Counts, appended: Appended | None, *, committed: bool) -> dict[str, object]:

@@ -1,34 +1,85 @@
-"""The output of an export: stdout, or a file that appears when it is complete."""
+"""The output of an export: stdout, a file that appears when it is complete, or a device or a pipe that is there."""
 
 import os
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
 from aclog.metalog.errors import ConfigError
 
+_DESCRIPTORS = "/proc"
+"""Where a link is no path to follow, but something that a process has open: `/dev/stdout` leads there."""
 
-@contextmanager
-def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
+
+def open_output(path: Path | None, *, binary: bool) -> AbstractContextManager[IO[bytes]]:
     """Open the output for writing bytes; a file is removed if the `with` ends with an error.
 
+    What is no file of its own, such as a device or a pipe, is written into, and stays what it is.
+
     Raises:
-        ConfigError: binary output to a terminal, or the path is a directory.
+        ConfigError: binary output to a terminal, the path is a directory, or nobody reads its pipe to the end.
         OSError: the file cannot be written.
 
     """
     if path is None:
-        if binary and sys.stdout.isatty():
-            raise ConfigError("binary output to a terminal: use --out FILE or a pipe")
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
+        return _stdout(binary=binary)
     if path.is_dir():
         raise ConfigError(f"{path}: a directory: expected a file name")
+    if not is_written_through(path):
+        return _whole_file(path)
+    return _stdout(binary=binary) if _is_stdout(path) else _written_through(path)
+
+
+def is_written_through(path: Path) -> bool:
+    """Return whether a path leads to a device, a pipe, or what a process has open. Raises OSError: nobody can tell."""
+    return path.exists() and not path.is_dir() and (not path.is_file() or _is_descriptor(path))
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Return whether a path that exists is `/dev/stdout`, `/dev/fd/3` and the like, or a link to one."""
+    while path.is_symlink():
+        if path.parent.resolve().is_relative_to(_DESCRIPTORS):
+            return True
+        path = path.parent / path.readlink()
+    return False
+
+
+def _is_stdout(path: Path) -> bool:
+    """Return whether a path leads to what stdout writes into; not through a pager, which takes text alone."""
+    try:
+        same = os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except OSError:  # stdout is no file of the system's
+        return False
+    return same and isinstance(sys.stdout, TextIOWrapper)
+
+
+@contextmanager
+def _stdout(*, binary: bool) -> Iterator[IO[bytes]]:
+    if binary and sys.stdout.isatty():
+        raise ConfigError("binary output to a terminal: use --out FILE or a pipe")
+    sys.stdout.flush()
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _written_through(path: Path) -> Iterator[IO[bytes]]:
+    # Neither created nor cut off: another process may have the same file open, and something in it.
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as file:
+            yield file
+    except BrokenPipeError as error:  # of stdout it would be no error
+        raise ConfigError(f"{path}: its reader ended before all was written") from error
+    except OSError as error:
+        raise _renamed(path, path, error) from error
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         # 0600: an export may contain salts and keys, and always shows who has access to what.

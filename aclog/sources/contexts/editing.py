@@ -86,9 +86,12 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
     A file that is a symbolic link stays one. Nothing is written if anything fails.
 
     Raises:
-        ConfigError: as read_context_file, and what `change` raises; LogError, OSError: it cannot be written.
+        ConfigError: as read_context_file, what `change` raises, and a device or a pipe; LogError, OSError: it cannot be
+            written.
 
     """
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: not a regular file: expected one that can be changed")
     path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
     target = path.resolve()
     with _locked(target):

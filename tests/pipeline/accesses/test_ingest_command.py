@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import threading
 from contextlib import contextmanager
 
@@ -14,8 +15,9 @@ from aclog.cli.spark.append import append_command
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
 from aclog.cli.spark.ingest import ingest_command
 from aclog.cli.spark.ingest_options import check_report, column_pairs
+from aclog.cli.spark.ingest_summary import write_summary
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import Ledger, read_accesses
+from aclog.pipeline.accesses import Counts, Ledger, read_accesses
 from tests.support.processes.waiting import wait_until
 from tests.support.spark.access_logs import audit_text
 
@@ -65,6 +67,18 @@ def test_a_summary_and_too_many_rejects(spark, tmp_path, capsys):
         "rejectRate": 0.25,
         "rejects": {"NO_HEAD": 1},
     }
+
+
+def test_a_summary_goes_through_a_pipe(tmp_path):
+    place = tmp_path / "summary"
+    os.mkfifo(place)
+    read = list[str]()
+    reader = threading.Thread(target=lambda: read.append(place.read_text()), daemon=True)
+    reader.start()
+    write_summary(str(place), tmp_path / "out", Counts(accesses=3), None, committed=True)
+    assert place.is_fifo()
+    reader.join(20)
+    assert json.loads(read[0])["accesses"] == 3
 
 
 def test_what_an_append_says(spark, tmp_path, capsys):
