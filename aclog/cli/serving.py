@@ -17,8 +17,8 @@ from aclog.console.live_state import LiveState
 from aclog.console.timed_connection import PatientConnection, TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
-from aclog.sources.bootstrap import parse_servers
 from aclog.sources.choice import ChosenSource
+from aclog.sources.server_flags import parse_servers
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 

@@ -36,7 +36,7 @@ def _opened(
         return open_zookeeper_place(address.properties, notify)
     from aclog.nodes.client.peer import Role
     from aclog.places.server_place import open_server_place
-    from aclog.sources.bootstrap import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     role = Role.BROKER if address.kind is PlaceKind.BOOTSTRAP_SERVER else Role.CONTROLLER
     config = None if address.command_config is None else Path(address.command_config)

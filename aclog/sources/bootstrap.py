@@ -1,32 +1,12 @@
-"""Bootstrap servers on a command line: their addresses, the login, and a connection to one of them."""
+"""A connection to one of some bootstrap servers."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from aclog.metalog.errors import ConfigError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError, WrongRoleError
 from aclog.nodes.client.login import connect
 from aclog.nodes.client.peer import Role, role_of
-from aclog.nodes.config.addresses import servers
-from aclog.nodes.config.client_config import load_client_security
-from aclog.nodes.config.java_properties import Properties
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-
-
-def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
-    """Return the addresses in the value of a flag; empty if it is not given. Raises ConfigError: an invalid address."""
-    if text is None:
-        return ()
-    found = servers(Properties(values={flag: text}, where="command line"), flag)
-    if not found:
-        raise ConfigError(f"{flag}: empty: expected HOST:PORT")
-    return found
-
-
-def client_security(command_config: Path | None) -> ClientSecurity:
-    """Return the security settings of a properties file; PLAINTEXT without one. Raises ConfigError: a bad file."""
-    return ClientSecurity() if command_config is None else load_client_security(command_config)
 
 
 async def connect_to_first(servers: Sequence[HostPort], security: ClientSecurity, role: Role) -> Connection:

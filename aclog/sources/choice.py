@@ -216,8 +216,8 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
 
         return ZooKeeperSource(store_properties(selection.authorizer_properties), notify)
     from aclog.sources.admin import AdminSource
-    from aclog.sources.bootstrap import client_security, parse_servers
     from aclog.sources.quorum import QuorumSource
+    from aclog.sources.server_flags import client_security, parse_servers
 
     security = client_security(selection.command_config)
     config = None if selection.command_config is None else str(selection.command_config)

@@ -12,7 +12,8 @@ from aclog.nodes.client.cluster_requests import broker_cluster_id
 from aclog.nodes.client.peer import Peer, Role, Service
 from aclog.nodes.client.probe import probe
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.bootstrap import connect_to_first, parse_servers
+from aclog.sources.bootstrap import connect_to_first
+from aclog.sources.server_flags import parse_servers
 from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.errors import StoreError

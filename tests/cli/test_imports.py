@@ -47,6 +47,9 @@ NEEDED = {
     "who-can --acls rules.jsonl --operation READ --topic t": INDEX,
     "diff --acls rules.jsonl --to-acls rules.jsonl": INDEX,
     "lint --acls rules.jsonl": INDEX,
+    "plan --log new --want rules.jsonl --journal journal": INDEX,
+    "drift --log new --want rules.jsonl --journal journal": INDEX,
+    "grant --log new --principal User:a --intent produce --topic t": INDEX,
     "unused --acls rules.jsonl --index none": INDEX | {"pyroaring": "days and rules as bitmaps"},
 }
 

@@ -23,7 +23,8 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.places.log_writer import LogWriter, open_writer
-from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
+from aclog.sources.bootstrap import connect_to_first
+from aclog.sources.server_flags import client_security, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
 from aclog.terminal.notices import warn
 from aclog.zkstore.acl_store import AclStore

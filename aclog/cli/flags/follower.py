@@ -44,7 +44,7 @@ class FollowerFlags:
 
     def address(self) -> "HostPort | None":
         """Return the address of --http. Raises ConfigError: not one HOST:PORT."""
-        from aclog.sources.bootstrap import parse_servers
+        from aclog.sources.server_flags import parse_servers
 
         found = parse_servers("--http", self.http)
         if len(found) > 1:

@@ -17,7 +17,7 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
 
     """
     from aclog.planning.plan import PlaceAddress, PlaceKind
-    from aclog.sources.bootstrap import parse_servers
+    from aclog.sources.server_flags import parse_servers
 
     store = bool(target.authorizer_properties)
     given = {

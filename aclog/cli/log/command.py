@@ -131,7 +131,7 @@ def copy(
     """
     from aclog.cli.log.copy import TopicClient, copy_log
     from aclog.nodes.config.librdkafka import librdkafka_properties
-    from aclog.sources.bootstrap import client_security
+    from aclog.sources.server_flags import client_security
 
     security = client_security(command_config)
     properties = librdkafka_properties(security, "" if command_config is None else f"{command_config}: ")

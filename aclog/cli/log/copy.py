@@ -101,7 +101,7 @@ def parse_place(text: str, client: TopicClient) -> Place:
     if found is None:
         raise ConfigError(f"{text}: expected kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a directory")
     from aclog.metalog.topiclog import TopicSettings
-    from aclog.sources.bootstrap import parse_servers
+    from aclog.sources.server_flags import parse_servers
 
     servers = ",".join(map(str, parse_servers(text, found[1])))
     return TopicSettings(
@@ -112,8 +112,8 @@ def parse_place(text: str, client: TopicClient) -> Place:
 
 
 def _try_brokers(places: Iterable[Place], client: TopicClient) -> None:
-    from aclog.sources.bootstrap import parse_servers
     from aclog.sources.other_side import check_brokers
+    from aclog.sources.server_flags import parse_servers
 
     for place in places:
         if not isinstance(place, Path) and client.security is not None:

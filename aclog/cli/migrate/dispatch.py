@@ -13,7 +13,7 @@ from aclog.cli.migrate.target import Target
 from aclog.cli.migrate.to_kraft import MigrationOptions, run_migration
 from aclog.cli.migrate.to_zookeeper import ReverseOptions, run_reverse_migration
 from aclog.metalog.errors import ConfigError
-from aclog.sources.bootstrap import client_security, parse_servers
+from aclog.sources.server_flags import client_security, parse_servers
 
 _MAX_QUIET_S = 86_400.0
 

@@ -32,7 +32,7 @@ def status(
     """
     from aclog.cli.status.report import print_status
     from aclog.metalog.errors import ConfigError
-    from aclog.sources.bootstrap import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     servers = parse_servers("--bootstrap-server", bootstrap_server)
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)

@@ -83,7 +83,7 @@ def sync(
       aclog sync --bootstrap-server HOST:9092 --to DIR --once --format jsonl
     """
     from aclog.cli.sync.sync import SyncOptions, run_sync
-    from aclog.sources.bootstrap import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     run_sync(
         SyncOptions(
