@@ -25,10 +25,9 @@ def drift(
     """Show the rules that are wanted and missing, and those that are owned, no longer wanted, and still there.
 
     Rules that are neither wanted nor owned are somebody else's: they are
-    counted, and are no drift. With --follow it looks again and again, reads what
-    is wanted again when its files change, and prints a line for each rule that
-    drifts or is mended. Exit code 0 if nothing drifts, 1 if something does, 2 if
-    nobody can tell.
+    counted, and are no drift. With --follow it looks again and again, at what is
+    wanted, too, and prints a line for each rule that drifts or is mended. Exit
+    code 0 if nothing drifts, 1 if something does, 2 if nobody can tell.
 
     [bold]Examples[/]
 

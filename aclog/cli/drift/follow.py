@@ -18,8 +18,9 @@ from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.printable import printable
 from aclog.places.origin import time_now
 from aclog.planning.drift import Drift
+from aclog.sources.text_lines import STDIN
 from aclog.terminal.json_text import json_text
-from aclog.terminal.notices import warn
+from aclog.terminal.notices import note, warn
 from aclog.terminal.output import emit, say
 from aclog.terminal.output_format import OutputFormat
 
@@ -30,14 +31,17 @@ def follow_drift(
     """Look until SIGINT or SIGTERM.
 
     Raises:
-        ConfigError: flags that do not go together, or a format that is none for a stream; --http cannot listen.
+        ConfigError: flags that do not go together, a format that is none for a stream, or what is wanted is no file;
+            --http cannot listen.
         MetadataError, OSError: the first look fails, or none has succeeded for too long.
 
     """
     if output.form not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--follow with --format {output.form}: expected text or jsonl")
     seconds = flags.seconds(is_log=target.log is not None)
-    watcher = _Watcher(target=target, wanted=_WantedFiles(wanted), flags=flags, form=output.form)
+    files = _WantedFiles(wanted)
+    files.check()
+    watcher = _Watcher(target=target, wanted=files, flags=flags, form=output.form)
     stop, status, patience = threading.Event(), FollowerStatus(), follower.patience()
     status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.known))
     with serving(follower.address(), status), on_signals(stop.set):
@@ -58,19 +62,27 @@ def follow_drift(
 
 @define(eq=False)
 class _WantedFiles:
-    """What is wanted, read again when its files change."""
+    """What is wanted, read again for each look: files lead to others, so that nothing less tells what has changed."""
 
     flags: WantFlags
-    _signature: tuple[object, ...] | None = field(default=None, init=False)
-    _rules: frozenset[bytes] = field(default=frozenset(), init=False)
+    _told: list[str] = field(factory=list, init=False)
+
+    def check(self) -> None:
+        """Raise ConfigError: stdin or a pipe, which has nothing more to say when it is read again."""
+        named = {"--want": self.flags.want, "--topics": self.flags.topics_file}
+        for flag, path in named.items():
+            if path == STDIN or (path is not None and _is_node(Path(path))):
+                raise ConfigError(f"{flag} {path}: expected files with --follow, which reads them again and again")
 
     def rules(self) -> frozenset[bytes]:
-        """Return the rules. Raises as read_wanted_rules."""
-        signature = _signature(Path(self.flags.want or ""))
-        if signature != self._signature:
-            self._rules, _ = read_wanted_rules(self.flags)
-            self._signature = signature
-        return self._rules
+        """Return the rules, and tell what was read if that is new. Raises as read_wanted_rules."""
+        said = list[str]()
+        rules, _ = read_wanted_rules(self.flags, said.append)
+        if said != self._told:
+            for text in said:
+                note(text)
+        self._told = said
+        return rules
 
 
 @define(eq=False, kw_only=True)
@@ -111,8 +123,5 @@ class _Watcher:
             say(printable(f"{time}  {event}  {drift_text(drift)}"), flush=True)
 
 
-def _signature(path: Path) -> tuple[object, ...]:
-    """Return what changes when a file does, or one below a directory. Raises OSError: it is gone."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    stats = ((str(each), each.stat()) for each in files)
-    return tuple((name, status.st_ino, status.st_mtime_ns, status.st_size) for name, status in stats)
+def _is_node(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()

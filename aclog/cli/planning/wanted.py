@@ -1,5 +1,7 @@
 """What a source of rules wants of a place, and what has to change for it."""
 
+from collections.abc import Callable
+
 from attrs import frozen
 
 from aclog.authorizer.origin import NO_ORIGINS, Origins
@@ -54,8 +56,8 @@ def read_wanted(flags: WantFlags, change: str | None = None) -> Wanted:
     return Wanted(path=str(flags.want), rules=rules, origins=origins)
 
 
-def read_wanted_rules(flags: WantFlags) -> tuple[frozenset[bytes], Origins]:
-    """Return the rules of --want, and where they stand. Raises as read_wanted."""
+def read_wanted_rules(flags: WantFlags, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
+    """Return the rules of --want, and where they stand; `tell` is called with what was read. Raises as read_wanted."""
     if flags.want is None:
         raise ConfigError("expected --want PATH, with all rules of this source")
     topics = None if flags.topics_file is None else NameFile(flags.topics_file).names
@@ -70,5 +72,5 @@ def read_wanted_rules(flags: WantFlags) -> tuple[frozenset[bytes], Origins]:
         found = find_rules(flags.want, options)
         rules = frozenset(content_of(rule.acl) for rule in found.rules)
     for text in found.notes:
-        note(text)
+        tell(text)
     return rules, found.origins
