@@ -14,6 +14,7 @@ from aclog.console.pages.listing import Listing
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import MetadataError
 from aclog.snapshots.image import Image
+from aclog.sources.log_mark import ReplacedError
 
 _PAST = 6
 """States of the past that are kept."""
@@ -96,12 +97,15 @@ class States:
 
         Raises:
             BadAskedError: no such moment, or nobody knows that state. NotReadyError: as `now`.
+            ReplacedError: another log is where that of the newest state was.
 
         """
         if not as_of:
             return self.now()
         try:
             image = self.live.past(as_of)
+        except ReplacedError:  # which is not the fault of who asks
+            raise
         except (MetadataError, OSError) as error:
             raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
         if image is None:

@@ -12,6 +12,7 @@ from aclog.console.pdp.errors import BadRequestError, NotReadyError
 from aclog.console.pdp.mapping import Mapped
 from aclog.metalog.errors import MetadataError
 from aclog.snapshots.image import Image
+from aclog.sources.log_mark import ReplacedError
 
 _KEPT = 8
 
@@ -35,7 +36,7 @@ class Deciders:
         """Return what decides at a moment, None for now.
 
         Raises:
-            NotReadyError: there is no state yet, or it is too old.
+            NotReadyError: there is no state yet, it is too old, or another log is where its log was.
             BadRequestError: no such moment.
 
         """
@@ -72,6 +73,8 @@ class Deciders:
             raise NotReadyError(why)
         try:
             image = self.live.past(as_of)
+        except ReplacedError as error:  # which is not the fault of who asks
+            raise NotReadyError(f"context.as_of: {error}") from error
         except (MetadataError, OSError) as error:
             raise BadRequestError(f"context.as_of: {error}") from error
         if image is None:
