@@ -52,9 +52,12 @@ class Served:
         self.said = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode in {0, -signal.SIGTERM}, self.said
 
-    def ask(self, path: str, body: object = None, token: str | None = None) -> tuple[int, bytes]:
+    def ask(
+        self, path: str, body: object = None, token: str | None = None, host: str | None = None
+    ) -> tuple[int, bytes]:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        headers |= {"Host": host} if host else {}
         request = urllib.request.Request(f"{self.scheme}://127.0.0.1:{self.port}{path}", data, headers)
         try:
             with urllib.request.urlopen(request, timeout=SECONDS, context=self.context) as reply:
@@ -65,8 +68,8 @@ class Served:
             assert self.process.poll() is None, self.process.communicate()
             return 0, b""
 
-    def decision(self, token: str | None = None) -> object:
-        status, body = self.ask("/access/v1/evaluation", QUESTION, token)
+    def decision(self, token: str | None = None, host: str | None = None) -> object:
+        status, body = self.ask("/access/v1/evaluation", QUESTION, token, host)
         return json.loads(body)["decision"] if status == 200 else status
 
 
@@ -137,6 +140,25 @@ def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
         served.context = context
 
 
+@pytest.mark.slow(4)
+def test_without_tokens_it_answers_only_under_this_machines_names_and_its_own(log, tmp_path):
+    add(log)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{TOKEN}\n")
+    tokens.chmod(0o600)
+    with Served("--log", log, "--base-url", "http://pdp.example") as served:
+        wait_until(lambda: served.decision() is True)
+        assert served.decision(host="evil.example") == 421
+        assert served.ask("/.well-known/authzen-configuration", host=f"evil.example:{served.port}")[0] == 421
+        assert served.decision(host="localhost") is True
+        assert served.decision(host="pdp.example:1") is True
+        assert served.ask("/ext_authz/x", host="evil.example")[0] == 403, "Envoy's host is its client's"
+    with Served("--log", log, "--tokens", tokens) as served:
+        wait_until(lambda: served.decision(TOKEN) is True)
+        assert served.decision(TOKEN, host="evil.example") is True
+        assert served.decision(host="evil.example") == 401
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -152,12 +174,16 @@ def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
         (("--tokens", "open"), "chmod 600"),
         (("--tokens", "short"), "can be guessed"),
         (("--tokens", "none"), "no token in it"),
+        (("--tokens", "binary"), "binary: not UTF-8"),
     ],
 )
 def test_what_would_be_unsafe_or_unclear_is_refused(log, tmp_path, monkeypatch, flags, said):
     monkeypatch.chdir(tmp_path)
-    for name, text, mode in (("open", f"{TOKEN}\n", 0o644), ("short", "x\n", 0o600), ("none", "# x\n", 0o600)):
-        (tmp_path / name).write_text(text)
+    for name, text, mode in (
+        ("open", TOKEN.encode(), 0o644), ("short", b"x\n", 0o600), ("none", b"# x\n", 0o600),
+        ("binary", TOKEN.encode() + b"\xff", 0o600),
+    ):  # fmt: skip
+        (tmp_path / name).write_bytes(text)
         os.chmod(tmp_path / name, mode)  # noqa: PTH101
     result = aclog("pdp", "--log", log, *flags)
     assert result.code == 2

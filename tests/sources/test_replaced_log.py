@@ -6,12 +6,20 @@ from pathlib import Path
 import pytest
 
 from aclog.console.live_state import LiveState
+from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS
+from aclog.console.pdp.opa import PATH
+from aclog.console.web.app import WebConsole
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log
+from aclog.snapshots.moments import Moment
+from aclog.snapshots.recovery import Recovered
 from aclog.sources.log_mark import ReplacedError
 from aclog.sources.paths import LogSource
 from tests.support.builders.acls import acl, acl_record
+from tests.support.web.asgi import ask, post
+from tests.support.web.consoles import console_of
+from tests.support.web.points import point_of
 
 
 def write(directory: Path, first_id: int, *names: str) -> Path:
@@ -57,6 +65,50 @@ def test_another_log_is_refused(directory: Path, another, how: str) -> None:
     for _ in range(2):
         with pytest.raises(ReplacedError, match="another log is here than the one that was read"):
             source.image()
+
+
+@pytest.mark.parametrize("another", [longer, as_long, older])
+def test_no_moment_of_another_log_is_answered(directory: Path, another, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, recover = LogSource(directory, lambda _: None), LogSource._recover
+    source.image()
+    assert len(source.image_at(2).acls) == 1
+
+    def overtaken(self: LogSource, moment: Moment | None) -> Recovered:
+        found = recover(self, moment)
+        directory.rename(directory.with_name("before"))
+        another(directory)
+        return found
+
+    monkeypatch.setattr(LogSource, "_recover", overtaken)
+    with pytest.raises(ReplacedError):
+        source.image_at(2)
+    monkeypatch.undo()
+    with pytest.raises(ReplacedError):
+        source.image_at(2)
+    assert LogSource(directory, lambda _: None).image_at(2).acls, "who has read nothing before"
+
+
+@pytest.mark.parametrize("another", [longer, as_long, older])
+def test_who_answers_about_the_past_says_that_it_is_gone(directory: Path, another) -> None:
+    source = LogSource(directory, lambda _: None)
+    point, console = point_of(source), console_of(source)
+    app, web = point.app(), WebConsole(console=console).app()
+    question = {
+        "subject": {"type": "User", "id": "app"}, "action": {"name": "READ"},
+        "resource": {"type": "topic", "id": "first"}, "context": {"as_of": 2},
+    }  # fmt: skip
+    later = question | {"context": {"as_of": 3}}
+    assert post(app, EVALUATION, question).json["decision"] is True
+    assert ask(web, "GET", "/rules?as_of=2").status == 200
+    directory.rename(directory.with_name("before"))
+    another(directory)
+    for path, asked in ((EVALUATION, later), (EVALUATIONS, {"evaluations": [later]}), (PATH, {"input": later})):
+        reply = post(app, path, asked)
+        assert reply.status == 503
+        assert "another log is here" in reply.json["error"]
+    reply = ask(web, "GET", "/rules?as_of=3")
+    assert reply.status == 503
+    assert "another log is here" in reply.text
 
 
 def test_another_log_behind_a_link_is_refused(directory: Path, tmp_path: Path) -> None:

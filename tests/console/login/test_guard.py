@@ -172,6 +172,17 @@ def test_violations_are_counted_and_bounded(browser, guard):
     assert browser.ask("PUT", "/csp-report", b"", {}).status == 405
 
 
+def test_a_violation_that_names_no_text_is_shown(browser):
+    body = (
+        rb'{"csp-report": {"violated-directive": "\ud800", "blocked-uri": "x\udfff", "document-uri": "\ud83d\ude00"}}'
+    )
+    kind = {"Content-Type": "application/csp-report", "Sec-Fetch-Site": "same-origin"}
+    assert browser.ask("POST", "/csp-report", body, kind).status == 204
+    shown = browser.get("/csp-report")
+    assert shown.status == 200
+    assert shown.json["last"] == [{"directive": "?", "blocked": "x?", "page": "\U0001f600"}]
+
+
 TEXTS = st.text(st.characters(codec="latin-1"), max_size=40)
 PATHS = ("/", "/rules", "/change", "/login", "/logout", "/csp-report", "/static/../rules", "//rules", "/rules/")
 HEADERS = (

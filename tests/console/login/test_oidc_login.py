@@ -110,6 +110,29 @@ def test_sessions_end_when_another_provider_or_claim_says_who_is_who(login):
     assert browser.get("/").status == 303
 
 
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({"claim": "preferred_username"}, 400),
+        ({"issuer": "http://127.0.0.1:9/realm"}, 400),
+        ({"client_id": "another"}, 400),
+        ({"prefix": "Group:"}, 400),
+        ({}, 303),
+    ],
+)
+def test_settings_that_are_read_again_while_the_provider_is_asked_count(login, settings, status):
+    def change(_):
+        login.settings = evolve(login.settings, **settings)
+        login.guard.reload()
+
+    login.provider.claims = {"sub": "alice", "preferred_username": "admin"}
+    login.provider.change = change
+    browser = login.browser()
+    assert login.log_in(browser).status == status
+    assert browser.get("/").status == (200 if status == 303 else 303)
+    assert login.told == ([] if status == 303 else ["login: the login's settings have changed on the way"])
+
+
 def test_the_provider_is_asked_about_itself_once(login):
     assert [login.log_in().status for _ in range(3)] == [303] * 3
     assert sorted(set(login.provider.asked)) == ["keys", "metadata", "token"]

@@ -6,7 +6,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from aclog.console.login.attempts import Attempts
-from aclog.console.login.password_file import password_line, read_passwords
+from aclog.console.login.password_file import Passwords, password_line, read_passwords
 from aclog.console.login.password_way import PasswordWay
 from aclog.console.login.sessions import SESSION_S, Sessions
 from aclog.metalog.errors import ConfigError
@@ -181,6 +181,32 @@ def test_a_changed_line_ends_its_sessions(path, guard, browser):
 
 
 @pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda _: line("User:admin"), 403),
+        (lambda _: line("User:alice", "another password"), 403),
+        (lambda _: line("User:alice"), 403),
+        (lambda own: own + line("User:bob"), 303),
+    ],
+)
+def test_a_file_that_is_read_again_while_a_password_is_checked_counts(
+    path, guard, browser, monkeypatch, change, status
+):
+    verify = Passwords.verify
+    [own] = [each for each in path.read_text().splitlines(keepends=True) if "alice" in each]
+
+    def overtaken(self, name, password):
+        found = verify(self, name, password)
+        path.write_text(change(own))
+        guard.reload()
+        return found
+
+    monkeypatch.setattr(Passwords, "verify", overtaken)
+    assert log_in(browser).status == status
+    assert browser.get("/").status == (200 if status == 303 else 303)
+
+
+@pytest.mark.parametrize(
     ("name", "password", "status"),
     [
         ("alice", "wrong", 403),
@@ -325,6 +351,19 @@ def test_no_secret_is_written_down(path, tmp_path):
     assert all(each["ms"] >= 0 and each["time"].endswith("Z") and each["address"] == "127.0.0.1" for each in lines)
     for secret in ("correct", browser.token, *browser.cookies.values()):
         assert secret not in text
+
+
+def test_what_a_viewer_asked_is_written_down_whole_and_of_a_stranger_the_beginning(path, tmp_path):
+    audit = tmp_path / "audit"
+    guard = guard_of(PasswordWay.read(path), audit=audit)
+    viewer, stranger = (Browser(app_of(guard)) for _ in range(2))
+    log_in(viewer)
+    asked = f"/rules?filler={'x' * 5_000}&name=User:ceo"
+    assert (viewer.get(asked).status, stranger.get(asked).status) == (200, 303)
+    guard.audit.close()
+    seen, refused = (json.loads(each) for each in audit.read_text().splitlines()[-2:])
+    assert (seen["viewer"], seen["path"]) == ("User:alice", asked)
+    assert (refused["viewer"], refused["path"]) == (None, asked[:4096])
 
 
 def test_newer_states_are_used(path):

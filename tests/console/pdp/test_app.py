@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
+from aclog.console.hosts import Hosts
 from aclog.console.pdp.mapping import parse_mapping
-from aclog.console.pdp.tokens import Tokens
+from aclog.console.pdp.tokens import Tokens, read_tokens
+from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 from tests.support.web.asgi import ask, post
 from tests.support.web.points import HeldSource, certified, image_of, look, point_of
@@ -92,6 +94,20 @@ def test_what_is_no_question_is_refused(app, body, headers):
     assert reply.status == 400
     assert reply.json["error"]
     assert reply.headers["x-request-id"] == "r"
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [("subject", "type"), ("subject", "id"), ("resource", "type"), ("resource", "id"), ("action", "name")],
+)
+def test_what_is_longer_than_any_name_is_refused(app, key, field):
+    body = asked(ALICE, READ, FIRST)
+    for size, status in ((32_767, 200), (32_768, 400)):
+        long = body | {key: body[key] | {field: "a" * size}}
+        assert post(app, ONE, long).status == status
+        [answer] = post(app, MANY, long | {"evaluations": [{}]}).json["evaluations"]
+        assert answer["decision"] is False
+        assert ("error" in answer["context"]) is (status == 400)
 
 
 def test_a_batch_inherits_whole_entities_and_answers_in_order(app):
@@ -260,8 +276,40 @@ def test_the_moments_of_one_request_are_bounded():
     assert post(app, ONE, body | {"context": {"as_of": 0}}).status == 200, "one request has one moment"
 
 
+WELL_KNOWN = "/.well-known/authzen-configuration"
+ROUTES = {"subject": {"user": "User"}, "resource": {"route": "TOPIC"}, "action": {"route": {"GET": "READ"}},
+          "envoy": {"subject": "user", "header": "X-User", "resource": "route"}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("127.0.0.1:8180", True), ("localhost:1", True), ("[::1]:8180", True), ("pdp.example", True),
+        ("evil.example", False), ("evil.example:8180", False), ("127.0.0.1.evil.example", False), ("", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_local", [True, False])
+def test_where_nothing_but_this_machine_is_asked_for_only_its_names_are_answered(host, is_own, is_local):
+    hosts = Hosts.of(listen="127.0.0.1", is_local=is_local, base_url="https://pdp.example/")
+    source = HeldSource(image_of(acl("/t", "User:a")))
+    app = point_of(source, parse_mapping(ROUTES, "it"), hosts=hosts).app()
+    who, what = {"type": "user", "id": "a"}, {"type": "route", "id": "/t"}
+    for path, body in (
+        (ONE, asked(who, {"name": "GET"}, what)),
+        ("/access/v1/search/action", {"subject": who, "resource": what}),
+        (WELL_KNOWN, None),
+        ("/healthz", None),
+        ("/readyz", None),
+        ("/metrics", None),
+    ):
+        reply = ask(app, "GET" if body is None else "POST", path, body or b"", {"Host": host})
+        assert reply.status == (200 if is_own or not is_local else 421), path
+    assert ask(app, "GET", "/ext_authz/t", headers={"Host": host, "X-User": "a"}).status == 200
+    assert ask(app, "GET", "/ext_authz/other", headers={"Host": host, "X-User": "a"}).status == 403
+
+
 def test_metadata_names_the_endpoints(app):
-    reply = ask(app, "GET", "/.well-known/authzen-configuration")
+    reply = ask(app, "GET", WELL_KNOWN)
     assert reply.json["policy_decision_point"] == "http://127.0.0.1:1"
     assert reply.json["access_evaluation_endpoint"] == "http://127.0.0.1:1/access/v1/evaluation"
     assert ask(app, "GET", "/nothing", headers={"X-Request-ID": "n"}).headers["x-request-id"] == "n"
@@ -277,6 +325,16 @@ def test_who_has_no_token_is_told_nothing():
     assert ask(app, "GET", "/metrics").status == 401
     assert post(app, ONE, body, {"Authorization": "Bearer a-long-secret-token"}).json["decision"] is True
     assert "a-long" not in repr(point.tokens)
+
+
+def test_tokens_that_are_no_text_are_refused_by_name(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_bytes(b"a-long-secret-token\xff\n")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError) as caught:
+        read_tokens(path)
+    assert str(caught.value).startswith(f"{path}: not UTF-8")
+    assert "secret" not in str(caught.value)
 
 
 def test_what_is_answered_is_written_down(tmp_path):
@@ -398,6 +456,12 @@ def test_envoy_is_answered_by_method_and_path():
     assert ask(certified().app(), "GET", "/ext_authz/orders", headers={"X-User": "a"}).status == 403
 
 
+def closed_below_admin():
+    prefixed = {"pattern_type": PatternType.PREFIXED, "permission_type": AclPermissionType.DENY}
+    rules = image_of(acl("*", "User:a"), acl("/admin/", "User:a", **prefixed))
+    return point_of(HeldSource(rules), parse_mapping(ROUTES, "it")).app()
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -407,15 +471,16 @@ def test_envoy_is_answered_by_method_and_path():
     ],
 )  # fmt: skip
 def test_no_way_to_write_a_path_gets_past_a_deny_of_its_beginning(path):
-    envoy = {"subject": "user", "header": "X-User", "resource": "route"}
-    actions = {"route": {"GET": "READ"}}
-    table = {"subject": {"user": "User"}, "resource": {"route": "TOPIC"}, "action": actions, "envoy": envoy}
-    prefixed = {"pattern_type": PatternType.PREFIXED, "permission_type": AclPermissionType.DENY}
-    rules = image_of(acl("*", "User:a"), acl("/admin/", "User:a", **prefixed))
-    app, who = point_of(HeldSource(rules), parse_mapping(table, "it")).app(), {"X-User": "a"}
-    assert ask(app, "GET", f"/ext_authz{path}", headers=who).status == 403
+    app, who = closed_below_admin(), {"X-User": "a"}
+    assert ask(app, "GET", f"/ext_authz{path}", headers=who).status in {403, 404}
     for open_one in ("/orders", "/admin", "/orders/a%20b", "/orders/%c3%a9", "/orders/..a?x=;%zz"):
         assert ask(app, "GET", f"/ext_authz{open_one}", headers=who).status == 200, open_one
+
+
+@pytest.mark.parametrize("prefix", ["/ext%5fauthz", "/%65xt_authz", "/ext_auth%7A", "/ext_authz%2f"])
+def test_no_way_to_write_the_prefix_gets_past_a_deny(prefix):
+    for path in ("/admin/users", "/orders"):
+        assert ask(closed_below_admin(), "GET", f"{prefix}{path}", headers={"X-User": "a"}).status == 403
 
 
 KEYS = (

@@ -11,6 +11,7 @@ from aclog.metalog.errors import ConfigError
 from tests.support.web.points import ASSETS
 
 ADMIN = {"user": [{"when": {"role": "admin"}, "to": "User:{id}+admin"}, {"to": "User:{id}"}]}
+BOTS = {**ADMIN, "bot": "User:b-{id}"}
 
 
 def test_by_default_types_are_kafkas_and_actions_its_operations():
@@ -41,18 +42,52 @@ def test_an_id_is_never_taken_for_another_thing():
     assert mapping.subjects.forward("user", "", {}) is None
 
 
+def test_an_id_of_one_type_is_never_taken_for_a_thing_of_another():
+    """A user `svc-billing` would be the service `billing`."""
+    types = {"user": "User:{id}", "service": "User:svc-{id}"}
+    subjects = parse_mapping({"subject": types}, "it").subjects
+    assert subjects.forward("user", "svc-billing", {}) is None
+    assert subjects.backward("user", None, "User:svc-billing") is None
+    assert subjects.forward("service", "billing", {})[1] == "User:svc-billing"
+    assert subjects.backward("service", None, "User:svc-billing").id == "billing"
+    assert subjects.forward("user", "svc-", {})[1] == "User:svc-", "which is no service's"
+    kinds = {"table": "TOPIC:{id}", "view": "TOPIC:v.{id}", "job": "GROUP:j.{id}"}
+    resources = parse_mapping({"resource": kinds}, "it").resources
+    assert resources.forward("table", "v.a", {}) is None
+    assert resources.forward("view", "a", {})[1] == "v.a"
+    assert resources.forward("table", "j.a", {})[1] == resources.forward("job", "a", {})[1] == "j.a", "a topic, a group"
+
+
+def test_types_with_one_template_are_two_words_for_one_thing():
+    subjects = parse_mapping({"subject": {"user": "User:{id}", "person": "User:{id}"}}, "it").subjects
+    for kind in ("user", "person"):
+        assert subjects.forward(kind, "bob", {})[1] == "User:bob"
+        assert subjects.backward(kind, None, "User:bob").id == "bob"
+
+
+def test_a_name_that_is_of_two_types_is_of_neither():
+    subjects = parse_mapping({"subject": {"first": "User:a{id}", "last": "User:{id}z"}}, "it").subjects
+    for kind, foreign in (("first", "bz"), ("last", "ab")):
+        assert subjects.forward(kind, foreign, {}) is None
+        assert subjects.backward(kind, None, "User:abz") is None
+    assert subjects.forward("first", "b", {})[1] == "User:ab"
+    assert subjects.forward("last", "b", {})[1] == "User:bz"
+
+
 @given(
-    foreign=st.text("ab+dmin:{}", max_size=12),
+    kind=st.sampled_from([*BOTS]),
+    foreign=st.text("ab+dmin:{}-", max_size=12) | st.text("ab+-", min_size=1, max_size=3).map("b-{}".format),
     properties=st.dictionaries(st.just("role"), st.sampled_from(["admin", "user", True, 1, None])),
 )
-def test_what_is_mapped_is_read_back_as_it_was(foreign, properties):
-    mapping = parse_mapping({"subject": ADMIN}, "it")
-    found = mapping.subjects.forward("user", foreign, properties)
+def test_what_is_mapped_is_read_back_as_it_was(kind, foreign, properties):
+    mapping = parse_mapping({"subject": BOTS}, "it")
+    found = mapping.subjects.forward(kind, foreign, properties)
     if found is not None:
-        thing = mapping.subjects.backward("user", None, found[1])
-        assert thing is not None
-        assert thing.id == foreign
-        assert mapping.subjects.forward("user", thing.id, dict(thing.properties)) == found
+        [(of, thing)] = [
+            (each, read) for each in BOTS if (read := mapping.subjects.backward(each, None, found[1])) is not None
+        ]
+        assert (of, thing.id) == (kind, foreign)
+        assert mapping.subjects.forward(kind, thing.id, dict(thing.properties)) == found
 
 
 def test_true_is_not_one():

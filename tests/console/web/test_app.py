@@ -154,6 +154,22 @@ def test_a_lost_source_is_called_so(source: HeldSource) -> None:
     assert b"orders" in page.body
 
 
+def test_a_page_as_json_says_itself_that_nobody_confirms_its_state(source: HeldSource) -> None:
+    console = console_of(source)
+    app = WebConsole(console=console).app()
+    asked = "/rules?format=json"
+    assert ask(app, "GET", asked).json["notices"] == []
+    held, source.held = source.held, None
+    look(console)
+    lost = ask(app, "GET", asked).json
+    assert re.fullmatch(r"Nobody has confirmed this state for \d+ s: gone", lost["notices"][0])
+    assert len(lost["rules"]["rows"]) == len(RULES)
+    source.held = held
+    look(console)
+    assert ask(app, "GET", asked).json["notices"] == [], "which is not kept with the page"
+    assert "No state could be read yet: gone" in get(HeldSource(None), asked).json["notices"]
+
+
 def test_a_page_is_made_anew_when_the_state_changes(source: HeldSource) -> None:
     console = console_of(source)
     app = WebConsole(console=console).app()

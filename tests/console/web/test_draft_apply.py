@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from starlette.types import ASGIApp
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
@@ -205,22 +206,27 @@ def test_without_edit_nothing_is_written(console: Console, estate: Estate) -> No
     assert not estate.journal.exists()
 
 
-def test_with_a_login_only_who_may_alter_the_cluster_writes(console: Console, estate: Estate) -> None:
+def behind_login(console: Console, estate: Estate) -> ASGIApp:
+    """Its application, at which admin, viewer and alice can log in."""
     lines = estate.home / "logins"
     lines.write_text("".join(f"{password_line(f'User:{name}', PASSWORD)}\n" for name in ("admin", "viewer", "alice")))
     lines.chmod(0o600)
     live = console.states.live
     guard = guard_of(PasswordWay.read(lines), newest=lambda: live.newest.image if live.newest else None)
-    app = WebConsole(console=console, guard=guard).app()
+    return WebConsole(console=console, guard=guard).app()
 
-    def logged_in(name: str) -> Browser:
-        browser = Browser(app)
-        browser.get("/login")
-        assert browser.post("/login", {"name": f"User:{name}", "password": PASSWORD}).status == 303
-        browser.get("/")
-        return browser
 
-    admin, viewer, alice = map(logged_in, ("admin", "viewer", "alice"))
+def logged_in(app: ASGIApp, name: str, address: str = "127.0.0.1") -> Browser:
+    browser = Browser(app, address=address)
+    browser.get("/login")
+    assert browser.post("/login", {"name": f"User:{name}", "password": PASSWORD}).status == 303
+    browser.get("/")
+    return browser
+
+
+def test_with_a_login_only_who_may_alter_the_cluster_writes(console: Console, estate: Estate) -> None:
+    app = behind_login(console, estate)
+    admin, viewer, alice = (logged_in(app, name) for name in ("admin", "viewer", "alice"))
     address = planned(admin)
     digest = digest_in(admin.get(address))
     assert alice.get("/draft").status == alice.get(address).status == 403
@@ -231,6 +237,26 @@ def test_with_a_login_only_who_may_alter_the_cluster_writes(console: Console, es
     assert estate.rules() == set(RULES)
     assert "1 rule added" in apply(admin, address).text
     assert '"who":"User:admin by ' in estate.journal.read_text()
+
+
+@pytest.mark.parametrize(
+    ("address", "denied"), [("::1", "0:0:0:0:0:0:0:1"), ("::ffff:127.0.0.1", "127.0.0.1"), ("unknown", "10.0.0.1")]
+)
+def test_whence_he_may_not_alter_the_cluster_he_writes_nothing(
+    console: Console, estate: Estate, address: str, denied: str
+) -> None:
+    deny = ("--deny-principal", "User:admin", "--deny-host", denied, "--operation", "Alter", "--cluster")
+    aclog("acls", "add", *estate.place, *deny).ok()
+    console.states.live._look()
+    before, app = estate.rules(), behind_login(console, estate)
+    elsewhere, there = logged_in(app, "admin", "fe80::1"), logged_in(app, "admin", address)
+    plan = planned(elsewhere)
+    digest = digest_in(elsewhere.get(plan))
+    assert 'name="plan"' not in there.get(plan).text
+    assert there.post("/draft/apply", {"plan": digest}).status == 403
+    assert there.post("/draft", {"rules": TEXT, "do": "plan"}).status in {400, 403}
+    assert estate.rules() == before
+    assert "1 rule added" in apply(elsewhere, plan).text
 
 
 def test_what_is_applied_is_shown_by_the_next_state(browser: Browser, console: Console) -> None:

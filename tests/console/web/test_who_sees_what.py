@@ -3,16 +3,23 @@
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType, StandardAcl
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
+from aclog.console.findings.item import Kind
+from aclog.console.findings.looked import Looked, Use, Uses
 from aclog.console.login.password_file import password_line
 from aclog.console.login.password_way import PasswordWay
 from aclog.console.pages.views import OWN_VIEWS, VIEWS
 from aclog.console.web.app import WebConsole
+from aclog.snapshots.image import Image
+from aclog.snapshots.provenance import Provenance
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.browser import Browser
 from tests.support.web.consoles import console_of, look
+from tests.support.web.finders import HeldFinder, watched
 from tests.support.web.guarded import guard_of
 from tests.support.web.points import HeldSource, image_of
 
@@ -41,7 +48,7 @@ def lines(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def web(source: HeldSource, lines: Path) -> WebConsole:
-    console = console_of(source, settings=Settings(super_users=frozenset({"User:root"})))
+    console = console_of(source, settings=Settings(super_users=frozenset({"User:root"})), name="log-of-payments")
     newest = console.states.live
     guard = guard_of(
         PasswordWay.read(lines),
@@ -51,8 +58,8 @@ def web(source: HeldSource, lines: Path) -> WebConsole:
     return WebConsole(console=console, guard=guard)
 
 
-def logged_in(web: WebConsole, name: str) -> Browser:
-    browser = Browser(web.app())
+def logged_in(web: WebConsole, name: str, address: str = "127.0.0.1") -> Browser:
+    browser = Browser(web.app(), address=address)
     browser.get("/login")
     assert browser.post("/login", {"name": f"User:{name}", "password": PASSWORD}).status == 303
     return browser
@@ -60,12 +67,25 @@ def logged_in(web: WebConsole, name: str) -> Browser:
 
 def test_nobody_sees_anything_before_the_login(web: WebConsole) -> None:
     stranger = Browser(web.app())
-    for path in (*VIEWS, "/live"):
+    for path in (*VIEWS, "/live", "/readyz"):
         assert stranger.get(path).status == 303
         assert stranger.get(path, accept="application/json").status == 401
     assert stranger.get("/static/console.css").status == 200
     assert stranger.get("/static/none").status == 404
     assert stranger.get("/healthz").status == 200
+
+
+def test_a_stranger_is_told_nothing_of_the_source(web: WebConsole, source: HeldSource) -> None:
+    source.held = Image(acls=image_of(*RULES).acls, provenance=Provenance(end_offset=1_234_567))
+    look(web.console)
+    source.held = None
+    look(web.console)
+    told = ("log-of-payments", "1,234,567", "Nobody has confirmed", "gone", web.console.version)
+    unknown = Browser(web.app()).get("/static/none")
+    assert unknown.status == 404
+    assert [each for each in told if each in unknown.text] == []
+    seen = logged_in(web, "admin").get("/static/none").text
+    assert [each for each in told if each in seen] == list(told)
 
 
 def test_who_may_describe_the_cluster_sees_all(web: WebConsole) -> None:
@@ -143,3 +163,66 @@ def test_a_rule_on_which_the_authorizer_throws_is_not_named_to_others(web: WebCo
         assert reply.status == 400
         assert b"secretadmin" not in reply.body
     assert b"secretadmin" in logged_in(web, "admin").get(asked).body
+
+
+@pytest.mark.parametrize(
+    ("address", "denied"),
+    [("::1", "0:0:0:0:0:0:0:1"), ("::ffff:127.0.0.1", "127.0.0.1"), ("unknown", "10.0.0.1"), ("", "10.0.0.1")],
+)
+def test_whence_he_may_not_describe_the_cluster_he_sees_his_own(
+    web: WebConsole, source: HeldSource, address: str, denied: str
+) -> None:
+    closed = acl(
+        "kafka-cluster", "User:admin", denied, operation=AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER,
+        permission_type=AclPermissionType.DENY,
+    )  # fmt: skip
+    source.held = image_of(*RULES, closed)
+    look(web.console)
+    there = logged_in(web, "admin", address)
+    page = there.get("/rules").text
+    assert "You see the rules of User:admin" in page
+    assert "secret-plans" not in page
+    assert 'href="/changes"' not in page
+    assert there.get("/csp-report").status == 403
+    elsewhere = logged_in(web, "admin", "fe80::1")
+    assert "secret-plans" in elsewhere.get("/rules").text
+    assert elsewhere.get("/csp-report").status == 200
+
+
+class InOneFile:
+    """Where every rule stands."""
+
+    def of(self, _: StandardAcl) -> tuple[FileOrigin, ...]:
+        return (FileOrigin(file="rules/of-all.yaml", line=7),)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/rules?q=orders",
+        "/principal?name=User:alice",
+        "/resource?name=orders&operation=READ",
+        "/why?principal=User:{}&operation=READ&name=orders",
+    ],
+)
+@pytest.mark.parametrize("form", ["", "&format=json"])
+def test_the_lines_of_rules_are_shown_to_who_sees_all(web: WebConsole, path: str, form: str) -> None:
+    web.console = evolve(web.console, origins=InOneFile())
+    for name, shown in (("admin", True), ("alice", False)):
+        reply = logged_in(web, name).get(path.format(name) + form)
+        assert reply.status == 200
+        assert "orders" in reply.text
+        assert ("of-all.yaml" in reply.text) is shown
+
+
+def test_the_uses_of_rules_are_shown_to_who_sees_all(web: WebConsole) -> None:
+    unused = Use(is_unused=True, text="never matched")
+    uses = Uses(by_rule=dict.fromkeys(RULES, unused), is_judged={*RULES}.__contains__)
+    web.console = watched(web.console, {Kind.UNUSED: HeldFinder(Looked(items=(), uses=uses))})
+    assert web.console.lookout is not None
+    web.console.lookout.round()
+    for path in ("/principal?name=User:alice", "/resource?name=news"):
+        for name, shown in (("admin", True), ("alice", False)):
+            page = logged_in(web, name).get(path).text
+            assert "User:" in page
+            assert ("never matched" in page) is shown

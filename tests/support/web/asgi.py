@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from urllib.parse import unquote
 
 from attrs import frozen
 
@@ -52,7 +53,7 @@ async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str,
     plain, _, query = path.partition("?")
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
-        "path": plain, "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
+        "path": unquote(plain), "raw_path": plain.encode(), "query_string": query.encode(), "root_path": "",
         "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
         "client": (address, 1), "server": ("127.0.0.1", 80),
     }  # fmt: skip

@@ -8,10 +8,11 @@ from aclog.console.pages.console import Console
 from aclog.console.pages.page import Cell, Page, Table
 from aclog.console.pages.states import States
 from aclog.console.pages.views import VIEWS
+from aclog.snapshots.state_source import StateSource
 from tests.support.web.points import HeldSource
 
 
-def console_of(source: HeldSource, *, settings: Settings | None = None, name: str = "held") -> Console:
+def console_of(source: HeldSource | StateSource, *, settings: Settings | None = None, name: str = "held") -> Console:
     """A console that has read its source once; `look` reads it again."""
     live = LiveState(source=source, seconds=60, tell=lambda why: None)
     live._look()

@@ -9,6 +9,7 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
+from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
@@ -22,6 +23,7 @@ from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.tokens import Tokens
 from aclog.metalog.errors import LogError
 from aclog.snapshots.image import Image
+from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import read_acls
 
 ASSETS = Path(__file__).parents[3] / "docs" / "assets"
@@ -60,7 +62,7 @@ def image_of(*acls: StandardAcl) -> Image:
 
 
 def point_of(
-    source: HeldSource,
+    source: HeldSource | StateSource,
     mapping: Mapped | None = None,
     *,
     settings: Settings | None = None,
@@ -68,6 +70,7 @@ def point_of(
     audit: Path | None = None,
     decision_log: Path | None = None,
     topics: tuple[str, ...] = (),
+    hosts: Hosts | None = None,
 ) -> DecisionPoint:
     """A decision point that has read its source once; `look` reads it again."""
     live = LiveState(source=source, seconds=60, tell=lambda why: None)
@@ -82,6 +85,7 @@ def point_of(
         decision_log=None if decision_log is None else DecisionLog(file=LineFile(decision_log), version="1"),
         measures=Measures(),
         tell=lambda why: None,
+        hosts=hosts or Hosts(None),
     )
 
 
