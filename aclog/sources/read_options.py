@@ -18,6 +18,7 @@ class ReadOptions:
     topics: Callable[[], Sequence[str]] | None = None
     """The topics that exist; None if nobody knows."""
     strict: bool = False
-    """Whether a stated rule that its tool makes nothing of is refused."""
+    """Whether all rules must come: a stated rule that its tool makes nothing of is refused, a file that is empty beside
+    others though its format has something in every file, and what is neither a regular file nor a directory."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""

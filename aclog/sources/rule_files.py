@@ -36,7 +36,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
 
         if list_segments(found) or list_checkpoints(found):
             raise ConfigError(f"{path}: a directory with a log, no files of rules: expected --log instead of --acls")
-        return tree_rules(DirectoryTree(path), options, check)
+        return tree_rules(DirectoryTree(path, strict=options.strict), options, check)
     if found.suffix == ".checkpoint":
         raise ConfigError(f"{path}: a checkpoint, no file of rules: expected --snapshot instead of --acls")
     return _file_rules(path, blocks(path, options.advance), DirectoryTree(path), options, check=check)

@@ -59,18 +59,20 @@ class DirectoryTree:
     """
 
     name: str
+    strict: bool = False
+    """Whether what is neither a regular file nor a directory is refused beneath the root, instead of left out."""
 
     def paths(self) -> list[str]:
         """Return all regular files, symbolic links followed.
 
         Raises:
-            OSError: a directory cannot be read; ConfigError: more than MOST_FILES, or one leads out.
+            OSError: a directory cannot be read; ConfigError: more than MOST_FILES, one leads out, or as `strict` says.
 
         """
         if self._is_one_file:
             return [Path(self.name).name]
         root, found = Path(self.name), []
-        for path in _files(root, ()):
+        for path in _files(root, (), strict=self.strict):
             found.append(path.relative_to(root).as_posix())
             if len(found) > MOST_FILES:
                 raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
@@ -125,7 +127,7 @@ class DirectoryTree:
         return found
 
 
-def _files(directory: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
+def _files(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[Path]:
     """Yield the files under a directory; a link to a directory that leads back to one above is not followed."""
     status = directory.stat()
     identity = (status.st_dev, status.st_ino)
@@ -135,6 +137,8 @@ def _files(directory: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path
         if path.name.startswith("."):
             continue
         if path.is_dir():
-            yield from _files(path, (*above, identity))
+            yield from _files(path, (*above, identity), strict=strict)
         elif stat.S_ISREG(path.stat().st_mode):
             yield path
+        elif strict:
+            raise ConfigError(f"{path}: neither a regular file nor a directory: what rules it holds is not read")

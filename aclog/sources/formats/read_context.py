@@ -19,7 +19,8 @@ class ReadContext:
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each module of Terraform that is not in the tree, by its source."""
     strict: bool = False
-    """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does."""
+    """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
+    that was emptied."""
     ignored: Counter[str] = field(factory=Counter, init=False)
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
 

@@ -50,6 +50,11 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
 )
 """In the order in which they are asked whether a file is theirs."""
 
+_NEVER_EMPTY: Mapping[AclsFormat, tuple[str, ...]] = MappingProxyType(
+    {AclsFormat.JSONL: (".jsonl", ".ndjson", ".json"), AclsFormat.KSM: (".csv",)}
+)
+"""Suffixes of files that nobody keeps empty; a YAML or Terraform file without anything is one as any other."""
+
 
 @frozen(kw_only=True)
 class ReadFiles:
@@ -68,12 +73,15 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
 
     Raises:
         ConfigError: no file is of the format, or something on the way to a rule is not understood; with file and line.
+            Or `context` is strict, and one of several files was emptied.
         OSError: a file cannot be read.
 
     """
     tree = context.tree
     paths = tree.paths()
     files = [SourceFile(tree, path) for path in paths]
+    if context.strict and len(files) > 1:
+        _check_not_emptied(files, form)
     if form is not AclsFormat.AUTO and paths == [tree.name.rsplit("/", 1)[-1]]:
         claimed: dict[AclsFormat, list[SourceFile]] = {form: files}
     else:
@@ -82,6 +90,17 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         raise ConfigError(_nothing_claimed(tree, form, len(files)))
     stated = StatedRules.of_rules(_rules(claimed, context))
     return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed)))
+
+
+def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
+    """Refuse a file that a write has left empty, whose rules nobody would want any more. Raises ConfigError, OSError.
+
+    Whoever wants no rules at all says so by the only file that is left.
+    """
+    suffixes = [each for key, found in _NEVER_EMPTY.items() if form in (key, AclsFormat.AUTO) for each in found]
+    for file in files:
+        if file.has_suffix(*suffixes) and not file.content:
+            raise ConfigError(f"{file.name}: empty: delete the file if it is meant to hold no rules")
 
 
 def format_of(file: SourceFile, asked: Mapping[AclsFormat, Reader] = READERS) -> AclsFormat | None:
