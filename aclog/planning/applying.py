@@ -206,15 +206,13 @@ class Applying:
             )
 
     def _check_same(self, state: PlaceState, done: Entry) -> None:
-        """Check that the place is the one that an apply was made to which has ended, and still holds what is owned."""
+        """Check that the place is the one to which an apply was made that has ended. Raises RefusedError: it is not."""
         found, name = self.place.identity(), self.place.name
         if found != done.place or (self.plan.steps and not state.exists):
             what = f"is {found}" if found is not None else "is new, was replaced, or has no identity"
             raise RefusedError(
                 f"{name}: {what}, and apply {done.apply} of this plan was made to {done.place}: nothing was changed"
             )
-        if self.journal is not None:
-            self.journal.journal.check_rules_there(state.contents, name)
 
     def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
         wanted, found = self.plan.place.identity, self.place.identity()

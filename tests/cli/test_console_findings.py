@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from aclog.authorizer.settings import Settings
+from aclog.cli.console.finders import drift
 from aclog.cli.console.finders.lint import LintFinder
 from aclog.cli.console.finding import Finding
 from aclog.cli.console.flags import FindingsFlags
@@ -23,6 +24,7 @@ from aclog.console.live_state import LiveState
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
+from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
 from tests.support.cli.command import aclog
 from tests.support.web.consoles import column, view
@@ -254,6 +256,34 @@ def test_drift_is_told_from_the_state_that_is_shown(log: Path, tmp_path: Path) -
         lookout_of(console).round()
         page = view(console, "/findings", kind="drift", since=before)
         assert column(page, "findings", "finding") == ["missing"], "the other was left over then as well"
+
+
+def test_a_file_to_which_what_is_wanted_leads_is_looked_at_again(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(drift, "elapsed_seconds", lambda: clock[0])
+    elsewhere, want = tmp_path / "elsewhere", tmp_path / "want"
+    elsewhere.mkdir()
+    want.mkdir()
+    (want / "team").symlink_to(elsewhere)
+    (want / ".#rules.jsonl").symlink_to("me@host.1234:5678")
+    lines(want / "own.jsonl", rule(*ALICE))
+    lines(elsewhere / "more.jsonl", rule("User:z", "z"))
+    with console_on(SourceFlags(log=log), want=str(want), journal=tmp_path / "journal") as console:
+        assert len(items(console, Kind.DRIFT)) == 1
+        lookout_of(console).clock = lambda: elapsed_seconds() + 1000 * clock[0]  # it rests in between
+        lines(elsewhere / "more.jsonl", rule("User:z", "z"), rule("User:y", "y"))
+        clock[0] += 4
+        lookout_of(console).round()
+        assert len(items(console, Kind.DRIFT)) == 1, "it was read just now"
+        clock[0] += 1
+        lookout_of(console).round()
+        assert len(items(console, Kind.DRIFT)) == 2
+        (elsewhere / "more.jsonl").write_text("{}")
+        clock[0] += 5
+        lookout_of(console).round()
+        assert "key resourceType is missing" in str(kept(console, Kind.DRIFT).error)
 
 
 def test_drift_takes_a_place_and_a_journal(log: Path, rules: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define, field
 
 from aclog.authorizer.rule_content import contents_of
 from aclog.cli.console.finders.files import signature_of
@@ -11,6 +11,8 @@ from aclog.cli.flags.plan import WantFlags
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.console.findings.drift_items import drift_looked, drifted_then
 from aclog.console.findings.looked import Looked, Subject
+from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.errors import MetadataError
 from aclog.places.choice import open_place
 from aclog.places.found_place import check_journal, other_journal, read_own_journal
 from aclog.planning.drift import drift_of
@@ -19,8 +21,11 @@ from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Held
 from aclog.terminal.notices import note
 
+_EVERY_S, _REST = 5.0, 20.0
+"""Between two readings of what is wanted; a long one is followed by so many times its time."""
 
-@frozen(kw_only=True)
+
+@define(eq=False, kw_only=True)
 class DriftFinder:
     """Compares states of a place with what a source wants there, and with what its journal owns."""
 
@@ -28,6 +33,10 @@ class DriftFinder:
     wanted: WantFlags
     journal: Path
     others: Sequence[Path] = ()
+    _rules: frozenset[bytes] | str = field(default=frozenset(), init=False)
+    """What was wanted when it was read last; or why it could not be."""
+    _next: float = field(default=0.0, init=False)
+    """When it is read again."""
 
     def look(self, subject: Subject) -> Looked:
         """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
@@ -50,6 +59,18 @@ class DriftFinder:
         return drifted_then(then.image.acls, found)
 
     def signature(self) -> object:
-        """Return what changes with the wanted rules and the journals."""
+        """Return what changes with the wanted rules and the journals. Raises OSError: a journal is gone."""
         journals = [path for path in (self.journal, *self.others) if path.exists()]
-        return signature_of([self.wanted.want or "", *map(str, journals)])
+        return self._wanted_now(), signature_of(map(str, journals))
+
+    def _wanted_now(self) -> frozenset[bytes] | str:
+        """Return what is wanted, read now and then: files lead to others, so that nothing less tells of a change."""
+        began = elapsed_seconds()
+        if began >= self._next:
+            try:
+                self._rules, _ = read_wanted_rules(self.wanted, lambda _note: None)
+            except (MetadataError, OSError) as error:
+                self._rules = str(error)
+            ended = elapsed_seconds()
+            self._next = ended + max(_EVERY_S, _REST * (ended - began))
+        return self._rules
