@@ -12,8 +12,9 @@ from aclog.console.web.app import WebConsole
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log
+from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.moments import Moment
-from aclog.snapshots.recovery import Recovered
+from aclog.snapshots.recovery import Recovered, recover
 from aclog.sources.log_mark import ReplacedError
 from aclog.sources.paths import LogSource
 from tests.support.builders.acls import acl, acl_record
@@ -47,12 +48,23 @@ def older(at: Path) -> None:
     write(at, 1, "first")
 
 
+def beyond(at: Path) -> None:
+    """One that begins where retention could have let the other begin."""
+    with open_log(at, create=True, timestamp=1, segment_bytes=1) as log:
+        for number in range(6):
+            log.append([encode_record(acl_record(100 + number, acl(f"x{number}")))], timestamp=2).result(60)
+    image = recover(at).image
+    write_checkpoint(image, at)
+    with open_log(at) as log:
+        assert log.delete_segments_below(image.end_offset) > 3
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return write(tmp_path / "log", 1, "first", "second")
 
 
-@pytest.mark.parametrize("another", [longer, as_long, older])
+@pytest.mark.parametrize("another", [longer, as_long, older, beyond])
 @pytest.mark.parametrize("how", ["followed", "recovered"])
 def test_another_log_is_refused(directory: Path, another, how: str) -> None:
     source = LogSource(directory, lambda _: None)
@@ -67,7 +79,7 @@ def test_another_log_is_refused(directory: Path, another, how: str) -> None:
             source.image()
 
 
-@pytest.mark.parametrize("another", [longer, as_long, older])
+@pytest.mark.parametrize("another", [longer, as_long, older, beyond])
 def test_no_moment_of_another_log_is_answered(directory: Path, another, monkeypatch: pytest.MonkeyPatch) -> None:
     source, recover = LogSource(directory, lambda _: None), LogSource._recover
     source.image()
@@ -85,7 +97,7 @@ def test_no_moment_of_another_log_is_answered(directory: Path, another, monkeypa
     monkeypatch.undo()
     with pytest.raises(ReplacedError):
         source.image_at(2)
-    assert LogSource(directory, lambda _: None).image_at(2).acls, "who has read nothing before"
+    assert LogSource(directory, lambda _: None).image().acls, "who has read nothing before"
 
 
 @pytest.mark.parametrize("another", [longer, as_long, older])
