@@ -8,11 +8,12 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.places.applied_journal import check_applied
 from aclog.places.choice import open_place
 from aclog.planning.batching import Batching
-from aclog.planning.errors import JournalError
+from aclog.planning.errors import JournalError, RefusedError
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
 from aclog.planning.journal.settling import settle, unsure_texts
@@ -20,6 +21,7 @@ from aclog.planning.making import Circumstances
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
 from aclog.planning.planner import Held
+from aclog.planning.step import Step
 
 
 @frozen(kw_only=True)
@@ -45,6 +47,9 @@ class FoundPlace:
     state: PlaceState
     settings: Settings
     settings_known: bool
+    settings_by_place: bool
+    """As Plan has it."""
+    _check: Callable[[Sequence[Step]], None]
     journal: Journal | None
     """As its file has it."""
     settled: Journal | None
@@ -59,6 +64,13 @@ class FoundPlace:
         owned = frozenset[bytes]() if self.settled is None else self.settled.owned
         return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
 
+    def check_steps(self, steps: Sequence[Step]) -> None:
+        """Check that the place can hold what a plan adds. Raises RefusedError: it cannot."""
+        try:
+            self._check(steps)
+        except ConfigError as error:
+            raise RefusedError(f"{self.name}: {error}") from error
+
     def circumstances(self, origin: Origin) -> Circumstances:
         """Return what a plan says of the place."""
         return Circumstances(
@@ -68,6 +80,7 @@ class FoundPlace:
             state=self.state,
             settings=self.settings,
             settings_known=self.settings_known,
+            settings_by_place=self.settings_by_place,
             origin=origin,
             journal=None if self.journal is None else _mark(self.journal),
             others=tuple(map(_mark, self.others)),
@@ -114,6 +127,8 @@ def find_place(
             state=state,
             settings=settings,
             settings_known=known,
+            settings_by_place=by_place is not None and told.allow_everyone is None,
+            check=place.check,
             journal=own,
             settled=None if settled is None else settled.journal,
             owned_by_others=frozenset[bytes]().union(*owned_by_others),

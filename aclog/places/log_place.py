@@ -104,6 +104,9 @@ class LogPlace:
         """Remember the apply: its note is written together with what it writes."""
         self._note = note
 
+    def check(self, steps: Sequence[Step]) -> None:
+        """Do nothing: a log holds what a record can."""
+
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield all steps at once."""
         if steps:

@@ -131,15 +131,19 @@ class ServerPlace:
         """Return None: a cluster keeps no record of applies."""
         return None
 
+    def check(self, steps: Sequence[Step]) -> None:
+        """Raise ConfigError: a step that the cluster would refuse, or that no filter names exactly."""
+        for step in steps:
+            _check(step)
+
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield runs of steps of one stage: no ALLOW is sent before every DENY is known to be there.
 
         Raises:
-            ConfigError: a step that the cluster would refuse, or that no filter names exactly; before the first run.
+            ConfigError: as `check`, before the first run: nothing of such a plan is ever sent.
 
         """
-        for step in steps:
-            _check(step)
+        self.check(steps)
         return _pieces(steps)
 
     def write(self, piece: Sequence[Step]) -> None:

@@ -126,10 +126,14 @@ class ZooKeeperPlace:
         """Return None: ZooKeeper keeps no record of applies."""
         return None
 
-    def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
-        """Yield the batches. Raises ConfigError, before the first one: Kafka 3.9 could not read what a step adds."""
+    def check(self, steps: Sequence[Step]) -> None:
+        """Raise ConfigError: Kafka 3.9 could not read what a step adds."""
         for step in steps:
             self._check(step)
+
+    def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+        """Yield the batches. Raises ConfigError, before the first one: as `check`."""
+        self.check(steps)
         self._shared = overlapping({resource_of(step.acl) for step in steps})
         self._stage = Stage.ADD_DENY
         return (list(batch) for _, batch in groupby(steps, key=lambda step: step.batch))

@@ -108,6 +108,7 @@ class Applying:
         self._check_settings()
         sent = self._sent(begun)
         remaining = check_base(self.plan, state, self.place.name, sent)
+        self.place.check(remaining.steps)
         self._check_owned(state, begun)
         return Ready(state=state, begun=begun, remaining=remaining, sent=sent)
 
@@ -123,9 +124,9 @@ class Applying:
         if begun is not None and ready.is_done:
             return Outcome(apply=begun.apply, made=0, made_before=remaining.made, was_done=True)
         apply = self.options.apply if begun is None else begun.apply
-        self._settle(ready)
+        settled = self._settled(ready)
         if begun is None:
-            self._append(EntryKind.BEGIN, apply)
+            self._append(EntryKind.BEGIN, apply, settled)
         self._make(ready, self._note(apply), progress)
         self._append(EntryKind.DONE, apply)
         return Outcome(apply=apply, made=len(remaining.steps), made_before=remaining.made)
@@ -217,7 +218,15 @@ class Applying:
     def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
         wanted, found = self.plan.place.identity, self.place.identity()
         name = self.place.name
-        if begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
+        fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
+        if fingerprint is not None and self.place.fingerprint(end or 0) != fingerprint:
+            raise RefusedError(
+                f"{name}: another log than the one that the plan was made for: expected one with the same first batch "
+                f"and the same one before offset {end}: nothing was changed"
+            )
+        if fingerprint is not None and wanted is None:
+            pass  # it is known by what it holds; another source's apply may have given it an identity since
+        elif begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
             if found is not None and not self.place.was_noted(begun.apply):
                 raise RefusedError(f"{name}: another place than the one that this apply made: nothing was changed")
         elif found != wanted:
@@ -225,20 +234,21 @@ class Applying:
                 f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
                 f"{wanted or 'a place that was new, or had none'}: expected the same place"
             )
-        fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
-        if fingerprint is not None and self.place.fingerprint(end or 0) != fingerprint:
-            raise RefusedError(
-                f"{name}: another log than the one that the plan was made for: expected one with the same first batch "
-                f"and the same one before offset {end}: nothing was changed"
-            )
         if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
             now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
             raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")
 
     def _check_settings(self) -> None:
         """Check that no name is open by now that the plan counts as closed: what it says of moments would be wrong."""
-        told = self.place.settings()
-        if told is not None and told.allow_everyone and not self.plan.settings.allow_everyone:
+        told, plan = self.place.settings(), self.plan
+        if told is None and plan.settings_by_place and not plan.settings.allow_everyone:
+            raise RefusedError(
+                f"{self.place.name}: does not tell any more whether names without rules are open to everyone "
+                "(allow.everyone.if.no.acl.found), and said that they are closed when the plan was made: a Kafka hides "
+                "it once it is set; nothing was changed; make the plan again, here, or with "
+                "--no-allow-everyone-if-no-acl-found if they are closed"
+            )
+        if told is not None and told.allow_everyone and not plan.settings.allow_everyone:
             raise RefusedError(
                 f"{self.place.name}: names without rules are open to everyone there (allow.everyone.if.no.acl.found), "
                 "and were closed when the plan was made, or a flag said so: nothing was changed; make the plan again, "
@@ -255,18 +265,18 @@ class Applying:
             if not step.adds and step.acl not in unowned and content_of(step.acl) not in owned:
                 raise RefusedError(f"{acl_text(step.acl)}: the journal does not own it: make the plan again")
 
-    def _settle(self, ready: Ready) -> None:
-        """Tell what nobody knows of an apply that was ended on its way; end that of another plan."""
+    def _settled(self, ready: Ready) -> tuple[Entry, ...]:
+        """Tell what nobody knows of an apply that was ended on its way; return the end of that of another plan."""
         if self.journal is None:
-            return
+            return ()
         journal = self.journal.journal
         settled = settle(journal, ready.state.contents, self.place.made)
         for text in unsure_texts(journal, settled.unsure):
             self.notify(text)
-        if ready.begun is None and journal.open is not None:
-            done = settled.journal.entries[-1]
-            at, who = self.options.at, self.options.who
-            self.journal.append(evolve(done, at=at, who=who, place=self.place.identity()))
+        if ready.begun is not None or journal.open is None:
+            return ()
+        done = settled.journal.entries[-1]
+        return (evolve(done, at=self.options.at, who=self.options.who, place=self.place.identity()),)
 
     def _make(self, ready: Ready, note: ApplyNote, progress: Progress) -> None:
         remaining, total = ready.remaining, len(self.plan.steps)
@@ -344,11 +354,13 @@ class Applying:
             git=options.git or self.plan.origin.git,
         )
 
-    def _append(self, kind: EntryKind, apply: str) -> None:
+    def _append(self, kind: EntryKind, apply: str, settled: tuple[Entry, ...] = ()) -> None:
+        """Write an entry of this apply, together with what ends an earlier one: alone, that would hinder this plan."""
         if self.journal is None:
             return
         options = self.options
         self.journal.append(
+            *settled,
             Entry(
                 kind=kind,
                 apply=apply,
@@ -359,7 +371,7 @@ class Applying:
                 git=options.git or self.plan.origin.git,
                 at_once=kind is EntryKind.BEGIN and self.plan.place.batching is Batching.ALL,
                 steps=_journal_steps(self.plan),
-            )
+            ),
         )
 
 

@@ -20,6 +20,7 @@ class Circumstances:
     state: PlaceState
     settings: Settings
     settings_known: bool
+    settings_by_place: bool
     origin: Origin
     journal: JournalMark | None
     others: tuple[JournalMark, ...] = ()
@@ -43,6 +44,7 @@ def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
         ),
         settings=found.settings,
         settings_known=found.settings_known,
+        settings_by_place=found.settings_by_place,
         origin=found.origin,
         steps=steps,
         journal=found.journal,

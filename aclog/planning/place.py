@@ -88,6 +88,15 @@ class Place(Protocol):
         """
         ...
 
+    def check(self, steps: Sequence[Step]) -> None:
+        """Check that the place can hold what these steps add, and that each can be made; nothing is asked.
+
+        Raises:
+            ConfigError: one cannot; the text says which, and why.
+
+        """
+        ...
+
     def read(self) -> PlaceState:
         """Return what the place holds now.
 

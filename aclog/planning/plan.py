@@ -87,6 +87,8 @@ class Plan:
     settings: Settings
     settings_known: bool
     """Whether both were told; unknown ones count as no super user, and allow.everyone.if.no.acl.found."""
+    settings_by_place: bool
+    """Whether the place itself told allow.everyone.if.no.acl.found, and not who made the plan."""
     origin: Origin
     steps: tuple[Step, ...]
     journal: JournalMark | None = None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
@@ -49,12 +49,14 @@ def store_properties(texts: Sequence[str]) -> dict[str, str]:
 def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
     """Open the ZooKeeper that the properties of its authorizer name.
 
+    A chroot that is not there is not made: a misspelled one would be a cluster without rules.
+
     Raises:
-        ConfigError: an unsupported property; kazoo is not installed.
+        ConfigError: an unsupported property, or a chroot that is not there; kazoo is not installed.
         StoreError: no server responds.
 
     """
-    client = opened_zookeeper(zk_settings(properties, prefix=PREFIX))
+    client = opened_zookeeper(evolve(zk_settings(properties, prefix=PREFIX), make_chroot=False))
     try:
         yield AclStore(client=client)
     finally:

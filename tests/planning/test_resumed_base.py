@@ -28,7 +28,13 @@ def plan_to_remove(*removed):
     )
     base = Base(rules=len(RULES), end_offset=None, exists=True, touched=touched(map(content_of, removed)))
     return Plan(
-        place=place, base=base, settings=Settings(), settings_known=True, origin=Origin(at="", who=""), steps=steps
+        place=place,
+        base=base,
+        settings=Settings(),
+        settings_known=True,
+        settings_by_place=False,
+        origin=Origin(at="", who=""),
+        steps=steps,
     )
 
 

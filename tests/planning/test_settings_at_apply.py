@@ -5,6 +5,7 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
+from attrs import evolve
 
 from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
@@ -30,6 +31,27 @@ def test_a_place_that_was_opened_since_is_refused(tmp_path: Path, planned: bool,
             with pytest.raises(RefusedError, match=r"names without rules are open .* make the plan again"):
                 source.apply(plan)
             assert source.place.rules == frozenset()
+            assert not source.entries()
+        else:
+            source.apply(plan)
+            assert source.place.rules == case.end
+
+
+@pytest.mark.parametrize("told", [None, False])
+@pytest.mark.parametrize("by_place", [False, True])
+def test_a_place_that_told_and_does_not_any_more_is_refused(tmp_path: Path, by_place: bool, told: bool | None) -> None:
+    """A Kafka hides the value once somebody has set it."""
+    case = Case(
+        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a")}),
+        batching=Batching.RULE, settings=Settings(),
+    )  # fmt: skip
+    source = KilledApply(case=case, home=tmp_path, random=Random(1))
+    plan = evolve(source.plan(), settings_by_place=by_place)
+    settings = None if told is None else Settings(allow_everyone=told)
+    with patch.object(MemoryPlace, "settings", lambda _: settings):
+        if by_place and told is None:
+            with pytest.raises(RefusedError, match=r"does not tell any more whether .* make the plan again"):
+                source.apply(plan)
             assert not source.entries()
         else:
             source.apply(plan)

@@ -9,6 +9,7 @@ from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
 from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import zk_settings
+from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import our_authorizer
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.shared import SharedZooKeeper
@@ -16,8 +17,8 @@ from tests.support.zookeeper.shared import SharedZooKeeper
 
 @pytest.fixture
 def connect(zookeeper: SharedZooKeeper) -> str:
-    """The connect string of an empty store."""
-    return f"{zookeeper.connect}/{uuid.uuid4().hex}"
+    """The connect string of an empty store, whose chroot is there."""
+    return made_chroot(f"{zookeeper.connect}/{uuid.uuid4().hex}")
 
 
 @pytest.fixture(scope="session")

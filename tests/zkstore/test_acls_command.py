@@ -8,6 +8,7 @@ from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_39, run_tool
 from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import our_authorizer, rules_of
 from tests.support.zookeeper.server import zookeeper_client
 
@@ -115,7 +116,7 @@ def test_kip_11s_grants_and_revocations(ours_acls):
 
 
 def test_the_acls_may_have_a_zookeeper_of_their_own(ours_acls, connect):
-    elsewhere = f"authorizer.zookeeper.url={connect}/elsewhere"
+    elsewhere = f"authorizer.zookeeper.url={made_chroot(f'{connect}/elsewhere')}"
     ours_acls("add", "--allow-principal", "User:ann", *ORDERS, properties=("--authorizer-properties", elsewhere)).ok()
     assert ours_acls("list", "--format", "jsonl").ok().out == ""
     with our_authorizer(f"{connect}/elsewhere") as authorizer:
@@ -168,3 +169,13 @@ def test_bad_input_is_one_line(ours_acls, connect):
     message = complaint(ours_acls("remove", "--force", "--topic", "broken", "--resource-pattern-type", "match"))
     assert message.startswith("/kafka-acl/Topic/broken: ")
     assert complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", "broken")).startswith("/kafka-acl")
+
+
+@pytest.mark.parametrize("words", [("list",), ("add", "--allow-principal", "User:ann", *ORDERS)], ids=["list", "add"])
+def test_a_misspelled_chroot_is_no_cluster_without_rules(ours_acls, connect, store, words):
+    typo = ("--authorizer-properties", f"zookeeper.connect={connect}/kafak")
+    for _ in range(2):
+        refused = ours_acls(*words, properties=typo)
+        assert refused.code == 2
+        assert "/kafak does not exist: is the chroot correct?" in refused.complaint
+    assert store.client.get("/kafak") is None

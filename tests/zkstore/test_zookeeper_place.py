@@ -20,6 +20,7 @@ from aclog.zkstore.znodes.paths import resource_path
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import wait_until
+from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import rules_of
 from tests.support.zookeeper.server import ZooKeeperServer
 
@@ -116,7 +117,7 @@ def test_a_second_writer_loses_nothing_and_nothing_of_it_is_lost(source, connect
 
 def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatch):
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
-        source = Source(tmp_path, f"{server.connect}/chroot")
+        source = Source(tmp_path, made_chroot(f"{server.connect}/chroot"))
         source.place = (*source.place, "--authorizer-properties", "zookeeper.session.timeout.ms=2000")
         wanted = [acl(f"t{number}") for number in range(8)]
         assert source.plan(*wanted).code == 1
@@ -156,14 +157,24 @@ def test_the_cluster_id_is_its_identity(source, connect, tmp_path):
     client.close()
 
 
-def test_what_kafka_3_9_cannot_hold_is_refused_before_anything_is_written(source, ours):
+def test_what_kafka_3_9_cannot_hold_is_refused_before_anything_is_written(source, ours, monkeypatch):
     source.make(acl("a"))
-    assert source.plan(acl("a"), acl("b"), acl("a/b")).code == 1
-    assert "Kafka 3.9 cannot hold it: expected no /" in source.apply().complaint
-    closed = ("--authorizer-properties", "inter.broker.protocol.version=1.1")
+    old = ("--authorizer-properties", "inter.broker.protocol.version=1.1")
     prefixed = acl("p", pattern_type=PatternType.PREFIXED)
-    assert source.plan(acl("a"), acl("b"), prefixed, flags=(CLOSED, *closed)).code == 1
-    assert "requires inter.broker.protocol.version of 2.0-IV1" in source.apply().complaint
+    before = source.journal.read_bytes()
+    for acls, flags, why in (
+        ((acl("a"), acl("b"), acl("a/b")), (CLOSED,), "Kafka 3.9 cannot hold it: expected no /"),
+        ((acl("a"), acl("b"), prefixed), (CLOSED, *old), "requires inter.broker.protocol.version of 2.0-IV1"),
+    ):
+        refused = source.plan(*acls, flags=flags)
+        assert refused.code == 2
+        assert why in refused.complaint
+        assert not source.plan_file.exists()
+        with monkeypatch.context() as patched:  # a plan that was made before that was known
+            patched.setattr(ZooKeeperPlace, "check", lambda *_: None)
+            assert source.plan(*acls, flags=flags).code == 1
+        assert why in source.apply().complaint
+        assert source.journal.read_bytes() == before, "not even begun"
     assert rules_of(ours) == {acl("a")}
 
 

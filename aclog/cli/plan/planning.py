@@ -16,11 +16,12 @@ from aclog.cli.planning.plan_output import (
 )
 from aclog.cli.planning.told_settings import told_settings
 from aclog.cli.planning.wanted import Wanted, read_wanted
-from aclog.places.found_place import find_place
+from aclog.places.found_place import FoundPlace, find_place
 from aclog.places.origin import origin_now
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import RefusedError
 from aclog.planning.making import make_plan
+from aclog.planning.plan import Plan
 from aclog.planning.planner import PlannedChange
 from aclog.terminal.notices import note
 
@@ -52,7 +53,7 @@ def print_new_plan(
     change = wanted.change_of(found.held, adopt=ownership.adopt)
     plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
     print_unless_refused(
-        lambda: _check(change, wanted, limit, cidr=found.settings.cidr),
+        lambda: _check(change, wanted, limit, plan, found),
         lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
@@ -63,11 +64,12 @@ def print_new_plan(
     return CHANGES
 
 
-def _check(change: PlannedChange, wanted: Wanted, limit: DeleteLimit, *, cidr: bool) -> None:
-    """Raise RefusedError: a source without rules would delete all, or as PlannedChange.check."""
+def _check(change: PlannedChange, wanted: Wanted, limit: DeleteLimit, plan: Plan, found: FoundPlace) -> None:
+    """Raise RefusedError: a source without rules would delete all; or as PlannedChange.check, check_steps."""
     if wanted.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
         raise RefusedError(
             f"{wanted.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
             "expected --max-deletes if that is meant"
         )
-    change.check(limit, cidr=cidr, origins=wanted.origins)
+    change.check(limit, cidr=found.settings.cidr, origins=wanted.origins)
+    found.check_steps(plan.steps)

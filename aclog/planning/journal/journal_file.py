@@ -61,34 +61,46 @@ class JournalWriter:
     journal: Journal
     _fd: int
     _file: NamedFile
+    _head: bytes = b""
+    """The first line of a new journal, which is written with the first entry: an apply that is refused leaves none."""
     _failed: bool = field(default=False, init=False)
 
-    def append(self, entry: Entry) -> None:
-        """Write an entry, and wait until it is durable.
+    def append(self, *entries: Entry) -> None:
+        """Write entries, at once, and wait until they are durable.
 
         Raises:
-            LogError: it cannot be written; or the file was removed or replaced.
+            LogError: they cannot be written; or the file was removed or replaced.
 
         """
-        self._write(entry_line(entry, self.journal.checksum))
-        self.journal = evolve(self.journal, entries=(*self.journal.entries, entry), sent=Sent(), is_new=False)
+        lines, checksum = list[bytes](), self.journal.checksum
+        for entry in entries:
+            lines.append(entry_line(entry, checksum))
+            checksum = checksum_of(lines[-1])
+        self._write(*lines)
+        self.journal = evolve(self.journal, entries=(*self.journal.entries, *entries), sent=Sent(), is_new=False)
 
     def note_sent(self, apply: str, sent: Sent) -> None:
         """Write how far the apply has come that has begun, and wait until it is durable. Raises as `append`."""
         self._write(sent_line(apply, sent, self.journal.checksum))
         self.journal = evolve(self.journal, sent=sent)
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, *lines: bytes) -> None:
+        path = Path(self._file.path)
         if self._failed:
-            raise LogError(f"{self._file.path}: an entry failed to be written: open the journal again")
+            raise LogError(f"{path}: an entry failed to be written: open the journal again")
         self._failed = True
         try:
-            write_all(self._fd, line)
+            if self._head:
+                os.ftruncate(self._fd, 0)  # a part of such a line may be there
+            write_all(self._fd, self._head + b"".join(lines))
             os.fsync(self._fd)
+            if self._head:
+                fsync_directory(path.resolve().parent)
         except OSError as error:
-            raise log_error(error, Path(self._file.path), "cannot write") from error
+            raise log_error(error, path, "cannot write") from error
+        self._head = b""
         self._file.check()
-        self.journal = evolve(self.journal, checksum=checksum_of(line))
+        self.journal = evolve(self.journal, checksum=checksum_of(lines[-1]))
         self._failed = False
 
 
@@ -112,8 +124,10 @@ def open_journal(
         if is_torn_head(data):
             if not is_new:
                 raise JournalError(f"{path}: the journal is gone, or empty: nobody knows what is owned; put it back")
-            data = head_line(journal_id)
-            _begin(fd, path, data)
+            head = head_line(journal_id)
+            new = Journal(path=str(path), id=journal_id, is_new=True, checksum=checksum_of(head))
+            yield JournalWriter(journal=new, fd=fd, file=file, head=head)
+            return
         journal, end = parse_journal(data, str(path))
         if end < len(data) or not data.endswith(b"\n"):
             _tell_torn(path, len(data) - end, notify)
@@ -138,17 +152,6 @@ def _opened(path: Path, *, create: bool) -> int:
 
 def _no_file(path: Path) -> JournalError:
     return JournalError(f"{path}: not a regular file: expected a journal, or the path of a new one")
-
-
-def _begin(fd: int, path: Path, head: bytes) -> None:
-    """Write the first line, durably. Raises LogError."""
-    try:
-        os.ftruncate(fd, 0)
-        write_all(fd, head)
-        os.fsync(fd)
-        fsync_directory(path.resolve().parent)
-    except OSError as error:
-        raise log_error(error, path, "cannot write") from error
 
 
 def _mend(fd: int, path: Path, data: bytes, end: int) -> None:

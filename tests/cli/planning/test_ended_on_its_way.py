@@ -9,7 +9,7 @@ from aclog.places.applies_file import append_applies, read_applies
 from aclog.places.log_place import LogPlace
 from aclog.planning.applying import Applying
 from aclog.planning.journal.entry import EntryKind
-from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.journal.journal_file import JournalWriter, read_journal
 from tests.cli.planning.test_plan_and_apply import Source, add, held
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -59,10 +59,9 @@ def test_an_apply_that_another_command_settled_before_it_was_whole_is_not_done(s
     end_on_its_way(source, monkeypatch, LogPlace, "write")
     source.want(A, B, C)
     assert source.plan().code == 1
-    with monkeypatch.context() as patched:
-        patched.setattr(Applying, "_append", kill)  # of BEGIN, after the first apply was settled
-        with pytest.raises(KilledError):
-            source.apply()
+    end_on_its_way(source, monkeypatch, LogPlace, "write")
+    lines = source.journal.read_bytes().splitlines(keepends=True)
+    source.journal.write_bytes(b"".join(lines[:-1]))  # without BEGIN, the first one is ended all the same
     assert read_journal(source.journal, lambda: "new", print).entries[-1].kind is EntryKind.DONE
     source.plan_file.write_bytes(first)
     for flags in ((), ("--resume",)):
@@ -157,8 +156,8 @@ def test_what_was_removed_and_is_there_again_by_somebody_else_stays(source, monk
     if at == "_append":  # of DONE
         append = Applying._append
 
-        def begin_only(applying, kind, apply):
-            return kill() if kind is EntryKind.DONE else append(applying, kind, apply)
+        def begin_only(applying, kind, *more):
+            return kill() if kind is EntryKind.DONE else append(applying, kind, *more)
 
         monkeypatch.setattr(Applying, "_append", begin_only)
         with pytest.raises(KilledError):
@@ -189,7 +188,7 @@ def test_an_apply_that_only_adopts_is_ended_by_a_second_one(source, monkeypatch,
             patched.setattr(
                 Applying,
                 "_append",
-                lambda applying, kind, apply: kill() if kind is EntryKind.DONE else append(applying, kind, apply),
+                lambda applying, kind, *more: kill() if kind is EntryKind.DONE else append(applying, kind, *more),
             )
             with pytest.raises(KilledError):
                 source.apply()
@@ -228,7 +227,7 @@ def test_an_apply_without_a_journal_is_ended_too(source, monkeypatch, owner, at,
     assert aclog("grant", "--log", source.log, *GRANT, "--out", source.plan_file).code == 1
     end_on_its_way(source, monkeypatch, owner, at)
     if made and not is_new:
-        assert "expected the same place" in source.apply().complaint, "without --resume it is another place"
+        assert "changed since the plan was made" in source.apply().complaint, "without --resume nobody asks who"
     source.apply("--resume").ok()
     assert len(held(source.log)) == (1 if is_new else 2)
     again = source.apply("--resume").ok()
@@ -251,3 +250,50 @@ def test_what_was_done_is_not_done_in_another_place(source, tmp_path):
     shutil.rmtree(source.log)
     kept.rename(source.log)
     assert "was done before" in source.apply().ok().err
+
+
+def test_a_plan_that_ends_the_apply_of_another_is_not_hindered_by_that(source, monkeypatch):
+    """Killed in between, its journal would have gone on since it was made."""
+    source.make(A)
+    source.want(A, B)
+    assert source.plan().code == 1
+    end_on_its_way(source, monkeypatch, LogPlace, "write")
+    source.want(A, C)
+    assert source.plan().code == 1
+    writes = list[bytes]()
+    with monkeypatch.context() as patched:
+        patched.setattr(JournalWriter, "_write", lambda _, *lines: writes.append(b"".join(lines)) or kill())
+        with pytest.raises(KilledError):
+            source.apply()
+    [written] = writes
+    assert [line.split(b'"')[3] for line in written.splitlines()] == [b"DONE", b"BEGIN"]
+    source.apply().ok()
+    assert held(source.log) == {A, C}
+
+
+def test_another_source_that_adopts_gives_the_log_an_identity_and_hinders_nobody(source, tmp_path, monkeypatch):
+    other = Source(tmp_path, "other")
+    source.want(A)
+    aclog("import", source.rules, "--log", source.log).ok()
+    source.want(B)
+    assert source.plan().code == 1
+    kept = source.plan_file.read_bytes()
+    end_on_its_way(source, monkeypatch, LogPlace, "write")
+    other.make(A, flags=("--adopt",))
+    source.apply("--resume").ok()
+    assert held(source.log) == {A, B}
+    assert (source.owned, other.owned) == (1, 1)
+    assert source.plan_file.read_bytes() == kept
+
+
+def test_an_apply_that_is_refused_leaves_no_journal(source, tmp_path):
+    source.want(A)
+    assert source.plan().code == 1
+    second = tmp_path / "second.plan"
+    assert aclog(
+        "plan", "--log", source.log, "--want", source.rules, "--journal", source.journal, "--out", second
+    ).code == 1  # fmt: skip
+    assert source.apply("--resume").code == 2
+    assert not source.journal.exists() or not source.journal.read_bytes()
+    aclog("apply", second, "--yes").ok()
+    assert (held(source.log), source.owned) == ({A}, 1)

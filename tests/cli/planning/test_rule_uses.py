@@ -112,6 +112,8 @@ def uses(path: Path, rules: list[StandardAcl], decided: Settings) -> dict[Standa
         state=PlaceState.of_image(image_of(rules)),
         settings=decided,
         settings_known=True,
+        settings_by_place=False,
+        check=lambda _: None,
         journal=None,
         settled=None,
         owned_by_others=frozenset(),

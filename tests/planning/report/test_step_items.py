@@ -34,6 +34,7 @@ def report_of(random: Random, batching: Batching) -> PlanReport:
         state=state,
         settings=Settings(),
         settings_known=True,
+        settings_by_place=False,
         origin=Origin(at="now", who="me"),
         journal=None,
     )

@@ -109,6 +109,7 @@ class KilledApply:
             state=state,
             settings=case.settings,
             settings_known=True,
+            settings_by_place=False,
             origin=BEFORE,
             journal=mark,
         )

@@ -88,6 +88,9 @@ class MemoryPlace:
             return None
         return Made.ALL if apply in self.applied else Made.NONE
 
+    def check(self, steps: Sequence[Step]) -> None:
+        pass
+
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         if self.batching is Batching.ALL:
             yield steps

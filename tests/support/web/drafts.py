@@ -20,6 +20,7 @@ def plan_of(*, added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> 
         state=PlaceState.of_image(image_of(gone)),
         settings=Settings(),
         settings_known=True,
+        settings_by_place=False,
         origin=Origin(at="2026-01-01T00:00:00Z", who="me"),
         journal=None,
     )
