@@ -4,8 +4,11 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
+
+from attrs import define, field
 
 _T = TypeVar("_T")
 
@@ -40,6 +43,29 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
     """Sleep, but not longer than until `stop` is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)
+
+
+@define(eq=False)
+class Stop:
+    """What a plain loop waits for between two rounds, and a signal's handler may set.
+
+    A `threading.Event` has a lock, which the thread may hold that the handler interrupts: setting it would never end.
+    """
+
+    _asked: SimpleQueue[None] = field(factory=SimpleQueue, init=False)
+    _is_set: bool = field(default=False, init=False)
+
+    def set(self) -> None:
+        """Ask for the end."""
+        self._asked.put(None)  # may be called from a handler, whatever it interrupts
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether the end was asked for, at the latest after so many seconds; for one thread."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._asked.get(timeout=seconds)
+                self._is_set = True
+        return self._is_set
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Looks at a place again and again, and prints each rule that drifts, and each that is mended."""
 
-import threading
 from pathlib import Path
 
 from attrs import define, field
@@ -13,7 +12,7 @@ from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.target import TargetFlags
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.planning.wanted import read_wanted_rules
-from aclog.cli.signals import on_signals
+from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.printable import printable
 from aclog.places.origin import time_now
@@ -42,7 +41,7 @@ def follow_drift(
     files = _WantedFiles(wanted)
     files.check()
     watcher = _Watcher(target=target, wanted=files, flags=flags, form=output.form)
-    stop, status, patience = threading.Event(), FollowerStatus(), follower.patience()
+    stop, status, patience = Stop(), FollowerStatus(), follower.patience()
     status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.known))
     with serving(follower.address(), status), on_signals(stop.set):
         watcher.look()

@@ -1,6 +1,5 @@
 """`aclog spark ingest --append` and `--follow`: access logs into a table that grows."""
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from attrs import define, field
 from pyspark.sql import SparkSession
 
 from aclog.cli.decisions import ALLOWED, DENIED
-from aclog.cli.signals import on_signals
+from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
 from aclog.cli.spark.ingest_options import column_pairs
 from aclog.cli.spark.ingest_summary import STDOUT, say_counts, watermark_text, write_summary
@@ -89,7 +88,7 @@ class _Rounds:
 
     def follow(self, interval: float) -> None:
         """Append until SIGTERM or SIGINT, and print a line whenever something was new."""
-        stop = threading.Event()
+        stop = Stop()
         with on_signals(stop.set):
             note(f"following {', '.join(self.paths)} into {self.ledger.out}, every {interval:g} s")
             self._round(ChangedFilesError)

@@ -218,7 +218,7 @@ async def _agree(topic, nodes, history) -> None:
     except OutcomeUnknownError:  # it had been fenced before, and learns of that only when it writes
         await until(lambda: not nodes[2].active)
         topic.elect(2)
-        await until(lambda: nodes[2].active)
+        await until(leads)
         await committed(nodes[2].serving.controller.create_acls(CONTEXT, [acl("the end")]))
     end = topic.store.high_watermark()
     await until(lambda: all(node.publisher.current.end_offset == end for node in nodes.values()))
