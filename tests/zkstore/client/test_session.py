@@ -86,7 +86,7 @@ def test_a_transaction_is_atomic(client):
 
 def test_secure_acls_need_an_authenticated_client(connect):
     with pytest.raises(ConfigError, match="needs an authenticated client"):  # already for the chroot
-        open_client(zk_settings({"zookeeper.connect": connect, "zookeeper.set.acl": "true"}))
+        open_client(zk_settings({"zookeeper.connect": f"{connect}/new", "zookeeper.set.acl": "true"}))
 
 
 def test_a_closed_client_raises(connect):
