@@ -7,12 +7,14 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.places.applied_journal import check_applied
 from aclog.places.choice import open_place
 from aclog.planning.batching import Batching
+from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import JournalError, RefusedError
 from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
@@ -20,7 +22,7 @@ from aclog.planning.journal.settling import settle, unsure_texts
 from aclog.planning.making import Circumstances
 from aclog.planning.place import PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
-from aclog.planning.planner import Held
+from aclog.planning.planner import Held, PlannedChange
 from aclog.planning.step import Step
 
 
@@ -64,8 +66,16 @@ class FoundPlace:
         owned = frozenset[bytes]() if self.settled is None else self.settled.owned
         return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
 
-    def check_steps(self, steps: Sequence[Step]) -> None:
-        """Check that the place can hold what a plan adds. Raises RefusedError: it cannot."""
+    def check_plan(
+        self, change: PlannedChange, steps: Sequence[Step], limit: DeleteLimit, *, origins: Origins = NO_ORIGINS
+    ) -> None:
+        """Check a change, and that the place can hold what its steps add; `origins` as for PlannedChange.check.
+
+        Raises:
+            RefusedError: it cannot, or as PlannedChange.check.
+
+        """
+        change.check(limit, cidr=self.settings.cidr, origins=origins)
         try:
             self._check(steps)
         except ConfigError as error:

@@ -52,6 +52,7 @@ class LogPlace:
     _writer: LogWriter | None = None
     """The open log, whose writer's lock is held; None for reading, and for a log that is yet to be made."""
     _note: ApplyNote | None = field(default=None, init=False)
+    """Of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
 
     batching: Batching = field(default=Batching.ALL, init=False)
@@ -144,7 +145,7 @@ class LogPlace:
         if is_absent(self.directory):
             return
         lines = [done_line(note)]
-        if not self.was_noted(note.apply):
+        if self._note is not None and not self.was_noted(note.apply):
             lines = [applied_line(note, offset=self.read().end_offset or 0, steps=0, digest=records_digest(())), *lines]
         append_applies(self.directory, _new_id(), lines)
 
@@ -193,6 +194,7 @@ class LogPlace:
             end, digest = writer.log.end_offset(), records_digest(values)
             line = applied_line(self._note, offset=end, steps=len(steps), digest=digest)
             append_applies(writer.log.directory, _new_id(), [line])
+            self._note = None
         writer.append(values, transaction="aclog apply")
 
 

@@ -216,17 +216,23 @@ class Applying:
             )
 
     def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
-        wanted, found = self.plan.place.identity, self.place.identity()
-        name = self.place.name
+        self._check_identity(begun)
+        if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
+            now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
+            raise RefusedError(f"{self.place.name}: {now}, and {then} when the plan was made: make the plan again")
+
+    def _check_identity(self, begun: Entry | None) -> None:
+        wanted, found, name = self.plan.place.identity, self.place.identity(), self.place.name
         fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
-        if fingerprint is not None and self.place.fingerprint(end or 0) != fingerprint:
-            raise RefusedError(
-                f"{name}: another log than the one that the plan was made for: expected one with the same first batch "
-                f"and the same one before offset {end}: nothing was changed"
-            )
-        if fingerprint is not None and wanted is None:
-            pass  # it is known by what it holds; another source's apply may have given it an identity since
-        elif begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
+        if fingerprint is not None:
+            if self.place.fingerprint(end or 0) != fingerprint:
+                raise RefusedError(
+                    f"{name}: another log than the one that the plan was made for: expected one with the same first "
+                    f"batch and the same one before offset {end}: nothing was changed"
+                )
+            if wanted is None:
+                return  # it is known by what it holds; another source's apply may have given it an identity since
+        if begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
             if found is not None and not self.place.was_noted(begun.apply):
                 raise RefusedError(f"{name}: another place than the one that this apply made: nothing was changed")
         elif found != wanted:
@@ -234,9 +240,6 @@ class Applying:
                 f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
                 f"{wanted or 'a place that was new, or had none'}: expected the same place"
             )
-        if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
-            now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
-            raise RefusedError(f"{name}: {now}, and {then} when the plan was made: make the plan again")
 
     def _check_settings(self) -> None:
         """Check that no name is open by now that the plan counts as closed: what it says of moments would be wrong."""

@@ -76,8 +76,7 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
 
     def check() -> None:
         """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
-        change.check(wanted.limit, cidr=found.settings.cidr)
-        found.check_steps(plan.steps)
+        found.check_plan(change, plan.steps, wanted.limit)
         if effects and not do.accept_side_effects and (do.yes or do.out is not None):
             nothing = "nothing was changed" if do.out is None else "no plan was written"
             raise RefusedError(f"{found.name}: {_refusal(wanted.aside, found)}: {nothing}")

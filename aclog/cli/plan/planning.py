@@ -65,11 +65,10 @@ def print_new_plan(
 
 
 def _check(change: PlannedChange, wanted: Wanted, limit: DeleteLimit, plan: Plan, found: FoundPlace) -> None:
-    """Raise RefusedError: a source without rules would delete all; or as PlannedChange.check, check_steps."""
+    """Raise RefusedError: a source without rules would delete all; or as FoundPlace.check_plan."""
     if wanted.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
         raise RefusedError(
             f"{wanted.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
             "expected --max-deletes if that is meant"
         )
-    change.check(limit, cidr=found.settings.cidr, origins=wanted.origins)
-    found.check_steps(plan.steps)
+    found.check_plan(change, plan.steps, limit, origins=wanted.origins)

@@ -16,13 +16,11 @@ from aclog.cli.planning.plan_output import (
 )
 from aclog.cli.planning.told_settings import told_settings
 from aclog.cli.rollback.flags import RollbackFlags
-from aclog.places.found_place import FoundPlace, find_place
+from aclog.places.found_place import find_place
 from aclog.places.origin import origin_now
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import JournalError
 from aclog.planning.making import make_plan
-from aclog.planning.plan import Plan
-from aclog.planning.planner import PlannedChange
 from aclog.planning.rollback import change_back
 from aclog.terminal.notices import note
 
@@ -49,7 +47,7 @@ def print_way_back(
     change = change_back(found.settled, found.held, flags.apply)
     plan = make_plan(change, found.circumstances(origin_now()))
     print_unless_refused(
-        lambda: _check(change, limit, plan, found),
+        lambda: found.check_plan(change, plan.steps, limit),
         lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
@@ -58,9 +56,3 @@ def print_way_back(
     if output.out is not None:
         write_plan(plan, output.out)
     return CHANGES
-
-
-def _check(change: PlannedChange, limit: DeleteLimit, plan: Plan, found: FoundPlace) -> None:
-    """Raise RefusedError: as PlannedChange.check and FoundPlace.check_steps."""
-    change.check(limit, cidr=found.settings.cidr)
-    found.check_steps(plan.steps)

@@ -94,8 +94,7 @@ class Editing:
         change = change_as_asked(found.held, changes, adopt=ownership.adopt)
         origin = origin_now()
         plan = make_plan(change, found.circumstances(evolve(origin, who=_by(who, origin.who))))
-        change.check(limit, cidr=found.settings.cidr)
-        found.check_steps(plan.steps)
+        found.check_plan(change, plan.steps, limit)
         if plan.is_empty:
             raise RefusedError(f"{found.name}: nothing to do: it is so already")
         report = PlanReport(name=found.name, state=found.state, plan=plan, change=change)

@@ -40,8 +40,7 @@ def read_journal(path: Path, new_id: Callable[[], str], notify: Callable[[str], 
 
     """
     try:
-        if path.exists() and not path.is_file():
-            raise _no_file(path)
+        _check_file(path)
         data = path.read_bytes()
     except FileNotFoundError:
         return Journal(path=str(path), id=new_id(), is_new=True)
@@ -142,16 +141,17 @@ def open_journal(
 def _opened(path: Path, *, create: bool) -> int:
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
     try:
-        if path.exists() and not path.is_file():
-            raise _no_file(path)
+        _check_file(path)
         # A journal may be a link into a repository: links are followed.
         return os.open(path, flags, FILE_MODE)
     except OSError as error:
         raise log_error(error, path, "cannot open the journal") from error
 
 
-def _no_file(path: Path) -> JournalError:
-    return JournalError(f"{path}: not a regular file: expected a journal, or the path of a new one")
+def _check_file(path: Path) -> None:
+    """Raise JournalError if something is there that is no regular file: a pipe would be waited for."""
+    if path.exists() and not path.is_file():
+        raise JournalError(f"{path}: not a regular file: expected a journal, or the path of a new one")
 
 
 def _mend(fd: int, path: Path, data: bytes, end: int) -> None:
