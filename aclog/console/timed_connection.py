@@ -1,10 +1,16 @@
 """Connections that nobody can hold for long: there is a deadline until a request is whole, and one for its answer."""
 
 import asyncio
+import socket
+import sys
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+_SLOWEST = 1024
+"""Bytes a second that who reads an answer takes at least."""
+_ACKNOWLEDGED = slice(120, 128)
+"""Where Linux's `struct tcp_info` holds tcpi_bytes_acked."""
 _WHOLE = {h11.DONE, h11.MUST_CLOSE}
 """States of the other side when it has sent all of a request."""
 
@@ -17,8 +23,8 @@ class TimedConnection(H11Protocol):
 
     seconds = 30.0
     _deadline: asyncio.TimerHandle | None = None
-    _unsent = 0
-    """Bytes that waited to be read by the other side when the deadline was set."""
+    _taken = 0
+    """Bytes that the other side had taken when the deadline was set."""
     _has_ended = False
     """Whether the other side sends no more."""
 
@@ -48,13 +54,25 @@ class TimedConnection(H11Protocol):
 
     def _wait(self) -> None:
         self._stop()
-        self._unsent = self.transport.get_write_buffer_size()
+        self._taken = self._taken_bytes()
         self._deadline = self.loop.call_later(self.seconds, self._end)
 
     def _stop(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _taken_bytes(self) -> int:
+        """Return how many bytes the other side has taken so far.
+
+        What the transport holds tells little: the kernel holds megabytes more, and TLS has a buffer of its own.
+        """
+        peer = self.transport.get_extra_info("socket")
+        try:
+            told = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)[_ACKNOWLEDGED]
+            return int.from_bytes(told, sys.byteorder)
+        except (AttributeError, OSError):  # not Linux
+            return -self.transport.get_write_buffer_size()
 
     def _end(self) -> None:
         self.transport.abort()
@@ -63,7 +81,7 @@ class TimedConnection(H11Protocol):
 class PatientConnection(TimedConnection):
     """A connection whose requests have to be whole within `seconds`, and whose answers take as long as they take.
 
-    It ends, too, if of an answer that waits to be read nothing was read for `seconds`.
+    It ends, too, if an answer that waits to be read is read slower than a kilobyte a second, within `seconds`.
     """
 
     def data_received(self, data: bytes) -> None:
@@ -93,8 +111,8 @@ class PatientConnection(TimedConnection):
             self._stop()
 
     def _end(self) -> None:
-        """End, unless some of what waits to be read was read meanwhile."""
-        if 0 < self.transport.get_write_buffer_size() < self._unsent:
+        """End, unless enough of an answer was read meanwhile."""
+        if self._taken_bytes() - self._taken >= self.seconds * _SLOWEST:
             self._wait()
         else:
             super()._end()

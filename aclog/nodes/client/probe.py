@@ -44,9 +44,16 @@ async def probe(address: HostPort) -> Peer:
     return Peer(service=Service.UNKNOWN)
 
 
-async def _in_time(look: Callable[[HostPort], Awaitable[Peer | None]], address: HostPort) -> Peer | None:
+async def probe_tls(address: HostPort, seconds: float) -> Peer | None:
+    """Return what listens there with TLS, and its certificate; None if no handshake ends within `seconds`."""
+    return await _in_time(_kafka_in_tls, address, seconds)
+
+
+async def _in_time(
+    look: Callable[[HostPort], Awaitable[Peer | None]], address: HostPort, seconds: float = _LOOK_SECONDS
+) -> Peer | None:
     try:
-        async with asyncio.timeout(_LOOK_SECONDS):
+        async with asyncio.timeout(seconds):
             return await look(address)
     except (OSError, ValueError, TimeoutError):  # ValueError: a host name that is none
         return None

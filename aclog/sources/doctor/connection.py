@@ -23,7 +23,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
 from aclog.nodes.client.node_features import has_authorizer
 from aclog.nodes.client.peer import Role, role_of
-from aclog.nodes.client.probe import probe
+from aclog.nodes.client.probe import probe_tls
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
@@ -62,9 +62,9 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         yield fail("name", f"{address.host}: {text_of(error)}", "check the host name, and this machine's DNS")
         return
     yield ok("name", f"{address.host} is {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
-    if security.security_protocol.tls:
-        async for each in _certificate(address):
-            yield each
+    peer = await probe_tls(address, _SECONDS) if security.security_protocol.tls else None
+    if peer is not None and peer.certificate is not None:
+        yield certificate_finding(peer.certificate, datetime.now(UTC))
     began = time.monotonic()
     try:
         connection = await connect(address, security, timeout=_SECONDS)
@@ -77,14 +77,11 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         yield ok("connection", f"{address}: {security.security_protocol.value}, {who}, in {took:.0f} ms")
         if security.username and not security.security_protocol.tls:
             yield warn("login", "the login goes over the network unencrypted", "use a SASL_SSL listener")
+        if security.security_protocol.tls and (peer is None or peer.certificate is None):
+            text = f"not known: none was shown within {_SECONDS:.0f} s when it was asked for"
+            yield warn("certificate", text, "run this again")
         async for each in _asked(connection, role):
             yield each
-
-
-async def _certificate(address: HostPort) -> AsyncIterator[Finding]:
-    certificate = (await probe(address)).certificate
-    if certificate is not None:
-        yield certificate_finding(certificate, datetime.now(UTC))
 
 
 def certificate_finding(certificate: x509.Certificate, now: datetime) -> Finding:

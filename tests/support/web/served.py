@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,12 +17,15 @@ SECONDS = 30
 
 
 class ServedApp:
-    """An application, served until the end of the `with`: as `aclog console` serves it, or `aclog pdp` if timed."""
+    """An application, served until the end of the `with`: as `aclog console` serves it, or `aclog pdp` if timed.
 
-    def __init__(self, app: Any, *, is_timed: bool) -> None:
+    With `pem`, a certificate and its key, over TLS: `connect` and `say` do not speak it.
+    """
+
+    def __init__(self, app: Any, *, is_timed: bool, pem: Path | None = None) -> None:
         self._bound = socket.create_server(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
-        endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port))
+        endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port), tls_cert=pem, tls_key=pem)
         self._server = Server(server_config(app, endpoint, is_timed=is_timed), endpoint.url, None)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
 
