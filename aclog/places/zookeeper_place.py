@@ -20,9 +20,10 @@ from aclog.planning.step import Stage, Step
 from aclog.sources.zookeeper import open_store, read_everything
 from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.protocol_gate import prefixed_error, takes_prefixed
+from aclog.zkstore.kraft_controller import KraftController, kraft_controller
 from aclog.zkstore.znodes.acl_json import entry_of, entry_problem
 from aclog.zkstore.znodes.json_fields import json_object, text_field
-from aclog.zkstore.znodes.paths import name_problem, resource_path
+from aclog.zkstore.znodes.paths import LITERAL_TREE, name_problem, resource_path
 
 _SETTLE_S = 1.0
 """How long, in seconds, the brokers are given to learn of one stage before the next one is made.
@@ -49,6 +50,8 @@ class ZooKeeperPlace:
     notify: Callable[[str], None]
     takes_prefixed: bool
     """Whether prefixed ACLs may be added: brokers before Kafka 2.0 do not look where they are."""
+    _owner: KraftController | None = field(default=None, init=False)
+    """Who writes over what others change, when it was read last."""
     _has_paths: bool = field(default=False, init=False)
     _shared: Collection[ResourcePattern] = field(default=(), init=False)
     """Patterns that change and overlap another one that changes: the order of their stages can be seen."""
@@ -79,8 +82,12 @@ class ZooKeeperPlace:
         return found
 
     def fingerprint(self, end_offset: int) -> str | None:  # noqa: ARG002  # as the protocol has it
-        """Return None: a ZooKeeper has an identity."""
-        return None
+        """Return when the root of its ACLs was created, in ms; None if it has none yet.
+
+        An identity may come later, with the first broker, and never does where only ACLs are. Raises StoreError.
+        """
+        node = self.store.client.get(LITERAL_TREE.root)
+        return None if node is None else str(node.created_ms)
 
     def settings(self) -> Settings | None:
         """Return None: ZooKeeper does not hold the settings of the brokers."""
@@ -96,6 +103,9 @@ class ZooKeeperPlace:
 
         """
         self.store.client.sync()
+        self._owner = kraft_controller(self.store.client)
+        if self._owner is not None:
+            self.notify(self._owner.warning)
         contents = read_everything(self.store)
         for problem in contents.unknown:
             self.notify(str(problem))
@@ -127,9 +137,14 @@ class ZooKeeperPlace:
         return None
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Raise ConfigError: Kafka 3.9 could not read what a step adds."""
+        """Check that Kafka 3.9 can read what each step adds, and that no KRaft controller would write over it.
+
+        Raises ConfigError: not so, by what was read last.
+        """
         for step in steps:
             self._check(step)
+        if steps and self._owner is not None:
+            raise ConfigError(str(self._owner.error))
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield the batches. Raises ConfigError, before the first one: as `check`."""

@@ -19,6 +19,7 @@ from aclog.zkstore.acl_store import AclStore, StoreContents
 from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
 from aclog.zkstore.authorizer.settings import PREFIX
 from aclog.zkstore.client.settings import KEYS, zk_settings
+from aclog.zkstore.kraft_controller import kraft_controller
 
 _USED_KEYS = frozenset((*KEYS, *(f"{PREFIX}{key}" for key in KEYS), PROTOCOL_VERSION))
 
@@ -95,7 +96,10 @@ class ZooKeeperSource:
 
         """
         with open_store(self.properties) as store:
+            owner = kraft_controller(store.client)
             contents = read_everything(store)
+        if owner is not None:
+            self.notify(owner.warning)
         for problem in contents.unknown:
             self.notify(str(problem))
         rules = {entry.on(node.pattern) for node in contents.resources.values() for entry in node.entries}

@@ -13,8 +13,10 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import read_properties
 from aclog.sources.other_side import opened_zookeeper
+from aclog.terminal.notices import warn
 from aclog.terminal.progress import progress
 from aclog.zkstore.client.settings import ZkSettings, zk_settings
+from aclog.zkstore.kraft_controller import kraft_controller
 from aclog.zkstore.migration.comparison import Decide, Request
 from aclog.zkstore.migration.store_watch import StoreWatch
 
@@ -34,8 +36,14 @@ def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -
 
 @contextmanager
 def connected(settings: ZkSettings) -> Iterator["ZkClient"]:
-    """Connect for the duration of a migration. Raises ConfigError, StoreError."""
+    """Connect for the duration of a migration; warn if a KRaft controller owns the ZooKeeper.
+
+    Raises ConfigError, StoreError; DecodeError: as aclog.zkstore.kraft_controller.kraft_controller.
+    """
     with closing(opened_zookeeper(settings)) as client:
+        owner = kraft_controller(client)
+        if owner is not None:
+            warn(owner.warning)
         yield client
 
 

@@ -18,6 +18,7 @@ from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.output_format import OutputFormat
 from aclog.zkstore.client.settings import ZkSettings
+from aclog.zkstore.kraft_controller import check_not_owned
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
 from aclog.zkstore.migration.node_content import LeftOut
@@ -49,6 +50,7 @@ def run_reverse_migration(options: ReverseOptions) -> int:
     Raises:
         ConfigError: entries that ZooKeeper cannot hold, or that only ZooKeeper has, without the flags that allow them;
             or too many of these to remove.
+        AclRequestError: a KRaft controller owns the ZooKeeper.
         StoreError: ZooKeeper is unavailable.
         MetadataError: the log cannot be read.
 
@@ -58,6 +60,7 @@ def run_reverse_migration(options: ReverseOptions) -> int:
     with connected(options.store) as client:
         watch = read_store(client, may_be_new=True)
         if not options.compare_only:
+            check_not_owned(client)
             is_clear = _report(options, watch, wanted, left_out)
             if options.dry_run:
                 return 0 if is_clear else 1

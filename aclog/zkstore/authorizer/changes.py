@@ -23,6 +23,7 @@ from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
 from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.protocol_gate import prefixed_error
+from aclog.zkstore.kraft_controller import check_not_owned
 from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
 from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
 
@@ -46,8 +47,9 @@ class StoreChanges:
 
     def create(self, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
         """Create ACLs, atomically per resource; return one result per ACL, in order."""
+        owned = self._owned_error()
         errors: list[MetadataError | None] = [
-            self._gate_error(acl) or error or _store_error(acl)
+            self._gate_error(acl) or error or _store_error(acl) or owned
             for acl, error in zip(acls, creation_errors(acls), strict=True)
         ]
         for pattern, numbers in _by_pattern(acls, errors).items():
@@ -61,9 +63,18 @@ class StoreChanges:
     def _gate_error(self, acl: StandardAcl) -> AclRequestError | None:
         return prefixed_error() if acl.pattern_type == PatternType.PREFIXED and not self.takes_prefixed else None
 
+    def _owned_error(self) -> MetadataError | None:
+        """Return why nothing can be written at all."""
+        try:
+            check_not_owned(self.store.client)
+        except MetadataError as error:
+            return error
+        return None
+
     def delete(self, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
         """Delete matching ACLs; return one result per filter, in order. Each ACL is reported for its first filter."""
-        errors: list[MetadataError | None] = [filter_error(wanted) for wanted in filters]
+        owned = self._owned_error()
+        errors: list[MetadataError | None] = [filter_error(wanted) or owned for wanted in filters]
         deleted: list[list[StandardAclWithId]] = [[] for _ in filters]
         for path, numbers in self._affected(filters, errors).items():
             removal = _Removal(pattern=pattern_of(path), filters=[(number, filters[number]) for number in numbers])

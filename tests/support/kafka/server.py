@@ -185,7 +185,7 @@ class KafkaServer:
 
     def format(self, cluster_id: str, *arguments: str) -> None:
         """kafka-storage format, on a directory that is not there yet."""
-        command = ["format", "-t", cluster_id, "-c", "server.properties", *arguments]
+        command = ["format", f"--cluster-id={cluster_id}", "-c", "server.properties", *arguments]  # it may begin with -
         done = subprocess.run(
             java_command("kafka.tools.StorageTool", *command, version=self.version),
             cwd=self.home,
