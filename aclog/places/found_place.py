@@ -44,7 +44,7 @@ class FoundPlace:
     address: PlaceAddress
     identity: str | None
     fingerprint: str | None
-    """Of a log that has no identity, what it held."""
+    """Of a place that has no identity, what tells it from others."""
     batching: Batching
     state: PlaceState
     settings: Settings

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from aclog.metalog.errors import ConfigError
 from aclog.planning.plan import Origin
-from aclog.sources.git.git_history import changed_files, commit_id, path_from_top
+from aclog.sources.git.git_history import changed_files, commit_id, exists, path_from_top
+from aclog.sources.git.git_place import GitPlace
 from aclog.sources.text_lines import STDIN
 
 
@@ -41,5 +42,6 @@ def _commit_of(path: str) -> str | None:
         changed = changed_files("HEAD", None)
     except ConfigError:  # no git, no repository, or a file outside of it
         return None
-    is_changed = any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
+    is_known = exists(GitPlace(ref="HEAD", path=inside))  # what git ignores is in no list of changes
+    is_changed = not is_known or any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
     return f"{commit}-dirty" if is_changed else commit

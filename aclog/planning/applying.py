@@ -227,8 +227,8 @@ class Applying:
         if fingerprint is not None:
             if self.place.fingerprint(end or 0) != fingerprint:
                 raise RefusedError(
-                    f"{name}: another log than the one that the plan was made for: expected one with the same first "
-                    f"batch and the same one before offset {end}: nothing was changed"
+                    f"{name}: another place than the one that the plan was made for: a log is known by its first batch "
+                    "and the one before the plan's end, a ZooKeeper by when /kafka-acl was created; nothing was changed"
                 )
             if wanted is None:
                 return  # it is known by what it holds; another source's apply may have given it an identity since

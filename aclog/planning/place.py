@@ -62,9 +62,9 @@ class Place(Protocol):
         ...
 
     def fingerprint(self, end_offset: int) -> str | None:
-        """Return what tells a log from others that has no identity: a digest of what it has below an offset.
+        """Return what tells a place from others that has no identity: of a log, what it has below an offset.
 
-        None: the place is no log, or does not reach so far. Raises as `read`.
+        None: nothing does yet, it does not reach so far, or such places have an identity. Raises as `read`.
         """
         ...
 

@@ -44,7 +44,7 @@ class PlanPlace:
     """As Place.identity; None if there was no such place yet, or a log without one."""
     batching: Batching
     fingerprint: str | None = None
-    """As Place.fingerprint at the end offset of the plan's base; of a log without an identity."""
+    """As Place.fingerprint at the end offset of the plan's base; of a place without an identity."""
 
 
 @frozen(kw_only=True)

@@ -10,6 +10,7 @@ from aclog.authorizer.creation_checks import refusal
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.rule_content import acl_of_content, content_of
+from aclog.metalog.errors import EncodeError
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.errors import RefusedError
 
@@ -105,7 +106,8 @@ def change_as_asked(held: Held, changes: Iterable[RuleChange], *, adopt: bool) -
     """Return what makes the changes of a file, in order; those that are made already are left out.
 
     Raises:
-        RefusedError: it removes ACLs that the journal does not own, without `adopt`; or that another journal owns.
+        RefusedError: it removes ACLs that the journal does not own, without `adopt`; or that another journal owns; or
+            a text is longer than a record can hold.
 
     """
     added, removed = _asked(changes)
@@ -135,10 +137,17 @@ def change_as_asked(held: Held, changes: Iterable[RuleChange], *, adopt: bool) -
 
 def _asked(changes: Iterable[RuleChange]) -> tuple[set[bytes], set[bytes]]:
     """Return what is to be there, and what is not: of several changes of an ACL the last one counts."""
-    last = {content_of(change.acl): change.added for change in changes}
+    last = {_content(change): change.added for change in changes}
     return {each for each, is_added in last.items() if is_added}, {
         each for each, is_added in last.items() if not is_added
     }
+
+
+def _content(change: RuleChange) -> bytes:
+    try:
+        return content_of(change.acl)
+    except EncodeError as error:
+        raise RefusedError(f"{change.where}: {error}") from error
 
 
 def _not_owned(acls: Sequence[StandardAcl]) -> RefusedError:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from aclog.zkstore.client.session import ZkClient
 
 
+MAX_NODE_BYTES = (1 << 20) - (1 << 14)
+"""Default limit of a ZooKeeper request (jute.maxbuffer), with room for the rest of the transaction."""
 NO_VERSION = -2
 """Version of a znode that does not exist (ZkVersion.UnknownVersion)."""
 
@@ -148,7 +150,7 @@ class AclStore:
 
         """
         deadline = time.monotonic() + self.client.settings.session_timeout
-        conflicts = 0
+        conflicts, lost = 0, None
         for attempt in count():
             try:
                 # `known` may be stale. For a write that does not matter, its version is checked; but "nothing to do"
@@ -160,9 +162,10 @@ class AclStore:
                 conflicts += 1
                 if conflicts == MAX_ATTEMPTS:
                     raise StoreError(f"{path}: not changed in {conflicts} attempts: {e}") from e
-            except DisconnectedError:
+            except DisconnectedError as e:
+                lost = lost or e  # the first one may tell why
                 if time.monotonic() > deadline:
-                    raise
+                    raise lost from e
             back_off(attempt)
         raise AssertionError  # count() is infinite
 
@@ -185,6 +188,14 @@ class AclStore:
             # The conflict may be a missing parent: create it before the next attempt.
             self._ensure_parents(before)
             raise
+        except DisconnectedError as e:
+            size = 0 if isinstance(operation, DeleteNode) else len(operation.data)
+            if size < MAX_NODE_BYTES:
+                raise
+            raise DisconnectedError(
+                f"{before.path}: {e} when {size:,} bytes were sent for it: a server closes the connection of who sends "
+                "more than its jute.maxbuffer, 1 MiB by default"
+            ) from e
 
     def _ensure_parents(self, acls: ResourceAcls) -> None:
         self.client.ensure(tree_of(acls.pattern.pattern_type).changes)

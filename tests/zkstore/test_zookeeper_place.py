@@ -2,6 +2,8 @@
 
 import json
 import threading
+import time
+from contextlib import closing
 
 import pytest
 
@@ -15,6 +17,7 @@ from aclog.planning.plan import PlaceAddress, PlaceKind
 from aclog.planning.plan_file import parse_plan
 from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import zk_settings
+from aclog.zkstore.errors import StoreError
 from aclog.zkstore.znodes.acl_json import entry_of
 from aclog.zkstore.znodes.paths import resource_path
 from tests.support.builders.acls import acl
@@ -34,6 +37,7 @@ class Source:
     """Rules for a ZooKeeper, with their journal."""
 
     def __init__(self, home, connect):
+        home.mkdir(exist_ok=True)
         self.rules, self.journal, self.plan_file = home / "rules.jsonl", home / "journal", home / "PLAN"
         self.place = ("--authorizer-properties", f"zookeeper.connect={connect}")
 
@@ -54,6 +58,12 @@ class Source:
 @pytest.fixture
 def source(tmp_path, connect):
     return Source(tmp_path, connect)
+
+
+@pytest.fixture
+def client(connect):
+    with closing(open_client(zk_settings({"zookeeper.connect": connect}))) as found:
+        yield found
 
 
 def test_planned_applied_and_rolled_back_as_the_real_authorizer_sees_it(source, real, ours):
@@ -142,9 +152,8 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
         assert len(found.held.owned) == len(found.state.contents) == 8
 
 
-def test_the_cluster_id_is_its_identity(source, connect, tmp_path):
+def test_the_cluster_id_is_its_identity(source, connect, client):
     source.make(acl("a"))
-    client = open_client(zk_settings({"zookeeper.connect": connect}))
     client.ensure("/cluster")
     client._kazoo.create("/cluster/id", b'{"version":"1","id":"abc"}')
     with open_zookeeper_place({"zookeeper.connect": connect}, print) as place:
@@ -154,7 +163,45 @@ def test_the_cluster_id_is_its_identity(source, connect, tmp_path):
     assert "expected the same place" in source.plan(acl("c")).complaint
     client._kazoo.set("/cluster/id", b"{}")
     assert source.plan(acl("c")).code == 2
-    client.close()
+
+
+def test_without_a_cluster_id_it_is_known_by_when_its_rules_began(source, connect, tmp_path, client):
+    source.make(acl("a"))
+    assert source.plan(acl("a"), acl("b")).code == 1
+    client._kazoo.delete("/kafka-acl", recursive=True)
+    time.sleep(0.01)  # another millisecond
+    other = Source(tmp_path / "other", connect)
+    other.make(acl("a"))
+    assert "another place than the one that the plan was made for" in source.apply().complaint
+    assert source.plan(acl("a"), acl("b")).code == 1
+    source.apply().ok()
+
+
+def test_an_apply_that_began_before_there_was_a_cluster_id_goes_on(source, client, monkeypatch):
+    source.make(acl("a"))
+    assert source.plan(acl("a"), acl("b"), acl("c")).code == 1
+    write, written = ZooKeeperPlace.write, []
+
+    def failing(place, piece):
+        if written:
+            raise StoreError("gone")
+        written.append(piece)
+        write(place, piece)
+
+    monkeypatch.setattr(ZooKeeperPlace, "write", failing)
+    assert "stopped after 1 of 2 steps" in source.apply().complaint
+    monkeypatch.undo()
+    client.ensure("/cluster")
+    client._kazoo.create("/cluster/id", b'{"version":"1","id":"abc"}')
+    assert "(1 of these steps were made before)" in source.apply("--resume").ok().out
+
+
+def test_more_rules_than_a_server_takes_at_once_are_told_from_a_lost_connection(source):
+    source.place = (*source.place, "--authorizer-properties", "zookeeper.session.timeout.ms=1000")
+    assert source.plan(*(acl("a", f"User:{'u' * 200}{number}") for number in range(4_000))).code == 1
+    stopped = source.apply()
+    assert "/kafka-acl/Topic/a: the connection is lost when 1," in stopped.complaint
+    assert "more than its jute.maxbuffer" in stopped.complaint
 
 
 def test_what_kafka_3_9_cannot_hold_is_refused_before_anything_is_written(source, ours, monkeypatch):

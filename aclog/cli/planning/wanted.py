@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.rule_change import ChangedOrigins, RuleChange
 from aclog.authorizer.rule_content import content_of
 from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.source import parse_modules
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.planning.planner import Held, PlannedChange, change_as_asked, change_to_want
 from aclog.sources.change_lines import read_changes
 from aclog.sources.formats.format import AclsFormat
@@ -70,7 +71,14 @@ def read_wanted_rules(flags: WantFlags, tell: Callable[[str], None] = note) -> t
             strict=True,  # a rule that never comes is no less wanted
         )
         found = find_rules(flags.want, options)
-        rules = frozenset(content_of(rule.acl) for rule in found.rules)
+        rules = frozenset(_content(rule.acl, found.origins) for rule in found.rules)
     for text in found.notes:
         tell(text)
     return rules, found.origins
+
+
+def _content(acl: StandardAcl, origins: Origins) -> bytes:
+    try:
+        return content_of(acl)
+    except EncodeError as error:
+        raise ConfigError(f"a rule{places_text(acl, origins)}: {error}") from error

@@ -114,6 +114,7 @@ def open_journal(
         JournalError: it is damaged, another one, or gone. LogError: it cannot be opened.
 
     """
+    is_made = is_new and not path.exists()
     fd = _opened(path, create=is_new)
     try:
         _lock(fd, path)
@@ -125,7 +126,11 @@ def open_journal(
                 raise JournalError(f"{path}: the journal is gone, or empty: nobody knows what is owned; put it back")
             head = head_line(journal_id)
             new = Journal(path=str(path), id=journal_id, is_new=True, checksum=checksum_of(head))
-            yield JournalWriter(journal=new, fd=fd, file=file, head=head)
+            try:
+                yield JournalWriter(journal=new, fd=fd, file=file, head=head)
+            finally:
+                if is_made and os.fstat(fd).st_size == 0:  # nothing was begun
+                    path.resolve().unlink(missing_ok=True)
             return
         journal, end = parse_journal(data, str(path))
         if end < len(data) or not data.endswith(b"\n"):

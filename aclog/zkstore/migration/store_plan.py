@@ -14,6 +14,7 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePatter
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.zkstore.acl_store import MAX_NODE_BYTES
 from aclog.zkstore.migration.access_state import AccessState, StateChange
 from aclog.zkstore.migration.node_content import LeftOut
 from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
@@ -23,8 +24,6 @@ from aclog.zkstore.znodes.token_json import encode_token
 
 _OPERATIONS = frozenset(range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT))
 """Operations of Kafka 3.9."""
-_MAX_NODE_BYTES = (1 << 20) - (1 << 14)
-"""Default limit of a ZooKeeper request (jute.maxbuffer), with room for the rest of the transaction."""
 
 
 @frozen(kw_only=True)
@@ -91,9 +90,9 @@ def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozense
     found: set[StandardAcl] = set()
     for pattern, entries in _by_resource(acls).items():
         size = len(encode_acls(entries))
-        if size > _MAX_NODE_BYTES:
+        if size > MAX_NODE_BYTES:
             found |= {entry.on(pattern) for entry in entries}
-            reason = f"{len(entries)} ACLs of {size} bytes: expected at most {_MAX_NODE_BYTES}, the limit of one node"
+            reason = f"{len(entries)} ACLs of {size} bytes: expected at most {MAX_NODE_BYTES}, the limit of one node"
             left_out.append(LeftOut(path=resource_path(pattern), reason=reason, unreadable=True))
     return frozenset(found)
 

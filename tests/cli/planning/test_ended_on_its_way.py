@@ -294,6 +294,6 @@ def test_an_apply_that_is_refused_leaves_no_journal(source, tmp_path):
         "plan", "--log", source.log, "--want", source.rules, "--journal", source.journal, "--out", second
     ).code == 1  # fmt: skip
     assert source.apply("--resume").code == 2
-    assert not source.journal.exists() or not source.journal.read_bytes()
+    assert not source.journal.exists()
     aclog("apply", second, "--yes").ok()
     assert (held(source.log), source.owned) == ({A}, 1)

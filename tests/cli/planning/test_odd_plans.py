@@ -5,6 +5,7 @@ import os
 from hashlib import sha256
 
 import pytest
+from attrs import evolve
 
 from aclog.planning.journal.journal_file import read_journal
 from aclog.terminal.json_text import json_text
@@ -78,3 +79,16 @@ def test_a_head_with_something_else_is_refused(source, path, value):
     assert refused.complaint.startswith(f"{source.plan_file}: ")
     assert held(source.log) == {A}
     assert source.journal.read_bytes() == before
+
+
+def test_a_text_that_no_record_holds_is_named_by_its_line(source, tmp_path):
+    source.want(A, evolve(A, resource_name="x" * 32_768))
+    refused = source.plan()
+    assert refused.code == 2
+    assert f"a rule ({source.rules}:2): a string of 32768 bytes" in refused.complaint
+    changes = tmp_path / "changes"
+    rules = source.rules.read_text().splitlines()
+    changes.write_text("".join(f'{{"action":"ADD","rule":{rule}}}\n' for rule in rules))
+    refused = aclog("plan", "--log", source.log, "--change", changes, "--journal", source.journal)
+    assert refused.code == 2
+    assert f"{changes}: line 2: a string of 32768 bytes" in refused.complaint
