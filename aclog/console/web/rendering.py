@@ -49,8 +49,10 @@ def page_html(page: Page, asked: Asked, answer: str, around: Around) -> str:
     forms = [part for part in page.parts if isinstance(part, Form)]
     above, below = ([form for form in forms if form.is_below is is_below] for is_below in (False, True))
     template = _environment().get_template("page.html")
+    # Not the page itself: macros keep what they are given in a cycle, and its tables would wait for the collector.
     return template.render(
-        page=page,
+        page_path=page.path,
+        title=page.title,
         above=above,
         below=below,
         answer=answer,
