@@ -141,7 +141,7 @@ def test_a_source_that_is_gone_is_called_stale_with_its_age(visit, log):
     visitor.sees("13 rules", RULES[0].principal)
     expect(trouble).to_contain_text("Nobody has confirmed this state for")
     shutil.move(log.with_name("gone"), log)
-    expect(trouble).to_be_hidden(timeout=20_000)
+    expect(trouble).to_be_hidden()
 
 
 def test_a_console_that_is_gone_is_said_to_be(visit, console):

@@ -9,6 +9,8 @@ import pytest
 
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.rule_object import object_of_rule
+from aclog.zkstore.client.session import ZkClient
+from aclog.zkstore.errors import DisconnectedError
 from aclog.zkstore.kraft_controller import kraft_controller
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -81,3 +83,19 @@ def test_every_writer_is_refused_and_every_reader_is_warned(owned, store, connec
     listed = aclog("acls", "list", *place).ok()
     assert "User:a" in listed.out
     assert SAID in listed.err
+
+
+def test_a_node_waits_for_a_connection_that_is_lost_for_a_moment(owned, connect, monkeypatch):
+    owned(BROKER)
+    get, lost = ZkClient.get, []
+
+    def losing(client, path):
+        if path == "/controller" and not lost:
+            lost.append(path)
+            raise DisconnectedError("for a moment")
+        return get(client, path)
+
+    with our_authorizer(connect) as ours:
+        monkeypatch.setattr(ZkClient, "get", losing)
+        assert ours_create(ours, [acl("u")]) == [None]
+        assert lost

@@ -23,6 +23,7 @@ from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
 from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.protocol_gate import prefixed_error
+from aclog.zkstore.client.retry import retried
 from aclog.zkstore.kraft_controller import check_not_owned
 from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
 from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
@@ -64,9 +65,10 @@ class StoreChanges:
         return prefixed_error() if acl.pattern_type == PatternType.PREFIXED and not self.takes_prefixed else None
 
     def _owned_error(self) -> MetadataError | None:
-        """Return why nothing can be written at all."""
+        """Return why nothing can be written at all; it waits for a lost connection as AclStore.update does."""
+        client = self.store.client
         try:
-            check_not_owned(self.store.client)
+            retried(client, lambda: check_not_owned(client))
         except MetadataError as error:
             return error
         return None

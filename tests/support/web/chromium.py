@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from attrs import field, frozen
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from tests.support.processes.debian_packages import libraries, unpack
 
@@ -23,6 +23,8 @@ _WANTED = (
     "tests of the console drive Chromium, and apt-get cannot fetch it: install chromium, "
     "or run .venv/bin/playwright install --with-deps chromium"
 )
+_PATIENCE_MS = 60_000
+"""How long what is expected of a page may take: on a busy machine, longer than Playwright's five seconds."""
 _FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>/usr/share/fonts</dir><dir>{home}/usr/share/fonts</dir><cachedir>{home}/fonts</cachedir>
 <alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias>
@@ -74,6 +76,7 @@ def found(playwright: Playwright) -> Program:
 
 def launch(playwright: Playwright) -> Browser:
     """Start Chromium, headless. Raises NoBrowserError: there is none."""
+    expect.set_options(timeout=_PATIENCE_MS)
     program = found(playwright)
     return playwright.chromium.launch(
         executable_path=program.path, env={**os.environ, **program.environment}, args=list(_FLAGS)
