@@ -98,7 +98,7 @@ async def _refuse_stranger(opening: "asyncio.Task[Connection]", address: HostPor
 async def _explained(
     error: UnreachableError | LoginError, address: HostPort, security: ClientSecurity
 ) -> UnreachableError | LoginError:
-    """Return the error with what listens there and what to change, if that can be found out within two seconds."""
+    """Return the error with what listens there and what to change, if that can be found out soon."""
     tls, cause = security.tls or TlsSettings(), error.__cause__
     if isinstance(error, LoginError) and not isinstance(cause, ssl.SSLError):
         return error  # the server has said what is wrong with the login

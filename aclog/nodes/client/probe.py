@@ -7,9 +7,9 @@ to the first words of several protocols.
 import asyncio
 import ssl
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from cryptography import x509
 
@@ -22,8 +22,9 @@ from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from aclog.nodes.wire.messages import decode_response, encode_request, message_type
 
-_LOOK_SECONDS = 1.0
-"""For each of two rounds; the connections of one round are open at the same time."""
+_LOOK_SECONDS = 3.0
+"""For each of two rounds; the connections of one round are open at the same time, until one of them tells."""
+_Look: TypeAlias = Callable[[HostPort], Awaitable[Peer | None]]
 _MAX_BYTES = 64 << 10
 _TLS_RECORDS = b"\x15\x03", b"\x16\x03"
 """How an alert or a handshake record begins: what a TLS server says to one who does not begin with TLS."""
@@ -35,13 +36,29 @@ _MECHANISM = "PLAIN"
 
 
 async def probe(address: HostPort) -> Peer:
-    """Return what listens there, within two seconds; Service.UNKNOWN if nothing tells."""
-    rounds = ((_kafka, _kafka_in_tls), (_http, _zookeeper))
-    for looks in rounds:
-        found = [peer for peer in await asyncio.gather(*(_in_time(look, address) for look in looks)) if peer]
-        if found:
-            return min(found, key=lambda peer: peer.service is Service.UNKNOWN)
+    """Return what listens there, within six seconds; Service.UNKNOWN if nothing tells."""
+    for looks in ((_kafka, _kafka_in_tls), (_http, _zookeeper)):
+        found = await _first_told(looks, address)
+        if found is not None:
+            return found
     return Peer(service=Service.UNKNOWN)
+
+
+async def _first_told(looks: Sequence[_Look], address: HostPort) -> Peer | None:
+    """Return the service that is told first; else what is known without one."""
+    tasks = [asyncio.create_task(_in_time(look, address)) for look in looks]
+    known = None
+    try:
+        for task in asyncio.as_completed(tasks):
+            peer = await task
+            if peer is not None and peer.service is not Service.UNKNOWN:
+                return peer
+            known = known or peer
+        return known
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def probe_tls(address: HostPort, seconds: float) -> Peer | None:
@@ -49,11 +66,9 @@ async def probe_tls(address: HostPort, seconds: float) -> Peer | None:
     return await _in_time(_kafka_in_tls, address, seconds)
 
 
-async def _in_time(
-    look: Callable[[HostPort], Awaitable[Peer | None]], address: HostPort, seconds: float = _LOOK_SECONDS
-) -> Peer | None:
+async def _in_time(look: _Look, address: HostPort, seconds: float | None = None) -> Peer | None:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(_LOOK_SECONDS if seconds is None else seconds):
             return await look(address)
     except (OSError, ValueError, TimeoutError):  # ValueError: a host name that is none
         return None

@@ -75,3 +75,25 @@ def test_a_login_is_not_sent_to_who_does_not_answer(silent):
     asyncio.run(go())
     assert len(said) > 1
     assert not any(b"5ecret" in each or b"u53r" in each for each in said)
+
+
+def test_nobody_waits_for_a_look_that_hangs_once_another_one_tells(monkeypatch):
+    """An HTTP server, as it answers; to anything else this one says nothing."""
+    monkeypatch.setattr("aclog.nodes.client.probe._LOOK_SECONDS", 3_600)
+
+    async def answer(reader, writer):
+        said = await reader.read(4096)
+        if said.startswith((b"GET", b"\x00")):  # a request of Kafka's begins with its size
+            writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+            writer.close()
+        else:
+            await reader.read()
+            writer.close()
+
+    async def go():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        found = await probe(HostPort(host="127.0.0.1", port=server.sockets[0].getsockname()[1]))
+        server.close()
+        return found.service
+
+    assert asyncio.run(go()) is Service.HTTP
