@@ -8,7 +8,7 @@ import asyncio
 import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 from cryptography import x509
@@ -22,8 +22,10 @@ from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from aclog.nodes.wire.messages import decode_response, encode_request, message_type
 
+_SOON_SECONDS = 1.0
+"""After which others than Kafka are thought of."""
 _LOOK_SECONDS = 3.0
-"""For each of two rounds; the connections of one round are open at the same time, until one of them tells."""
+"""For each connection; they are open at the same time, until one of them tells."""
 _Look: TypeAlias = Callable[[HostPort], Awaitable[Peer | None]]
 _MAX_BYTES = 64 << 10
 _TLS_RECORDS = b"\x15\x03", b"\x16\x03"
@@ -36,29 +38,35 @@ _MECHANISM = "PLAIN"
 
 
 async def probe(address: HostPort) -> Peer:
-    """Return what listens there, within six seconds; Service.UNKNOWN if nothing tells."""
-    for looks in ((_kafka, _kafka_in_tls), (_http, _zookeeper)):
-        found = await _first_told(looks, address)
-        if found is not None:
-            return found
-    return Peer(service=Service.UNKNOWN)
-
-
-async def _first_told(looks: Sequence[_Look], address: HostPort) -> Peer | None:
-    """Return the service that is told first; else what is known without one."""
-    tasks = [asyncio.create_task(_in_time(look, address)) for look in looks]
-    known = None
+    """Return what listens there, within four seconds; Service.UNKNOWN if nothing tells."""
+    tasks = [_begun(_kafka, address), _begun(_kafka_in_tls, address)]
     try:
-        for task in asyncio.as_completed(tasks):
-            peer = await task
-            if peer is not None and peer.service is not Service.UNKNOWN:
-                return peer
-            known = known or peer
-        return known
+        known = await _first_told(tasks, _SOON_SECONDS)
+        if known is None:  # a Kafka, which would log such requests, has mostly said something by now
+            tasks += [_begun(_http, address), _begun(_zookeeper, address)]
+        if known is None or known.service is Service.UNKNOWN:
+            known = await _first_told(tasks, None) or known
+        return known or Peer(service=Service.UNKNOWN)
     finally:
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first_told(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: float | None) -> Peer | None:
+    """Return the service that is told first; else what is known without one after these seconds."""
+    known = None
+    with suppress(TimeoutError):
+        for task in asyncio.as_completed(tasks, timeout=seconds):
+            peer = await task
+            if peer is not None and peer.service is not Service.UNKNOWN:
+                return peer
+            known = known or peer
+    return known
+
+
+def _begun(look: _Look, address: HostPort) -> "asyncio.Task[Peer | None]":
+    return asyncio.create_task(_in_time(look, address))
 
 
 async def probe_tls(address: HostPort, seconds: float) -> Peer | None:
