@@ -159,7 +159,7 @@ def test_a_metadata_transaction_is_published_at_its_end(memory):
     memory.log.append([encode_record(BeginTransactionRecord()), acl(2)], timestamp=6)
     with Following(memory) as following:
         following.until_offset(1)
-        assert following.follower.lag() == Lag(records=2, milliseconds=following.follower.lag().milliseconds)
+        assert following.follower.lag().records == 2
         memory.log.append([acl(3), encode_record(EndTransactionRecord())], timestamp=7)
         following.until_offset(5)
         assert {len(image.acls) for image in following.shown} == {1, 3}
