@@ -42,6 +42,7 @@ def _commit_of(path: str) -> str | None:
         changed = changed_files("HEAD", None)
     except ConfigError:  # no git, no repository, or a file outside of it
         return None
-    is_known = exists(GitPlace(ref="HEAD", path=inside))  # what git ignores is in no list of changes
-    is_changed = not is_known or any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
-    return f"{commit}-dirty" if is_changed else commit
+    is_changed = any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
+    # What git ignores is in no list of changes.
+    is_clean = not is_changed and exists(GitPlace(ref="HEAD", path=inside))
+    return commit if is_clean else f"{commit}-dirty"

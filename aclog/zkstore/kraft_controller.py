@@ -66,7 +66,7 @@ def kraft_controller(client: "ZkClient") -> KraftController | None:
             return None
         return KraftController(node_id=integer_field(fields, "brokerid"), where=client.settings.where)
     except DecodeError as error:
-        raise DecodeError(error.what, path=_CONTROLLER) from error
+        raise error.at(path=_CONTROLLER) from None
 
 
 def check_not_owned(client: "ZkClient") -> None:

@@ -16,7 +16,7 @@ from aclog.zkstore.znodes.paths import resource_path
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_39
-from tests.support.kafka.server import AdminClient, KafkaServer, free_port, with_properties
+from tests.support.kafka.server import AdminClient, KafkaError, KafkaServer, free_port, with_properties
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.kafka import ZooKeeperKafka
 from tests.support.zookeeper.server import ZooKeeperServer
@@ -95,6 +95,6 @@ def test_what_is_written_beside_is_lost_and_so_it_is_refused(tmp_path):
 def added_by_kafka(admin: AdminClient) -> bool:
     try:
         admin("createAcls", acls=[object_of_rule(BY_KAFKA)])
-    except Exception:  # noqa: BLE001
+    except KafkaError:
         return False
     return True

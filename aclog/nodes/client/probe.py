@@ -66,17 +66,18 @@ async def _first_told(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: flo
 
 
 def _begun(look: _Look, address: HostPort) -> "asyncio.Task[Peer | None]":
-    return asyncio.create_task(_in_time(look, address))
+    return asyncio.create_task(_in_time(look, address, _LOOK_SECONDS))
 
 
-async def probe_tls(address: HostPort, seconds: float) -> Peer | None:
-    """Return what listens there with TLS, and its certificate; None if no handshake ends within `seconds`."""
-    return await _in_time(_kafka_in_tls, address, seconds)
+async def shown_certificate(address: HostPort, seconds: float) -> x509.Certificate | None:
+    """Return the certificate of what listens there with TLS; None if no handshake shows one within `seconds`."""
+    peer = await _in_time(_kafka_in_tls, address, seconds)
+    return None if peer is None else peer.certificate
 
 
-async def _in_time(look: _Look, address: HostPort, seconds: float | None = None) -> Peer | None:
+async def _in_time(look: _Look, address: HostPort, seconds: float) -> Peer | None:
     try:
-        async with asyncio.timeout(_LOOK_SECONDS if seconds is None else seconds):
+        async with asyncio.timeout(seconds):
             return await look(address)
     except (OSError, ValueError, TimeoutError):  # ValueError: a host name that is none
         return None

@@ -23,7 +23,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
 from aclog.nodes.client.node_features import has_authorizer
 from aclog.nodes.client.peer import Role, role_of
-from aclog.nodes.client.probe import probe_tls
+from aclog.nodes.client.probe import shown_certificate
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
@@ -62,9 +62,10 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         yield fail("name", f"{address.host}: {text_of(error)}", "check the host name, and this machine's DNS")
         return
     yield ok("name", f"{address.host} is {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
-    peer = await probe_tls(address, _SECONDS) if security.security_protocol.tls else None
-    if peer is not None and peer.certificate is not None:
-        yield certificate_finding(peer.certificate, datetime.now(UTC))
+    is_tls = security.security_protocol.tls
+    certificate = await shown_certificate(address, _SECONDS) if is_tls else None
+    if certificate is not None:
+        yield certificate_finding(certificate, datetime.now(UTC))
     began = time.monotonic()
     try:
         connection = await connect(address, security, timeout=_SECONDS)
@@ -75,9 +76,9 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         took = 1000 * (time.monotonic() - began)
         who = f"as {security.username} by {security.sasl_mechanism}" if security.username else "without SASL"
         yield ok("connection", f"{address}: {security.security_protocol.value}, {who}, in {took:.0f} ms")
-        if security.username and not security.security_protocol.tls:
+        if security.username and not is_tls:
             yield warn("login", "the login goes over the network unencrypted", "use a SASL_SSL listener")
-        if security.security_protocol.tls and (peer is None or peer.certificate is None):
+        if is_tls and certificate is None:
             text = f"not known: none was shown within {_SECONDS:.0f} s when it was asked for"
             yield warn("certificate", text, "run this again")
         async for each in _asked(connection, role):

@@ -78,7 +78,7 @@ def test_a_login_is_not_sent_to_who_does_not_answer(silent):
 
 
 def test_nobody_waits_for_a_look_that_hangs_once_another_one_tells(monkeypatch):
-    """An HTTP server, as it answers; to anything else this one says nothing."""
+    """This HTTP server refuses a request of Kafka's, and leaves a TLS hello without an answer."""
     monkeypatch.setattr("aclog.nodes.client.probe._LOOK_SECONDS", 3_600)
 
     async def answer(reader, writer):
