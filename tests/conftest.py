@@ -1,14 +1,14 @@
-"""What holds for every test: no deadlines (a busy machine is no failure), no contexts; children heed an interrupt."""
+"""What holds for every test: no contexts of the user's; children heed an interrupt."""
 
 import gc
 import os
 import signal
 
-from hypothesis import settings
-
 pytest_plugins = [
     "tests.support.runs.tiers",
+    "tests.support.runs.profiles",
     "tests.support.runs.schedule",
+    "tests.support.runs.costs",
     "tests.support.runs.shared_servers",
     "tests.support.runs.kafka_logs",
 ]
@@ -16,9 +16,6 @@ pytest_plugins = [
 # The contexts of whoever runs the tests are none of theirs, here and in children.
 os.environ["ACLOG_CONFIG"] = "/nonexistent/aclog/config.toml"
 os.environ.pop("ACLOG_CONTEXT", None)
-
-settings.register_profile("aclog", deadline=None, print_blob=True)
-settings.load_profile("aclog")
 
 # Thousands of tests and cached fixtures stay until the end: looking for garbage among them so often takes an eighth of
 # the time. What was left open is found all the same, at the latest at the end, where pytest looks for it.

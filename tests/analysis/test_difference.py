@@ -28,8 +28,9 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.claims import wrong_differences, wrong_regions
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS, image_of, random_pair
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 READ, WRITE, DESCRIBE = (1 << code for code in (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE))
 

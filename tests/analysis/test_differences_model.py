@@ -22,8 +22,9 @@ from tests.support.analysis.policies import changed_rules, image_of, random_pair
 from tests.support.analysis.queries import random_query
 from tests.support.builders.acls import acl
 from tests.support.models.reference import ALLOWED, ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

@@ -26,9 +26,10 @@ from tests.support.analysis.commits import commits
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import changed_rules, entry_of, image_of, random_pair
 from tests.support.builders.acls import acl, record_of
+from tests.support.runs.profiles import examples
 
 EXACTLY_TOLD = (Setting.CIDR, Setting.SEMANTICS)
-CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

@@ -24,6 +24,7 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
+from tests.support.runs.profiles import examples
 
 PRINCIPALS = ("User:a", "User:b", "Group:g", "User:nobody")
 HOSTS = ("10.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1", "192.0.2.7")
@@ -97,7 +98,7 @@ def holds(policy, need, principal, host):
     return all(found) if need.every else any(found)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(policies, st.sampled_from(RESOURCES))
 def test_who_holds_an_intent(policy, question):
     needs = needs_of(*question)

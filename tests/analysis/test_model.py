@@ -20,8 +20,9 @@ from tests.support.analysis.claims import wrong_differences
 from tests.support.analysis.differ import brute_force
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import random_pair
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

@@ -25,6 +25,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from tests.analysis.test_holders import FRESH, HOSTS, NAMES, PRINCIPALS, may, pattern, policies
 from tests.support.builders.acls import acl
+from tests.support.runs.profiles import examples
 
 OPERATIONS = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.CREATE)
 TOPIC = ResourceType.TOPIC
@@ -66,7 +67,7 @@ def is_allowed(policy, request):
     return may(policy, request.principal, request.host, *asked)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(policies, queries)
 def test_what_is_allowed_and_why(policy, query):
     found = list(permissions(policy, query))
@@ -81,7 +82,7 @@ def test_what_is_allowed_and_why(policy, query):
             assert kinds == {"rule" if is_allowed(strict, request) else DEFAULT_ALLOW}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(policies, queries)
 def test_the_rules_of_a_permission_are_all_that_give_it(policy, query):
     strict = Policy(policy.acls, evolve(policy.settings, allow_everyone=False))
@@ -99,7 +100,7 @@ def test_the_rules_of_a_permission_are_all_that_give_it(policy, query):
                 assert not is_allowed(bare, request)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(policies, queries)
 def test_without_its_denies_a_permission_is_all_that_its_rules_give(policy, query):
     strict = Policy(policy.acls, evolve(policy.settings, allow_everyone=False))

@@ -26,8 +26,9 @@ from tests.support.analysis.policies import random_settings
 from tests.support.analysis.timelines import READ, batches_of, random_query
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

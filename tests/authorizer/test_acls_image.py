@@ -25,6 +25,7 @@ from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import by_changes, columns_of, with_ids
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC,
@@ -51,7 +52,7 @@ def questions(image: AclsImage, requests) -> list[object]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     estate=estates.estates(odd=True),
     requests=st.lists(estates.requests(), min_size=5, max_size=5),
@@ -69,7 +70,7 @@ def test_changes_in_any_order_lead_to_the_same_image(estate, requests, seed):
     assert merged.overlay_size == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     estate=estates.estates(odd=True),
     requests=st.lists(estates.requests(), min_size=5, max_size=5),
@@ -88,7 +89,7 @@ def test_old_images_stay_as_they_are(estate, requests, data):
         assert questions(old, requests) == answers_then
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32), data=st.data())
 def test_filters_take_what_kafkas_take(estate, seed, data):
     rules = with_ids(estate.acls)
@@ -110,7 +111,7 @@ def test_filters_take_what_kafkas_take(estate, seed, data):
         assert Counter(found) == Counter(model.matching(wanted)), wanted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(estate=estates.estates(odd=True), seed=st.integers(0, 2**32))
 def test_records_are_those_that_were_read(estate, seed):
     rules = with_ids(estate.acls)

@@ -14,6 +14,7 @@ from tests.support.builders.acls import acl
 from tests.support.builders.images import by_changes, with_ids
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
 PRINCIPAL, HOST = "User:a", "10.0.0.1"
 
@@ -44,7 +45,7 @@ def expected(acls):
 
 
 @pytest.mark.parametrize("one_by_one", [0, 2, 64])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(acls=st.lists(st.one_of(RULES, RULES, estates.rules()), max_size=40, unique_by=repr), seed=st.integers(0, 99))
 def test_same_as_the_model(one_by_one, acls, seed):
     rules = with_ids(acls)

@@ -10,6 +10,7 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.rules import candidates, matches
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
+from tests.support.runs.profiles import examples
 
 TOPIC = 2
 NAMES = ["", "*", "*a", "a", "ab", "abc", "b", "!", "\U0001f600"]
@@ -44,7 +45,7 @@ def is_refused(image: AclsImage, name: str, operation: int) -> bool:
     return False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     acls=st.lists(RULES, unique=True, max_size=24),
     steps=st.lists(st.integers(0, 23), max_size=12),

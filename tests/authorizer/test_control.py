@@ -22,6 +22,7 @@ from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlE
 from tests.support.builders import acls
 from tests.support.models import estates, golden
 from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
 EXPECTED = Path(__file__).parent.parent / "data" / "kafka-4.3.1-small" / "expected"
 RULES = [golden.acl_of(json.loads(line)) for line in (EXPECTED / "acls.jsonl").read_text("utf-8").splitlines()]
@@ -327,7 +328,7 @@ filters = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(estates.rules(), max_size=25), st.lists(filters, max_size=3))
 def test_create_then_delete_equals_the_model(acls, wanted_filters):
     created = create_acls(AclsImage.empty(), acls, ids())

@@ -14,6 +14,7 @@ from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
 
 def authorizer_of(estate, *, documented, cidr):
@@ -63,7 +64,7 @@ def answer_or_error(function, *arguments):
     [(False, False, False), (True, False, False), (False, True, False), (True, True, True)],
     ids=["plain", "odd", "ranges", "all of it"],
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(data=st.data())
 def test_same_answers(data, odd, cidr, documented):
     estate = data.draw(estates.estates(odd=odd, cidr=cidr))

@@ -25,6 +25,7 @@ from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from tests.support.builders import acls
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.runs.profiles import examples
 
 READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
@@ -288,7 +289,7 @@ def test_a_hidden_star_rule_whose_principal_has_no_colon(name):
     assert "As documented they would, and there would be no answer: " in quirk
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(estates.estates(odd=True), estates.requests(), st.booleans(), st.booleans())
 def test_what_is_decided_is_explained(estate, request_, documented, everyone):
     assume(request_.resource_name is not None)
@@ -312,7 +313,7 @@ def test_what_is_decided_is_explained(estate, request_, documented, everyone):
 NASTY = st.text(st.sampled_from("ab *?$`\"'!\\;&|<>#~=-%\n\t\r\x01\x1b\x7f\x9b\u202e\u2066é😀0123456789"), min_size=1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=12))
 def test_words_are_safe_to_paste(texts):
     """A real bash reads the texts back, and sees no more than words."""
@@ -344,7 +345,7 @@ def test_a_request_that_no_rule_can_be_made_for():
     assert denied.remedy.notes == ("no ACL can be created for such a request",)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(estates.estates(), estates.requests(), st.booleans())
 def test_what_is_advised_gives_the_opposite_answer(estate, request_, documented):
     assume(request_.resource_name is not None)
@@ -376,7 +377,7 @@ def test_what_is_advised_gives_the_opposite_answer(estate, request_, documented)
         assert change.command is None or len(shlex.split(change.command)) >= 9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(estates.estates(odd=True), estates.requests())
 def test_odd_rules_are_explained_too(estate, request_):
     assume(request_.resource_name is not None)

@@ -11,6 +11,7 @@ from aclog.authorizer.index import range_hosts
 from aclog.authorizer.index.range_hosts import RangeHosts
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
+from tests.support.runs.profiles import examples
 
 HOSTS = [
     *(
@@ -49,7 +50,7 @@ def test_the_ranges_that_contain_an_address(base, added):
         assert found == sorted({text for text in (*base, *added) if in_cidr(text, host)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     acls=st.lists(
         st.builds(

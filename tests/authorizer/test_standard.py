@@ -28,6 +28,7 @@ from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.models import estates
+from tests.support.runs.profiles import examples
 
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 ALICE = RequestContext(principal="User:alice", host="10.0.0.1")
@@ -129,7 +130,7 @@ def test_a_swap_is_seen_at_once(cache):
     assert authorizer.authorize(ALICE, [action("nothing")]) == [DENIED]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(estate=estates.estates(), data=st.data())
 def test_remembered_answers_are_those_of_the_image(estate, data):
     """Two authorizers see the same changes, one with and one without a cache."""

@@ -66,7 +66,9 @@ def outcome(page: Page, text: str) -> None:
     expect(page.locator('#answer [aria-labelledby="h-tests"]').first).to_contain_text(text)
 
 
-@pytest.mark.parametrize("hands", Hands)
+@pytest.mark.parametrize(
+    "hands", [pytest.param(hands, marks=pytest.mark.tier("test")) if hands is Hands.MOUSE else hands for hands in Hands]
+)
 def test_a_draft_is_typed_planned_and_applied(visit, estate, hands):
     visitor = visit(hands)
     before = estate.rules()

@@ -26,6 +26,7 @@ def console(log):
         yield started
 
 
+@pytest.mark.tier("test")
 def test_a_change_appears_is_marked_and_is_said(visit, log):
     visitor = visit()
     visitor.start("/resource?type=TOPIC&name=orders&operation=READ")

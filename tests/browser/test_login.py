@@ -31,6 +31,7 @@ def guarded(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         yield started, home / "audit"
 
 
+@pytest.mark.tier("test")
 def test_a_viewer_logs_in_by_the_keyboard_and_out(browser: Browser, guarded: tuple[ConsoleProcess, Path]) -> None:
     console, _ = guarded
     with watched(browser, console.url) as context:

@@ -132,6 +132,7 @@ def test_a_certificate_is_told_in_time():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems lay the lock out in another way")
+@pytest.mark.process
 def test_who_holds_a_lock_is_told_without_taking_it(tmp_path):
     path = tmp_path / "lock"
     path.touch()

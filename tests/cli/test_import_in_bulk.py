@@ -21,6 +21,7 @@ from aclog.places.log_writer import open_writer
 from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.cli.command import aclog
+from tests.support.runs.profiles import examples
 
 IDS = [uuid_text(UUID(int=number << 64)) for number in range(1, 4)]
 ROWS = st.builds(
@@ -41,7 +42,7 @@ def in_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(ROWS, max_size=12), st.booleans())
 def test_a_file_is_imported_as_its_lines_one_by_one(rows, there):
     """Up to the first line that is refused: a file with one is refused as a whole."""
@@ -148,6 +149,7 @@ def test_the_name_of_a_new_log_survives_a_power_loss(tmp_path, monkeypatch):
     assert (True, True) in synced
 
 
+@pytest.mark.process
 def test_what_a_killed_import_left_is_named(tmp_path):
     """And nothing else: neither what is being written, nor what somebody has called nearly the same."""
     log = tmp_path / "log [1]"

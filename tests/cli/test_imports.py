@@ -80,21 +80,25 @@ def test_a_node_imports_what_it_needs(place):
 
 
 @pytest.mark.parametrize("line", NEEDED)
+@pytest.mark.process
 def test_a_command_imports_what_it_needs(line, place):
     words = line.replace("--acls . ", "--acls acls ").split()
     assert imported(words, place) & LARGE <= set(NEEDED[line])
 
 
+@pytest.mark.process
 def test_the_script_imports_no_more_than_the_module(place):
     words = ("authorize", "--acls", "rules.jsonl", *ASKED.split())
     script = Path(sys.executable).with_name("aclog")
     assert imported(words, place, (script,)) <= imported(words, place) | {"re", "__main__"}
 
 
+@pytest.mark.process
 def test_to_import_the_library_imports_nothing_large(place):
     assert not imported((), place, (sys.executable, "-c", "import aclog")) & LARGE
 
 
+@pytest.mark.process
 def test_the_librarys_authorizer_imports_columns_only(place):
     code = f"import aclog; aclog.open_log({LOG!r}).image().authorizer()"
     assert imported((), place, (sys.executable, "-c", code)) & LARGE <= {"numpy"}

@@ -112,6 +112,7 @@ def test_a_question_is_no_answer():
     assert child.exitstatus == 130
 
 
+@pytest.mark.process
 def test_imports_are_interrupted_without_a_traceback():
     code = "import os, signal, sys; from aclog.__main__ import main; sys.argv = ['aclog', '--help'];"
     code += "sys.meta_path.insert(0, type('F', (), {'find_spec': lambda *_: os.kill(os.getpid(), signal.SIGINT)})());"

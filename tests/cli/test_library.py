@@ -51,6 +51,7 @@ def test_help_fits_on_three_screens():
         assert name == "__version__" or (inspect.getdoc(getattr(aclog, name)) or "").strip(), name
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_almost_nothing():
     code = "import aclog, sys; print([name for name in ('numpy', 'pyarrow', 'typer', 'rich') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -18,6 +18,7 @@ LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
 ACLOG = [sys.executable, "-m", "aclog"]
 
 
+@pytest.mark.process
 def test_the_module_runs_as_the_command():
     done = subprocess.run([*ACLOG, "--version"], capture_output=True, text=True, check=True, cwd=ROOT)
     first, second = done.stdout.splitlines()
@@ -26,12 +27,14 @@ def test_the_module_runs_as_the_command():
     assert done.stderr == ""
 
 
+@pytest.mark.process
 def test_the_native_core_can_be_turned_off():
     environment = os.environ | {"ACLOG_NATIVE": "0"}
     done = subprocess.run([*ACLOG, "--version"], capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     assert done.stdout.splitlines()[1] == "no native core: ACLOG_NATIVE is 0"
 
 
+@pytest.mark.process
 def test_help_loads_nothing_heavy():
     code = (
         "import sys; from aclog.__main__ import run; run(['--help']); early = 'attrs' in sys.modules;"
@@ -44,6 +47,7 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.splitlines()[-2:] == ["[]", "**whole** again"]
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_not_an_error():
     with subprocess.Popen(
         [*ACLOG, "log", "dump", "--json", *[str(LOG)] * 50], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
@@ -64,6 +68,7 @@ def interrupt(process):
     process.kill()
 
 
+@pytest.mark.process
 def test_requests_are_decided_as_they_arrive_and_an_interrupt_is_one_line():
     with subprocess.Popen(
         [*ACLOG, "authorize", "--log", str(LOG), "--requests", "-"],
@@ -82,6 +87,7 @@ def test_requests_are_decided_as_they_arrive_and_an_interrupt_is_one_line():
         assert process.wait() == 130
 
 
+@pytest.mark.process
 def test_names_are_printed_as_utf8_whatever_the_encoding_of_stdout():
     done = subprocess.run(
         [*ACLOG, "acls", "list", "--log", str(LOG), "--topic", "café-αβγ"],
@@ -94,6 +100,7 @@ def test_names_are_printed_as_utf8_whatever_the_encoding_of_stdout():
 
 
 @pytest.mark.parametrize("locale", ["C", "C.utf8"])
+@pytest.mark.process
 def test_names_are_read_as_utf8_whatever_the_locale(locale):
     done = subprocess.run(
         [*ACLOG, "acls", "list", "--log", str(LOG), "--topic", "café-αβγ", "--principal", "User:Jürgen"],
@@ -106,12 +113,14 @@ def test_names_are_read_as_utf8_whatever_the_locale(locale):
     assert "name=café-αβγ".encode() in done.stdout
 
 
+@pytest.mark.process
 def test_a_name_that_is_not_utf8_is_refused():
     asked = [*ACLOG, "authorize", "--log", str(LOG), "--principal", "User:a", "--operation", "READ", "--topic", b"\xff"]
     done = subprocess.run(asked, capture_output=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"aclog: '\\udcff' is not UTF-8\n")
 
 
+@pytest.mark.process
 def test_a_full_disk_is_reported():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
@@ -155,6 +164,7 @@ def test_the_shell_completes_commands_options_and_values(words, offered, capsys,
     assert any(line == offered or line.endswith(f"/{offered}") for line in found)
 
 
+@pytest.mark.process
 def test_a_completion_is_all_that_the_process_prints():
     assert as_process({"_ACLOG_COMPLETE": "bash"}, "aclog ac", "ac").split() == ["words", "acls"]
 

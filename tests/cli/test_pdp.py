@@ -85,6 +85,7 @@ def log(tmp_path):
 
 
 @pytest.mark.slow(4)
+@pytest.mark.tier("test")
 def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path):
     mapping, tokens, audit = tmp_path / "mapping.yaml", tmp_path / "tokens", tmp_path / "audit"
     mapping.write_text("{}")
@@ -125,6 +126,7 @@ def test_it_follows_its_log_reads_its_files_again_and_ends_cleanly(log, tmp_path
 
 
 @pytest.mark.slow(3)
+@pytest.mark.tier("test")
 def test_it_speaks_tls_and_asks_clients_for_certificates(log, tmp_path):
     authority = Authority.make()
     root = authority.write_pem(tmp_path / "root.pem")

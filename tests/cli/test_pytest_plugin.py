@@ -74,6 +74,7 @@ def test_files_in_the_settings_and_what_cannot_be_read(repository: Path) -> None
     assert "did you mean" in done.stdout
 
 
+@pytest.mark.process
 def test_nothing_of_aclog_is_imported_before_a_file_is_collected() -> None:
     code = "import sys, pytest, aclog.pytest_plugin; print(sorted(m for m in sys.modules if m.startswith('aclog')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

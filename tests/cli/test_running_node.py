@@ -94,6 +94,7 @@ def test_the_acls_of_a_principal_are_copied_and_the_history_has_it(place):
         assert [json.loads(line)["change"] for line in changes] == ["ADDED", "ADDED"]
 
 
+@pytest.mark.tier("test")
 def test_acls_are_added_listed_and_removed(place):
     topic = f"orders{place[0]}"
     rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", topic]
@@ -108,6 +109,7 @@ def test_acls_are_added_listed_and_removed(place):
 
 
 @pytest.mark.slow(4)
+@pytest.mark.tier("test")
 def test_an_assistant_asks_about_a_running_node(place):
     topic = f"asked{place[0]}"
     request = {"principal": "User:alice", "operation": "READ", "topic": topic}

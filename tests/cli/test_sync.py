@@ -156,6 +156,7 @@ class TestOutput:
         assert printed == aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
         assert len(printed.splitlines()) == 5
 
+    @pytest.mark.process
     def test_a_closed_stdout_pipe(self, broker, directory):
         broker.rules = [acl(f"topic-{number}") for number in range(5_000)]
         flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--once"]
@@ -624,6 +625,7 @@ class TestDirectory:
         assert (result.code, "no such directory" in result.complaint) == (2, True)
         assert broker.requests == {}
 
+    @pytest.mark.process
     def test_a_locked_log_is_rejected(self, broker, directory):
         polled(broker, directory)
         script = "import sys; from aclog.metalog.filelog import open_log; log = open_log(sys.argv[1]); print(); input()"
@@ -759,6 +761,7 @@ class TestEnds:
         result = running(broker, directory, 1, each=each).ok()
         assert "nothing recorded" in result.err or "ends at offset 4" in result.err
 
+    @pytest.mark.process
     def test_sigterm(self, broker, directory):
         flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--interval", "3600"]
         with subprocess.Popen(

@@ -15,6 +15,7 @@ from tests.support.builders.images import with_ids
 from tests.support.models.differential import image_of
 from tests.support.models.native_paths import PATHS, differing
 from tests.support.models.shapes import ODD, Maker, Shape, shapes
+from tests.support.runs.profiles import examples
 
 pytestmark = pytest.mark.skipif("native" not in PATHS, reason="NATIVE=0: the tests are told to do without the core")
 
@@ -37,13 +38,13 @@ def rules(names: range, **fields: object) -> list[StandardAcl]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shape=shapes())
 def test_both_paths_agree_on_any_estate(shape):
     check(shape)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(shape=shapes(**ODD))
 def test_both_paths_agree_on_odd_records(shape):
     check(shape)

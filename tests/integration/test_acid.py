@@ -75,6 +75,7 @@ def change(directory: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow(4)
+@pytest.mark.tier("test")
 def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)

@@ -159,6 +159,7 @@ def written(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.tier("test")
 def test_dump_log_reads_our_segments_and_checkpoints(written: Path) -> None:
     paths = [segment.path for segment in list_segments(written)] + [file.path for file in list_checkpoints(written)]
     assert len(paths) >= 3

@@ -59,7 +59,9 @@ def syncing(place: list[str], directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("kind", NODES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.tier("test")) if kind == "aclog" else kind for kind in NODES]
+)
 def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
     ports = Ports.free()
     with NODES[kind](tmp_path / "node", ports).format(), AdminClient(ports.broker) as client:

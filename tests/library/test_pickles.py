@@ -56,6 +56,7 @@ def test_files_and_lines_go_with_it():
     assert found.origins.of(rule.acl)[0].line == 50
 
 
+@pytest.mark.process
 def test_another_process_reads_it(tmp_path):
     with aclog.open_log(LOG) as log:
         (tmp_path / "image").write_bytes(pickle.dumps(log.image()))

@@ -14,6 +14,7 @@ from aclog.metalog.primitives import MAX_STRING, compact_bytes, unsigned_varint
 from aclog.metalog.records import AccessControlEntryRecord
 from tests.support.builders.records import ACL_ADDS, mutations
 from tests.support.kafka.dump_log import METADATA_FILES
+from tests.support.runs.profiles import examples
 
 FRAME = b"\x01\x12\x00"
 
@@ -79,7 +80,7 @@ def test_generated_acls(records):
     check_columns([encode_record(record) for record in records])
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(ACL_ADDS, min_size=1, max_size=4), st.integers(0, 1 << 40))
 def test_damaged_acls(records, seed):
     values = [encode_record(record) for record in records]

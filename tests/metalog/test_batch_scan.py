@@ -14,6 +14,7 @@ from aclog.metalog.primitives import varint
 from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, HEADERS, LOGS, fitted, one_record, recrc
 from tests.support.builders.records import mutations
 from tests.support.kafka.dump_log import METADATA_FILES
+from tests.support.runs.profiles import examples
 
 NO_OP = b"\x01\x14\x00\x00"
 
@@ -69,7 +70,7 @@ def test_generated_logs(parts):
     assert len(values) == batches.record_count[~batches.is_control].sum()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LOGS, st.integers(0, 1 << 40))
 def test_damaged_logs(parts, seed):
     for number in range(len(parts)):

@@ -12,6 +12,7 @@ from aclog.metalog.primitives import varint
 from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc
 from tests.support.builders.records import check_error, mutations
 from tests.support.kafka.dump_log import METADATA_FILES, dumped
+from tests.support.runs.profiles import examples
 
 VALUES = st.lists(
     st.binary(min_size=1, max_size=12) | st.binary(min_size=60, max_size=70) | st.just(b"v" * 9000),
@@ -184,7 +185,7 @@ def test_every_single_bit_flip_is_detected_or_seen_in_what_continuity_checks():
         assert getattr(header, field) != getattr(original, field)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 1 << 40))
 def test_hostile_bytes_raise_only_our_errors(seed):
     for damaged in mutations(SMALL, seed, 100):
@@ -215,7 +216,7 @@ def test_where_batches_end(sizes, base):
 
 
 @given(st.integers(60, 300), st.integers(0, 1 << 40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_values_of_a_batch_of_many_records(count, seed):
     """Offset deltas take two bytes from the 64th record on."""
     data = b.build_batch([b"%d" % n for n in range(count)], base_offset=0, leader_epoch=1, timestamp=5)

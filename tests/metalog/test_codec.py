@@ -20,6 +20,7 @@ from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.record_schemas import SCHEMAS
 from tests.support.builders.records import ACL_ADDS, RECORDS, check_error, mutations
 from tests.support.kafka.dump_log import METADATA_FILES
+from tests.support.runs.profiles import examples
 
 ACL = bytes.fromhex(
     "011200 3193dd48fc8a4152b48c91973962e9e0 02 05 656e7674 03 0d 557365723a656e7674657374 02 2a 03 03 00"
@@ -235,7 +236,7 @@ def test_an_acl_is_encoded_as_by_the_schema(record):
     assert encode_acl(plain, UUID(int=5))[ACL_CONTENT:] == encode_record(plain)[ACL_CONTENT:]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 1 << 40))
 def test_hostile_bytes_raise_only_our_errors(seed):
     for example in EXAMPLES:

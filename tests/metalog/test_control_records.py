@@ -9,6 +9,7 @@ from aclog.metalog.batches import decode_batch, iter_batches, read_header
 from aclog.metalog.errors import DecodeError, EncodeError
 from tests.support.builders.records import CONTROL_RECORDS, check_error, mutations
 from tests.support.kafka.dump_log import METADATA_FILES
+from tests.support.runs.profiles import examples
 
 VOTERS = c.KRaftVoters(
     voters=(
@@ -113,7 +114,7 @@ def test_a_voter_that_does_not_fit_is_refused():
         c.control_batch(base_offset=0, leader_epoch=0, timestamp=0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 1 << 40))
 def test_hostile_bytes_raise_only_our_errors(seed):
     for example in EXAMPLES:
@@ -127,7 +128,7 @@ def test_hostile_bytes_raise_only_our_errors(seed):
                 assert c.encode_control(record) == (key, damaged)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.integers(0, 1 << 40))
 def test_hostile_control_batches_raise_only_our_errors(seed):
     data = c.control_batch(*EXAMPLES, base_offset=0, leader_epoch=1, timestamp=1)

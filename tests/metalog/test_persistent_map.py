@@ -124,6 +124,7 @@ def test_a_repr_tells_no_secret():
     assert repr(Map({"token": "secret"})) == "<Map of 1>"
 
 
+@pytest.mark.process
 def test_another_process_finds_what_was_pickled():
     pickled = pickle.dumps(Map({f"topic-{number}": number for number in range(500)}))
     code = (

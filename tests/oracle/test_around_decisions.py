@@ -31,8 +31,9 @@ from tests.support.builders.unmatched import OWNER, UNMATCHED
 from tests.support.kafka.oracle import Ask, Estate, OracleError, OracleProcess
 from tests.support.models.differential import image_of, reference_of
 from tests.support.models.shapes import Maker, Shape, shapes
+from tests.support.runs.profiles import examples
 
-EACH = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+EACH = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 LEVELS = {"TRACE": TRACE, "DEBUG": logging.DEBUG, "INFO": logging.INFO}
 
 

@@ -25,6 +25,7 @@ from tests.support.builders.acls import acl
 from tests.support.kafka.oracle import Ask, Estate, OracleProcess
 from tests.support.models.differential import compare, differences, image_of, other_paths, with_few_hangs
 from tests.support.models.shapes import ODD, Maker, Shape, shapes
+from tests.support.runs.profiles import examples
 
 PARTS = range(8)
 """Each part is a test, so that several cores share the work."""
@@ -32,7 +33,9 @@ EXAMPLES, REQUESTS = 50, 540
 CAMPAIGN = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.tier("test")) if part == 0 else part for part in PARTS]
+)
 def test_every_decision_and_its_rule_are_those_of_kafka(part: int, oracle: OracleProcess) -> None:
     asked = 0
 
@@ -52,7 +55,7 @@ def test_every_decision_and_its_rule_are_those_of_kafka(part: int, oracle: Oracl
 
 
 def test_the_reference_model_answers_as_kafka_too(oracle: OracleProcess) -> None:
-    @settings(CAMPAIGN, max_examples=60)
+    @settings(CAMPAIGN, max_examples=examples(60))
     @given(shapes())
     def campaign(shape: Shape) -> None:
         maker = Maker(shape)
@@ -68,7 +71,7 @@ def test_where_kafka_loops_for_ever_or_throws_rule_1_decides(oracle: OracleProce
     """Names below `*`: compare with Kafka if it returns, else with the reference model."""
     letters = ""
 
-    @settings(CAMPAIGN, max_examples=30)
+    @settings(CAMPAIGN, max_examples=examples(30))
     @given(shapes(alphabet=("a!# ", "!*", "! ")))
     def campaign(shape: Shape) -> None:
         nonlocal letters
@@ -90,7 +93,7 @@ def test_pattern_types_that_only_a_record_can_carry(part: int, oracle: OraclePro
     odd = 0
 
     @seed(random.getrandbits(32) + part)
-    @settings(CAMPAIGN, max_examples=100)
+    @settings(CAMPAIGN, max_examples=examples(100))
     @given(shapes(**ODD))
     def campaign(shape: Shape) -> None:
         nonlocal odd
@@ -147,6 +150,7 @@ def test_which_of_the_wildcard_and_the_empty_prefix_is_named_when_both_match(
     assert (0 in named) is (permission is AclPermissionType.DENY), "the wildcard: never the last that allows"
 
 
+@pytest.mark.tier("test")
 def test_a_difference_is_seen(oracle: OracleProcess) -> None:
     """The comparison notices a missing ACL and one with the opposite permission."""
     maker = Maker(Shape(**ORDINARY))

@@ -78,6 +78,7 @@ def ran(environment: Environment, where: Path, *words: str) -> tuple[int, str, s
     return ended.returncode, ended.stdout, ended.stderr
 
 
+@pytest.mark.tier("test")
 def test_the_base_alone_reads_lints_and_decides(alone: Environment, tmp_path: Path):
     source = ("--log", str(LOG))
     code, out, error = ran(alone, tmp_path, "lint", *source, "--format", "jsonl")

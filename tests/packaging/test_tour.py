@@ -85,6 +85,7 @@ def test_a_terminal_gets_colors_unless_told_otherwise():
 
 
 @pytest.mark.server
+@pytest.mark.tier("test")
 def test_the_node_is_started_asked_changed_and_stopped():
     shown = piped("run.sh")
     assert "5. A node that Kafka's own clients manage" in shown

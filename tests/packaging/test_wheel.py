@@ -53,6 +53,7 @@ def crowded(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.tier("test")
 def test_names_in_the_users_folder_do_not_matter(installed: Environment, crowded: Path):
     script = crowded / "script.py"
     script.write_text(f"import aclog\nprint(aclog.__file__)\nprint(len(aclog.open_log({str(LOG)!r}).image()))\n")

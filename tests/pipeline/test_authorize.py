@@ -75,6 +75,7 @@ def test_hosts_that_are_ranges(spark):
     assert {letter for letter, _, _ in told.values()} == {"D"}
 
 
+@pytest.mark.tier("test")
 def test_each_row_of_a_real_log_at_its_own_time(spark):
     """Requests at, before and after the times of batches; expected answers come from replaying the log."""
     directory = DATA / "kafka-4.3.1-churn" / "__cluster_metadata-0"

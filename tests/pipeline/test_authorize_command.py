@@ -39,6 +39,7 @@ def written(spark, path):
     return [row.asDict() for row in spark.read.parquet(str(path)).orderBy("n").collect()]
 
 
+@pytest.mark.tier("test")
 def test_what_is_printed_and_written(spark, tmp_path, capfd):
     lines = [
         json.dumps({**BOB, "n": 0, "note": "kept"}),
@@ -133,6 +134,7 @@ def test_an_existing_directory_is_not_overwritten(tmp_path):
         check_new(tmp_path / "missing" / "new")
 
 
+@pytest.mark.process
 def test_without_pyspark_the_command_says_what_to_install(tmp_path):
     script = (
         "import sys; sys.modules['pyspark'] = None; from aclog.__main__ import run; "

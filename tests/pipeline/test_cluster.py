@@ -37,6 +37,7 @@ def submit(tmp_path_factory):
     assert {path.relative_to(scratch).parts[0] for path in unpacked} == {"worker-0", "worker-1"}
 
 
+@pytest.mark.process
 def test_the_python_below_the_packed_environment_has_no_aclog():
     """So that the workers below have aclog from nowhere else."""
     base = Path(sys.base_prefix) / "bin" / "python3"

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from aclog.pipeline.accesses import Layout, Ledger, append
 from aclog.pipeline.history.intervals import history
 from tests.pipeline.test_authorize import DATA
@@ -11,6 +13,7 @@ from tests.support.spark.access_logs import audit_text
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
+@pytest.mark.tier("test")
 def test_examples(spark, tmp_path, monkeypatch):
     log, accesses = str(DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"), str(tmp_path / "accesses")
     asked = history(spark, log).selectExpr(

@@ -14,6 +14,7 @@ from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
 
 
+@pytest.mark.tier("test")
 def test_what_is_written_and_said(spark, tmp_path, capsys):
     log, out = write_log(tmp_path / "log", [acl(1)], [acl(2)], [removal(1)]), tmp_path / "out"
     history_command(spark, log, out)

@@ -29,6 +29,7 @@ def other_process(path: Path) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a lock is the process's")
+@pytest.mark.process
 def test_reading_it_in_the_same_process_does_not_unlock_it(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with open_journal(path, "x", print, is_new=True):

@@ -18,8 +18,9 @@ from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import distinct, image_of, random_rule, random_settings
 from tests.support.builders.acls import acl
+from tests.support.runs.profiles import examples
 
-CASES = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CASES = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 OF_MASK = range(EVERY_OPERATION.bit_length())
 

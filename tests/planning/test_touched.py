@@ -18,8 +18,9 @@ from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import image_of
 from tests.support.planning.changes import close_rule, random_change, random_settings
 from tests.support.planning.walk import states_of
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

@@ -11,8 +11,9 @@ from aclog.planning.ordering import ordered
 from aclog.planning.transients import transient_denials
 from tests.support.planning.changes import random_change, random_settings
 from tests.support.planning.walk import states_of, walk
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

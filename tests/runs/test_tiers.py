@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support.runs.tiers import UnmarkedServerError, starts_server
+from tests.support.runs.tiers import UnmarkedProcessError, starts_server
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_other_commands_are_not(words: list[str]) -> None:
 
 
 def test_a_test_without_the_mark_cannot_start_one(request: pytest.FixtureRequest) -> None:
-    with pytest.raises(UnmarkedServerError, match="give it the mark `server`") as raised:
+    with pytest.raises(UnmarkedProcessError, match="give it the mark `server`") as raised:
         subprocess.run(["java", "-version"], check=False)
     assert request.node.nodeid in str(raised.value)
 

@@ -22,6 +22,7 @@ from aclog.shell.words import quoted
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl_record
 from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, session, shown
+from tests.support.runs.profiles import examples
 
 NAMES = st.text("a.%/*\x00\n'\"\\ é😀", max_size=3)
 IDS = st.integers(2, 2**128 - 1).map(lambda number: UUID(int=number))
@@ -71,7 +72,7 @@ PATTERN_TYPES = {0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED"
 
 
 @given(images())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
     image, rules = made
     expected = {}
@@ -85,7 +86,7 @@ def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
 
 
 @given(images(), st.text("Aa9-_", max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_listing_is_in_order_and_by_prefix(made, prefix):
     image, rules = made
     pending = [acl_directory(image)]
@@ -105,7 +106,7 @@ def test_every_listing_is_in_order_and_by_prefix(made, prefix):
 
 
 @given(images())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_every_path_that_find_prints_can_be_typed_back(made):
     image, rules = made
     state = session(Image(acls=image))

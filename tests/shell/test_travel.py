@@ -45,6 +45,7 @@ from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
+from tests.support.runs.profiles import examples
 
 
 def run(state, line):
@@ -79,7 +80,7 @@ ENDS = [next(iter_batches(batch))[1].end_offset for batch in batches_of(SMALL)]
 
 
 @given(st.sampled_from(ENDS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_at_an_offset_the_rules_are_those_of_then(end):
     state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
     list(run_command(f"at {end}", state))
@@ -130,7 +131,7 @@ def test_a_moment_given_at_the_start_is_where_the_session_begins():
 
 
 @given(st.sampled_from(ENDS), st.sampled_from(ENDS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_diff_of_two_moments(start, end):
     state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
     before, after = naive_rules(start), naive_rules(end)

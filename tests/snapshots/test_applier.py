@@ -22,6 +22,7 @@ from tests.support.builders.ids import uuid_of
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_records import acl, removal
 from tests.support.models.naive_replay import RefusedError, assert_shows, naive_replay
+from tests.support.runs.profiles import examples
 
 BULK, ONE_BY_ONE = 0, 1 << 60
 SEEDS = st.integers(0, 2**32)
@@ -55,7 +56,7 @@ def outcome(batches, rnd, bulk_bytes):
     return applier, None
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, count=st.integers(1, 40), acls_only=st.booleans())
 def test_every_state_equals_that_of_the_naive_replayer(seed, count, acls_only):
     batches = RandomLog(random.Random(seed), acls_only=acls_only).batches(count)
@@ -75,7 +76,7 @@ def test_every_state_equals_that_of_the_naive_replayer(seed, count, acls_only):
             assert_shows(again.image, moments[last])
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, count=st.integers(1, 40), faults=st.sampled_from((0.02, 0.1)), acls_only=st.booleans())
 def test_bulk_and_one_by_one_accept_and_refuse_the_same(seed, count, faults, acls_only):
     batches = RandomLog(random.Random(seed), faults=faults, acls_only=acls_only).batches(count)
@@ -95,7 +96,7 @@ def test_bulk_and_one_by_one_accept_and_refuse_the_same(seed, count, faults, acl
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=SEEDS, count=st.integers(1, 30))
 def test_what_the_naive_replayer_refuses_is_refused_at_the_same_offset(seed, count):
     log = RandomLog(random.Random(seed), faults=0.0)

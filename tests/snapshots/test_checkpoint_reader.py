@@ -26,6 +26,7 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_records import acl
 from tests.support.models.naive_replay import state_of
+from tests.support.runs.profiles import examples
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = DATA / "kafka-4.3.1-small/__cluster_metadata-0"
@@ -76,7 +77,7 @@ class TestRoundTrip:
         assert written.name == path.name
         same(read_checkpoint(written), image)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(seed=st.integers(0, 2**32), limit=st.sampled_from((300, 1000, 1 << 23)))
     def test_a_random_image(self, seed, limit):
         image = random_image(seed)

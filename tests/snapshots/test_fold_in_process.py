@@ -56,6 +56,7 @@ def children():
 
 
 class TestTheSame:
+    @pytest.mark.process
     def test_as_in_a_thread(self):
         before = image()
         after, again = folds().fold(before), before.merged()
@@ -63,6 +64,7 @@ class TestTheSame:
         assert bytes(after.index.base.buffer) == bytes(again.index.base.buffer)
         assert after.digest() == before.digest()
 
+    @pytest.mark.process
     def test_its_own_result_is_the_next_base(self):
         folder, acls = folds(), image()
         for n in range(3):
@@ -71,6 +73,7 @@ class TestTheSame:
         assert {rule.id for rule in acls} >= {uuid_of(5000), uuid_of(5001), uuid_of(5002)}
         assert not any(acls.get(uuid_of(20 + n)) for n in range(3))
 
+    @pytest.mark.process
     def test_options_stay(self):
         after = folds().fold(image().with_options(documented=True, cidr=True))
         assert (after.documented, after.cidr) == (True, True)
@@ -79,6 +82,7 @@ class TestTheSame:
         folder = FoldInProcess(program=("-c", "raise SystemExit(1)"))
         assert folder.fold(image()).overlay_size == 0
 
+    @pytest.mark.process
     def test_no_descriptor_and_no_process_stays(self):
         folder, acls = folds(), image()
         folder.fold(acls)
@@ -97,6 +101,7 @@ class TestTheSame:
         assert (descriptors(), children()) == before
 
 
+@pytest.mark.process
 def test_the_memory_of_a_base_is_freed_after_the_end_too():
     folder, acls = folds(), image()
     gc.collect()
@@ -126,12 +131,14 @@ class TestWhatGoesWrong:
         ],
         ids=["exit", "import", "silent", "no size", "no object", "empty", "junk", "the old base", "cut off"],
     )
+    @pytest.mark.process
     def test_a_process_that_is_not_to_be_believed(self, program, what):
         with pytest.raises(FoldError, match=what) as error:
             folds("-c", program).fold(image())
         assert error.value.here
 
     @pytest.mark.parametrize("column", ["IDS", "RESOURCE_BUCKETS", "RESOURCE_DATA", "CELL_PAIRS", "OPERATIONS"])
+    @pytest.mark.process
     def test_a_base_with_a_wrong_column(self, column):
         """Not every wrong byte is found here (the process compares all rules by itself), but a wrong column is."""
         acls = image()
@@ -143,28 +150,33 @@ class TestWhatGoesWrong:
         with pytest.raises(FoldError, match="returned"):
             folds("-c", program).fold(acls)
 
+    @pytest.mark.process
     def test_one_that_hangs(self):
         with pytest.raises(FoldError, match="had not done so after 0 s") as error:
             folds("-c", HANGS.format(say="0"), seconds=0.2).fold(image())
         assert error.value.here
 
     @pytest.mark.parametrize("program", ["import os; os.kill(os.getpid(), 9)", 'print(\'{"error": "MemoryError: "}\')'])
+    @pytest.mark.process
     def test_one_for_which_there_is_no_memory(self, program):
         """This process, which would need as much, must not try."""
         with pytest.raises(FoldError) as error:
             folds("-c", program).fold(image())
         assert not error.value.here
 
+    @pytest.mark.process
     def test_one_that_cannot_be_started(self, monkeypatch):
         monkeypatch.setattr(sys, "executable", "/no/such/python")
         with pytest.raises(FoldError, match="no process"):
             folds().fold(image())
 
+    @pytest.mark.process
     def test_one_of_another_release(self, monkeypatch):
         monkeypatch.setattr(fold_message, "IDENTITY", "message 0")
         with pytest.raises(FoldError, match=r"another program .*restart the node"):
             folds().fold(image())
 
+    @pytest.mark.process
     def test_one_that_is_closed_while_it_works(self):
         folder, failures = folds("-c", HANGS.format(say="0")), []
 
@@ -194,6 +206,7 @@ def test_a_message_that_is_cut_off_is_refused():
         fold_message.read_changes(io.BytesIO(data[: data.index(b"\n") + 1]))
 
 
+@pytest.mark.process
 def test_it_ends_with_its_parent_even_if_that_is_killed(tmp_path):
     told = tmp_path / "pid"
     child = HANGS.format(say=f"os.symlink(str(os.getpid()), {str(told)!r})")

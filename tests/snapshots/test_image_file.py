@@ -394,6 +394,7 @@ class TestKilled:
 
     @pytest.mark.parametrize("there", [False, True])
     @pytest.mark.parametrize("step", ["write", "fsync", "replace", "fsync_directory"])
+    @pytest.mark.process
     def test_at_every_step(self, tmp_path, checkpoint, step, there):
         path = image_path(checkpoint)
         if there:

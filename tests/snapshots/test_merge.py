@@ -15,6 +15,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl, removal
+from tests.support.runs.profiles import examples
 
 ONE_BY_ONE = 1 << 60
 NUMBERS = st.integers(0, 11)
@@ -184,7 +185,7 @@ class MergesAmongUpdates(RuleBasedStateMachine):
             assert sorted(acls.records()) == held(numbers)
 
 
-MergesAmongUpdates.TestCase.settings = settings(max_examples=80, stateful_step_count=50)
+MergesAmongUpdates.TestCase.settings = settings(max_examples=examples(80), stateful_step_count=50)
 TestMergesAmongUpdates = MergesAmongUpdates.TestCase
 
 

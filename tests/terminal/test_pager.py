@@ -16,6 +16,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"
 ESCAPE = "\x1b[31m"
 LONG = "payments." + "very-long-region-name." * 4 + "orders"
 WIDE = "注文" * 20
+WAITING = """
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # one that comes before the wait is not lost
+sys.stdin.buffer.read()
+print("READ", flush=True)
+signal.sigwait({signal.SIGINT})
+print("ENDED")
+"""
+"""A pager that ends at an interrupt."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +45,7 @@ def place(tmp_path_factory):
     (directory / "marked").write_text("#!/bin/sh\necho BEGIN; cat; echo END\n")
     (directory / "one-line").write_text('#!/bin/sh\nread line; echo "$line" | cut -c1-4\n')
     (directory / "failing").write_text("#!/bin/sh\ncat >/dev/null; exit 3\n")
-    (directory / "waiting").write_text("#!/bin/sh\ntrap 'echo ENDED; exit' INT\ncat >/dev/null; echo READ; sleep 60\n")
+    (directory / "waiting").write_text(f"#!{sys.executable} -IS\n{WAITING}")
     for name in ("marked", "one-line", "failing", "waiting"):
         (directory / name).chmod(0o755)
     return directory

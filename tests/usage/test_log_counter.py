@@ -13,6 +13,7 @@ from aclog.usage.access_counter import COUNTED_BY_DAY, AccessCounter, SeenAccess
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.log_counter import LogCounter, RowCounts
 from aclog.usage.window import DAY, Window, micros_of
+from tests.support.runs.profiles import examples
 
 END = datetime(1970, 1, 3, 12, tzinfo=UTC)
 WINDOW = Window.ending(END, 3)
@@ -35,7 +36,7 @@ def batch_of(rows) -> pa.RecordBatch:
 def test_counts_agree_with_a_loop(monkeypatch, most):
     monkeypatch.setattr(access_counter, "_MOST_LOOSE", most)
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60))
     @given(rows=ROWS, size=st.integers(1, 20), known_from=st.one_of(st.none(), st.integers(-DAY, DAY)))
     def check(rows, size, known_from):
         counter = LogCounter(

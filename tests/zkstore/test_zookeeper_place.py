@@ -66,6 +66,7 @@ def client(connect):
         yield found
 
 
+@pytest.mark.tier("test")
 def test_planned_applied_and_rolled_back_as_the_real_authorizer_sees_it(source, real, ours):
     first = [acl("a"), acl("a", "User:b"), acl("pre", pattern_type=PatternType.PREFIXED, permission_type=DENY)]
     source.make(*first)
@@ -97,6 +98,7 @@ def acl_resource(name):
     return resource_of(acl(name))
 
 
+@pytest.mark.tier("test")
 def test_a_second_writer_loses_nothing_and_nothing_of_it_is_lost(source, connect, store):
     """It adds and removes its own rules on the same resources while the plan is applied."""
     names = [f"t{number}" for number in range(60)]

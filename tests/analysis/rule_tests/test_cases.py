@@ -31,8 +31,9 @@ from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import ADDRESSES, NAMES, image_of, random_pair
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 PLACE = {"test": "t", "origin": FileOrigin(file="t.yaml", line=1)}
 

@@ -31,8 +31,9 @@ from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import image_of, random_pair
 from tests.support.builders.acls import acl
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 
 

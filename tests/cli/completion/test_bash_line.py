@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.cli.completion.bash_line import parse_line, to_type
+from tests.support.runs.profiles import examples
 
 NAMES = st.text(alphabet=string.printable.replace("\n", "").replace("\r", "") + "é注😀", min_size=1)
 
@@ -30,7 +31,7 @@ def test_words(line: str, words: list[str], raw: str) -> None:
     assert typed.raw == raw
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(name=NAMES, cut=st.integers(min_value=0, max_value=30), quote=st.sampled_from(["", "'", '"']))
 def test_the_word_becomes_the_name(name: str, cut: int, quote: str) -> None:
     begun = "".join(each for each in name[:cut] if each.isalnum())

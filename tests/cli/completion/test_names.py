@@ -68,15 +68,18 @@ def write(path: Path, names: Sequence[str]) -> None:
         ("--delegation-token", "ZBv", ["ZBvxGyG3QzGElOqW67Ma7Q"]),
     ],
 )
+@pytest.mark.process
 def test_names_of_a_log(tmp_path: Path, flag: str, typed: str, names: list[str]) -> None:
     assert_offered(tmp_path, names, "acls", "list", "--log", str(LOG), flag, typed)
 
 
+@pytest.mark.process
 def test_several_super_users(tmp_path: Path) -> None:
     asked = ("who-can", "--log", str(LOG), "--super-users", "User:root;User:al")
     assert_offered(tmp_path, ["User:root;User:alice"], *asked)
 
 
+@pytest.mark.process
 def test_names_are_kept_for_a_minute_and_then_read_again(tmp_path: Path) -> None:
     write(tmp_path / "acls.jsonl", ["first"])
     asked = ("acls", "list", "--acls", "acls.jsonl", "--topic", "")
@@ -90,6 +93,7 @@ def test_names_are_kept_for_a_minute_and_then_read_again(tmp_path: Path) -> None
     assert_offered(tmp_path, ["second"], *asked)
 
 
+@pytest.mark.process
 def test_a_source_that_is_gone_offers_what_was_last_known(tmp_path: Path) -> None:
     write(tmp_path / "acls.jsonl", ["known"])
     asked = ("acls", "list", "--acls", "acls.jsonl", "--topic", "")
@@ -100,6 +104,7 @@ def test_a_source_that_is_gone_offers_what_was_last_known(tmp_path: Path) -> Non
     assert offered(tmp_path, *asked) == ["known"]
 
 
+@pytest.mark.process
 def test_names_of_a_context(tmp_path: Path) -> None:
     write(tmp_path / "acls.jsonl", ["orders", "of-the-context"])
     config = tmp_path / "config.toml"
@@ -122,6 +127,7 @@ def test_names_of_a_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+@pytest.mark.process
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         begun = time.monotonic()
@@ -132,15 +138,18 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path, flag: str) -> N
 
 
 @pytest.mark.parametrize("given", [("--acls", "-"), ("--log", "nowhere"), (), ("--log", str(LOG), "--as-of", "x")])
+@pytest.mark.process
 def test_without_a_source_that_can_be_read_nothing_is_offered(tmp_path: Path, given: tuple[str, ...]) -> None:
     assert offered(tmp_path, "acls", "list", *given, "--topic", "") == []
 
 
+@pytest.mark.process
 def test_a_name_that_steers_a_terminal_is_not_offered(tmp_path: Path) -> None:
     write(tmp_path / "acls.jsonl", ["red\x1b[31m", "two\nlines", "tab\tbed", "rtl\u202e", "fine"])
     assert_offered(tmp_path, ["fine"], "acls", "list", "--acls", "acls.jsonl", "--topic", "")
 
 
+@pytest.mark.process
 def test_a_cache_that_cannot_be_written_offers_nothing(tmp_path: Path) -> None:
     (tmp_path / "cache").touch()
     assert offered(tmp_path, "acls", "list", "--log", str(LOG), "--topic", "") == []

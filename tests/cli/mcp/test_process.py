@@ -60,6 +60,7 @@ class Served:
         return self.process.returncode, list(map(json.loads, out.splitlines())), err
 
 
+@pytest.mark.process
 def test_it_ends_with_its_stdin_and_leaves_nothing(tmp_path):
     served = Served(tmp_path)
     code, _, err = served.ended(served.begin())
@@ -67,6 +68,7 @@ def test_it_ends_with_its_stdin_and_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.process
 def test_it_ends_at_a_signal_and_leaves_nothing(tmp_path, number):
     served = Served(tmp_path)
     children = served.begin()
@@ -74,6 +76,7 @@ def test_it_ends_at_a_signal_and_leaves_nothing(tmp_path, number):
     assert served.ended(children) == (-number, [], b"")
 
 
+@pytest.mark.process
 def test_an_assistant_that_is_gone_is_no_error(tmp_path):
     served = Served(tmp_path)
     children = served.begin()
@@ -85,6 +88,7 @@ def test_an_assistant_that_is_gone_is_no_error(tmp_path):
     served.process.stderr.close()
 
 
+@pytest.mark.process
 def test_what_takes_too_long_or_is_cancelled_ends_and_the_server_goes_on(tmp_path):
     served = Served(tmp_path, "--time-limit", "1")
     children = served.begin()
@@ -101,6 +105,7 @@ def test_what_takes_too_long_or_is_cancelled_ends_and_the_server_goes_on(tmp_pat
     assert served.ended([])[0] == 0
 
 
+@pytest.mark.process
 def test_bad_messages_are_answered_or_passed_over(tmp_path):
     served = Served(tmp_path)
     for line in (b"{", b"[]", b'"x"', b"\xff\xfe", b'{"jsonrpc":"2.0","id":9,"method":"tools/call"}', b"null", b""):
@@ -142,6 +147,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch):
     assert "pip install 'aclog[mcp]'" in result.complaint
 
 
+@pytest.mark.process
 def test_what_lies_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("json", "typing", "aclog", "attrs"):

@@ -79,6 +79,7 @@ def test_each_answer_is_what_its_command_prints():
     asked(questions, "--log", LOG)
 
 
+@pytest.mark.tier("test")
 def test_why_is_alice_refused():
     async def questions(asking):
         answer = await asking.ask("explain", principal="User:alice", operation="READ", topic="secret")
@@ -104,6 +105,7 @@ def test_why_is_alice_refused():
     asked(questions, "--log", LOG)
 
 
+@pytest.mark.process
 def test_the_tools_are_those_of_the_page_and_none_writes():
     page = (ROOT / "docs/mcp.md").read_text()
     told = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
@@ -170,6 +172,7 @@ def test_hostile_words_are_only_names(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.process
 def test_a_command_says_what_is_wrong_itself():
     async def questions(asking):
         told = await asking.tell("when", **READ_ORDERS, principals=["alice"])
@@ -274,6 +277,7 @@ def test_what_is_unused_by_an_index_or_an_access_log(tmp_path, monkeypatch):
     asked(by_accesses, "--acls", "acls.jsonl", "--accesses", "accesses.jsonl")
 
 
+@pytest.mark.process
 def test_what_the_server_is_started_with_decides(tmp_path):
     config = tmp_path / "config.toml"
     settings = ('super-users = "User:zoe;User:yan"', "allow-everyone-if-no-acl-found = true")

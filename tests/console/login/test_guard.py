@@ -12,6 +12,7 @@ from starlette.requests import Request
 from aclog.console.hosts import Hosts
 from aclog.console.login.password_file import Passwords
 from aclog.console.login.password_way import PasswordWay
+from tests.support.runs.profiles import examples
 from tests.support.web.asgi import ask
 from tests.support.web.browser import Browser
 from tests.support.web.guarded import app_of, guard_of
@@ -192,7 +193,7 @@ HEADERS = (
 VALUES = ("localhost", "text/html", "true", "multipart/form-data; boundary=x", "http://[", "aclog-8181=x.y")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from(["GET", "POST", "PUT", "HEAD", "OPTIONS"]),
     st.sampled_from(PATHS),

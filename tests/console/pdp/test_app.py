@@ -15,6 +15,7 @@ from aclog.console.pdp.mapping import parse_mapping
 from aclog.console.pdp.tokens import Tokens, read_tokens
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
+from tests.support.runs.profiles import examples
 from tests.support.web.asgi import ask, post
 from tests.support.web.points import HeldSource, certified, image_of, look, point_of
 
@@ -501,7 +502,7 @@ PATHS = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(body=JSON | st.binary(max_size=40), path=st.sampled_from(PATHS))
 def test_no_body_fails_it_and_none_of_these_is_allowed(app_of_nobody, body, path):
     reply = post(app_of_nobody, path, body if isinstance(body, bytes) else json.dumps(body).encode())

@@ -35,6 +35,7 @@ def test_a_difference_names_its_command() -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.tier("test")
 def test_they_print_on_aclog_what_they_print_on_kafka(tmp_path: Path) -> None:
     ports = Ports.free()
     with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:

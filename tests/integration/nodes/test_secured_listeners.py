@@ -79,6 +79,7 @@ CASES = (
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.tier("test")
 def test_kafkas_tools_come_in_or_hear_why_not(node: SecuredNode) -> None:
     wrong = []
     with ToolPipe() as pipe:
@@ -139,6 +140,7 @@ LIBRDKAFKA = (
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.tier("test")
 def test_librdkafka_comes_in_or_hears_why_not(node: SecuredNode) -> None:
     found = [(*case, confluent_says(node, case[0], **case[1])) for case in LIBRDKAFKA]
     wrong = [row for row in found if not (row[3].isdigit() if row[2] is None else row[2] in row[3])]
@@ -157,6 +159,7 @@ def test_a_name_that_no_rule_takes_is_a_failed_login(node: SecuredNode) -> None:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.tier("test")
 def test_certificates_are_replaced_while_the_node_runs(node: SecuredNode) -> None:
     path = node.estate.store("changed")
     with Wire(node, "CHANGED") as old:

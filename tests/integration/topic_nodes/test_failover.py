@@ -133,6 +133,7 @@ def test_brokers_are_named_across_a_takeover_and_fenced_by_the_new_controller(cl
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.tier("test")
 def test_killed(cluster: TopicCluster, topic_kafka: SharedKafka, acls_tool: AclsTool) -> None:
     before, after = [fresh("before") for _ in range(2)], [fresh("after") for _ in range(4)]
     added(acls_tool, cluster, *before)

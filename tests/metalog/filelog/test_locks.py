@@ -47,6 +47,7 @@ class Holder:
         assert self.process.returncode == 0
 
 
+@pytest.mark.process
 def test_a_second_writer_in_another_process_is_refused(tmp_path):
     directory = small_log(tmp_path / "log")
     with Holder(OPEN, directory):
@@ -56,6 +57,7 @@ def test_a_second_writer_in_another_process_is_refused(tmp_path):
     open_log(directory).close()
 
 
+@pytest.mark.process
 def test_a_second_writer_in_this_process_is_refused_and_does_not_release_the_lock(tmp_path):
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
@@ -98,6 +100,7 @@ def test_writing_next_to_a_kafka_must_be_forced(kafkas):
     open_log(directory, force=True).close()
 
 
+@pytest.mark.process
 def test_a_directory_of_a_running_kafka_is_not_written(kafkas):
     directory, kafka = kafkas
     with Holder(HOLD, kafka / KAFKA_LOCK_FILE), pytest.raises(LockedError, match="a Kafka"):
@@ -105,6 +108,7 @@ def test_a_directory_of_a_running_kafka_is_not_written(kafkas):
     open_log(directory, force=True).close()
 
 
+@pytest.mark.process
 def test_a_kafka_cannot_start_while_we_write(kafkas):
     directory, kafka = kafkas
     with open_log(directory, force=True):

@@ -32,6 +32,7 @@ from aclog.snapshots.image_writer import write_image_file
 from aclog.snapshots.recovery import recover
 from tests.support.builders.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
 from tests.support.builders.random_log import RandomLog
+from tests.support.runs.profiles import examples
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +87,7 @@ def assert_whole(directory):
     assert list(map(str, verify(directory))) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 1 << 30), data=st.data())
 def test_any_log_in_any_pieces_is_mirrored_unchanged(tmp_path_factory, seed, data):
     """Epochs begin anywhere, segments are small, and the mirror is closed and reopened between pieces."""

@@ -74,6 +74,7 @@ def test_a_kafkas_log_that_grows_is_followed(tmp_path):
         assert reader.high_watermark() == batch_ends(directory)[-1][1]
 
 
+@pytest.mark.process
 def test_a_writer_in_another_process_is_followed_live(tmp_path):
     """Across segment rolls; the reader is woken by `wait`."""
     writer = subprocess.Popen(

@@ -34,6 +34,7 @@ def test_reserved_properties_are_refused(name):
         TopicSettings(topic="t", properties=SERVERS | {name: "x"})
 
 
+@pytest.mark.process
 def test_without_the_client_library_the_error_says_what_to_install():
     script = """
 import sys

@@ -459,6 +459,7 @@ class TestSnapshots:
 
 
 class TestCheckpoints:
+    @pytest.mark.process
     async def test_an_image_file_is_made_used_and_made_anew(self, tmp_path, monkeypatch):
         monkeypatch.setattr(image_maker, "WORTH_A_FILE", 0)
         config = formatted(tmp_path)

@@ -9,6 +9,7 @@ from aclog.nodes.wire.acl_requests import decode_create_acls
 from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.messages import decode_request, encode_request
+from tests.support.runs.profiles import examples
 
 CODES, TEXTS = st.integers(-128, 127), st.text(max_size=140)
 COMMON_CODES, COMMON_TEXTS = st.integers(0, 127), st.text(max_size=30)
@@ -50,7 +51,7 @@ def by_kio(buffer, position=0):
 
 
 @given(st.lists(creations(COMMON_CODES, COMMON_TEXTS), max_size=126), st.binary(max_size=9), st.binary(max_size=3))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_common_requests_are_read_as_kio_reads_them(found, before, after):
     buffer = before + encoded(found) + after
     decoded = decode_create_acls(3, buffer, len(before))
@@ -59,7 +60,7 @@ def test_common_requests_are_read_as_kio_reads_them(found, before, after):
 
 
 @given(REQUESTS, st.data())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_whatever_it_reads_it_reads_as_kio(found, data):
     """Also of damaged and truncated requests: it may read less than kio, and never something else."""
     buffer = bytearray(encoded(found))

@@ -59,6 +59,7 @@ def taking(spark, tmp_path):
     return take
 
 
+@pytest.mark.tier("test")
 def test_each_line_once_through_growth_rotation_and_compression(logs, tmp_path, taking, spark):
     out, log = tmp_path / "out", logs / "app.log"
     log.write_text(lines(0, 20, DAYS[0]) + lines(20, 20) + "bad\n" + lines(40, 1)[:50])

@@ -18,9 +18,10 @@ from aclog.authorizer.audit import audit_line
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.pipeline.accesses.kafka_log import split_lines
+from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import batch_of
 
-EXAMPLES = settings(max_examples=1500, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(1500), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 FRAGMENTS = [
     " is Allowed operation = READ from host = 1.1.1.1 on resource = Topic:LITERAL:",
     " is Denied Operation = Read from host = ::1 on resource = Group:",
@@ -112,6 +113,6 @@ def test_audit_lines_are_read_correctly_or_rejected():
         if line not in rejected:
             assert RELUCTANT.fullmatch(line).groups() == GREEDY.fullmatch(line).groups(), line
     innocent = [line for line in meant if not any(fragment[:8] in line[50:] for fragment in FRAGMENTS[:6:2])]
-    assert len(good) > len(meant) / 2 > 500
+    assert len(good) > len(meant) / 2 > examples(500)
     assert len(rejected) > 100
     assert not set(rejected).intersection(innocent)

@@ -48,7 +48,10 @@ def at(ms):
     return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 
-@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.tier("test")) if name == "kafka-4.3.1-small" else name for name in FIXTURES],
+)
 def test_fixtures(spark, name):
     directory = DATA / name / "__cluster_metadata-0"
     rows, found = intervals(spark, directory).collect(), states(directory)

@@ -17,6 +17,7 @@ from aclog.pipeline.source.row_selection import RowSelection
 from tests.support.builders.log_files import small_log, value
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
+from tests.support.runs.profiles import examples
 from tests.support.spark import source
 
 
@@ -76,7 +77,7 @@ def test_a_range_is_of_whole_batches_and_knows_where_it_ends():
     assert all(each.end - each.position >= 1000 for each in found[:-1])
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 30_000), st.integers(0, 30_000))
 def test_ranges_without_selected_rows_are_not_planned(first, last):
     directory = next(each for each in source.LOGS if "churn" in str(each))

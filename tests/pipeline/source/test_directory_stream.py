@@ -12,6 +12,7 @@ from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.partitions import read_part
 from aclog.pipeline.source.range_reader import Query
 from tests.support.builders.log_files import small_log, value
+from tests.support.runs.profiles import examples
 from tests.support.spark import source
 
 
@@ -34,7 +35,7 @@ def log(tmp_path_factory):
     return small_log(tmp_path_factory.mktemp("following") / "log", batches=30, segment_bytes=1500)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=st.integers(1, 40), size=st.sampled_from([100, 1 << 20]))
 def test_micro_batches_are_whole_batches_and_hold_every_record_once(log, rows, size):
     followed, ends = stream(log, partitionBytes=size), ends_of(log)
@@ -51,7 +52,7 @@ def test_micro_batches_are_whole_batches_and_hold_every_record_once(log, rows, s
     assert followed.latest(at, horizon, None) == at == {"offset": ends[-1]}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_a_stream_resumes_from_any_offset(log, data):
     whole = source.read_rows(log)

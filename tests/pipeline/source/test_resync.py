@@ -13,6 +13,7 @@ from aclog.metalog.filelog.file_names import checkpoint_name
 from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import columns_of
 from tests.support.builders.log_files import small_log, value
+from tests.support.runs.profiles import examples
 from tests.support.spark import source
 
 SMALL = next(each for each in source.LOGS if "small" in str(each))
@@ -52,7 +53,7 @@ def check_set_aside(log: Path, whole: list[dict], **options: object) -> list[dic
     return damage
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_one_flipped_bit_fails_with_its_position_or_is_set_aside_alone(tmp_path_factory, log, data):
     broken = copied(log, tmp_path_factory.mktemp("flip") / "log")
@@ -82,7 +83,7 @@ def test_no_range_begins_at_a_batch_whose_offset_is_wrong(tmp_path, log, bit):
             assert damage["offset"] == header.base_offset
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_bytes_overwritten_anywhere_lose_nothing_silently(tmp_path_factory, log, data):
     broken = copied(log, tmp_path_factory.mktemp("over") / "log")

@@ -25,6 +25,7 @@ from aclog.usage.tally import rules_to_keep
 from aclog.usage.window import Window
 from aclog.usage.window_rules import WindowRules
 from tests.support.models import estates
+from tests.support.runs.profiles import examples
 from tests.usage.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
 
 WINDOW = Window.ending(datetime(1970, 1, 2, tzinfo=UTC), 3)
@@ -64,7 +65,7 @@ def test_counts_are_complete_whatever_the_memory_limit(monkeypatch, most):
     monkeypatch.setattr(access_counter, "_MOST_HELD", most)
     monkeypatch.setattr(usage_accesses, "_ROWS", 5)
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(intervals=histories(), rows=ROWS, size=st.integers(1, 20))
     def check(intervals, rows, size):
         spans = AclIntervals.of_table(table_of(intervals))
@@ -102,7 +103,7 @@ def test_groups_are_emitted_before_there_are_many(monkeypatch, most):
     monkeypatch.setattr(usage_tally, "_MOST_GROUPS", most)
     monkeypatch.setattr(usage_rules, "_ROWS", 3)
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(intervals=histories(), rows=ROWS)
     def check(intervals, rows):
         rows = [(request, LAST + 1) for request, _ in rows if request.operation > AclOperation.ANY]

@@ -34,8 +34,9 @@ from aclog.planning.ordering import ordered
 from tests.support.analysis.cells import STRANGERS, Cells
 from tests.support.analysis.model import IMPLIED, PolicyModel
 from tests.support.analysis.policies import distinct, image_of, random_rule
+from tests.support.runs.profiles import examples
 
-CAMPAIGN = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CAMPAIGN = settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 MANY = 64
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 ALLOW, ALL = AclPermissionType.ALLOW, AclOperation.ALL

@@ -162,6 +162,7 @@ def prepared(node, write):
     write(node.log_directory)
 
 
+@pytest.mark.tier("test")
 def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote):
     ports = Ports.free()
     properties = {

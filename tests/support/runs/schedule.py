@@ -2,13 +2,15 @@
 
 The tests of a module run in one worker, so that its fixtures are set up once. So do all tests of a Spark group: a
 session takes a JVM of 2 GB and ten seconds to warm up. A very slow test is a unit of its own. The longest units start
-first; otherwise the order is the random one of pytest-randomly.
+first, as the mark `slow` and the table of tests/README.md say; otherwise the order is pytest-randomly's.
 """
 
 from collections import Counter
 
 import pytest
 from xdist.scheduler import LoadGroupScheduling
+
+from tests.support.runs.tiers import TABLE, server_files
 
 SPARK_GROUPS = {
     "tests/pipeline/accesses": "spark-1",
@@ -45,23 +47,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Name the groups, and put first what takes long."""
     seconds: Counter[str] = Counter()
+    files = server_files(TABLE.read_text(encoding="utf-8"))
+    shares = {path: file.seconds for path, file in files.items()}
+    counts = Counter(item.nodeid.partition("::")[0] for item in items)
     units = {}
     for item in items:
+        path = item.nodeid.partition("::")[0]
         group = group_of(item)
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
-        units[item] = item.nodeid if group == _ALONE else group or item.nodeid.partition("::")[0]
-        seconds[units[item]] += seconds_of(item)
+        units[item] = item.nodeid if group == _ALONE else group or path
+        seconds[units[item]] += slow_seconds(item) or shares.get(path, 0) / counts[path]
     items.sort(key=lambda item: -seconds[units[item]])
 
 
-def seconds_of(item: pytest.Item) -> float:
-    """About how long a test takes, as far as it matters for the order."""
-    if slow := item.get_closest_marker("slow"):
-        return float(slow.args[0])
-    if "spark" in getattr(item, "fixturenames", ()):
-        return 2.0
-    return 1.0 if item.get_closest_marker("server") else 0.0
+def slow_seconds(item: pytest.Item) -> float:
+    """What the mark `slow` says, or 0."""
+    slow = item.get_closest_marker("slow")
+    return float(slow.args[0]) if slow else 0
 
 
 def group_of(item: pytest.Item) -> str | None:
@@ -72,4 +75,4 @@ def group_of(item: pytest.Item) -> str | None:
     for fixture, name in FIXTURE_GROUPS.items():
         if fixture in fixtures:
             return name
-    return _ALONE if item.get_closest_marker("slow") and seconds_of(item) >= _ALONE_SECONDS else None
+    return _ALONE if slow_seconds(item) >= _ALONE_SECONDS else None

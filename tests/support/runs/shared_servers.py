@@ -21,6 +21,7 @@ from attrs import frozen
 
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.shared import SharedKafka
+from tests.support.runs.costs import SHARED, tree_cpu_seconds
 from tests.support.runs.keeper import KINDS
 from tests.support.zookeeper.shared import SharedZooKeeper
 
@@ -64,17 +65,19 @@ class SharedServers:
                 raise SharedServerError(f"{kind} did not start: {output.read_text(errors='replace')[-4000:]}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """Stop all that were started, by their keepers' process ids."""
-        keepers = []
+    def stop(self) -> dict[str, float]:
+        """Stop all that were started, by their keepers' process ids; return the CPU seconds that each kind has used."""
+        keepers, used = [], {}
         for kind in KINDS:
             with suppress(FileNotFoundError, psutil.NoSuchProcess):
                 description = json.loads((self.directory / f"{kind}.json").read_text(encoding="utf-8"))
                 keepers.append(psutil.Process(description["keeper"]))
+                used[kind] = tree_cpu_seconds(keepers[-1])
         for keeper in keepers:
             with suppress(psutil.NoSuchProcess):
                 keeper.send_signal(signal.SIGTERM)
         psutil.wait_procs(keepers, STOP_SECONDS)
+        return used
 
 
 def of_run(config: pytest.Config) -> SharedServers:
@@ -95,7 +98,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop the servers when the controller ends, however the run has ended."""
     if not hasattr(session.config, "workerinput"):
-        of_run(session.config).stop()
+        session.config.stash[SHARED] = of_run(session.config).stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,41 +1,155 @@
-"""The tier of each test (a pytest plugin): `server` for those that start a server or a JVM, `slow` for long ones.
+"""The tier of each test (a pytest plugin): `make check` runs `check`, `make test` adds `test`, `make test-all` `all`.
 
-`make check` runs the tests with neither mark, `make test` all. Whole directories and the users of certain fixtures are
-marked here; other tests carry the mark themselves. A mark cannot be forgotten: in every run, a test without `server`
-fails when it starts a server.
+    pytest --tier check|test|all [--above check|test]
+
+runs one tier with those below it, or only what it adds to the one named by --above: `all` also tries more examples and
+walks whole walks. A test is of tier `check` unless a mark says otherwise:
+
+- `server`: its tier is its file's, in the table of tests/README.md, which must have every such file;
+- `slow(seconds)`: `all`; `process`: `test`;
+- `sample(size)`: so many cases of a parametrized test are of its tier, always the same ones, and the others of `all`;
+- `tier(name)`: the one named, whatever else it is marked with.
+
+Whole directories and the users of certain fixtures are marked `server` here; other tests carry the mark themselves. A
+mark cannot be forgotten: in every run, a test without `server` fails when it starts a server, and one without `process`
+when it starts another process of Python.
 """
 
 import os
+import random
+import re
 import subprocess
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from attrs import frozen
 
 from tests.support.kafka.jvm import ROOT
 
 MARKS = (
     "server: starts a server or a JVM in a process of its own: Kafka, ZooKeeper, Spark, a Kafka tool, `aclog serve`",
+    "process: starts `aclog` or another Python in a process of its own",
     "slow(seconds): takes more than a few seconds, about so many on an idle machine; the longest ones start first",
+    "sample(size): how many cases of a parametrized test run below the tier `all`",
+    "tier(name): the tier of the test, check, test or all, if its other marks would say another",
 )
 DIRECTORIES = ("tests/browser", "tests/integration", "tests/oracle")
 """All tests here are `server`."""
 FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "java"}
 """All tests that have one of these are `server`."""
+TABLE = ROOT / "tests" / "README.md"
+SEED = 801
+"""Of the samples that the tiers below `all` take of long walks."""
 
 _JAVA = {"java", "javac", "mvn", "spark-submit", "spark-class"}
 _OURS = {"tests.support.processes.node_zygote", "tests.support.runs.keeper"}
+_ROW = re.compile(
+    r"^\| `(?P<path>tests/[^`]+)` \| (?P<guards>.+) \| (?P<seconds>[0-9.]+) \| (?P<tier>test|some|all) \|$"
+)
+
+T = TypeVar("T")
 
 
-class UnmarkedServerError(Exception):
-    """A test without the mark `server` starts a server."""
+class Tier(IntEnum):
+    """Each runs what those before it run."""
+
+    CHECK = 1
+    TEST = 2
+    ALL = 3
+
+
+class UnmarkedProcessError(Exception):
+    """A test starts a process without the mark that says so."""
+
+
+@frozen(kw_only=True)
+class ServerFile:
+    """A row of the table in tests/README.md: a test file that starts servers.
+
+    The tier of its tests is `test` or `all`; in `some`, it is `all` but for those that are marked.
+    """
+
+    path: str
+    guards: str
+    seconds: float
+    tier: str
+
+
+def server_files(text: str) -> dict[str, ServerFile]:
+    """Read the rows of the table, by path."""
+    rows = (_ROW.match(line) for line in text.splitlines())
+    return {
+        row["path"]: ServerFile(path=row["path"], guards=row["guards"], seconds=float(row["seconds"]), tier=row["tier"])
+        for row in rows
+        if row
+    }
+
+
+def tier_of_run(config: pytest.Config) -> Tier:
+    """The tier that decides how much each test of this run tries."""
+    return Tier[config.getoption("tier").upper()]
+
+
+def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
+    """The tier of a test. Raises pytest.UsageError: its mark and its file's row in the table do not agree."""
+    path = item.nodeid.partition("::")[0]
+    named = item.get_closest_marker("tier")
+    if item.get_closest_marker("server"):
+        if path not in files:
+            raise pytest.UsageError(f"{item.nodeid} starts a server: {TABLE.relative_to(ROOT)} needs a row for {path}")
+        row = files[path].tier
+        if named and row != "some":
+            raise pytest.UsageError(
+                f"{item.nodeid} has a tier of its own: {path} is {row} in {TABLE.relative_to(ROOT)}"
+            )
+        return Tier[named.args[0].upper()] if named else Tier.TEST if row == "test" else Tier.ALL
+    if named:
+        return Tier[named.args[0].upper()]
+    return (
+        Tier.ALL if item.get_closest_marker("slow") else Tier.TEST if item.get_closest_marker("process") else Tier.CHECK
+    )
+
+
+def tries_more(item: pytest.Item) -> bool:
+    """Whether a test tries more in the tier `all` than in those below: more examples, or a whole walk."""
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property or "sample" in getattr(item, "fixturenames", ())
+
+
+def left_out(items: Iterable[pytest.Item]) -> set[str]:
+    """The cases of sampled tests that only the tier `all` runs."""
+    cases = defaultdict(list)
+    sizes = {}
+    for item in items:
+        if mark := item.get_closest_marker("sample"):
+            test = item.nodeid.partition("[")[0]
+            cases[test].append(item.nodeid)
+            sizes[test] = mark.args[0]
+    return {
+        nodeid
+        for test, nodeids in cases.items()
+        for nodeid in set(nodeids).difference(sampled(sorted(nodeids), sizes[test]))
+    }
+
+
+def sampled(steps: Sequence[T], size: int) -> Sequence[T]:
+    """So many of these, in their order, always the same ones."""
+    if len(steps) <= size:
+        return steps
+    chosen = sorted(random.Random(SEED).sample(range(len(steps)), size))
+    return [steps[index] for index in chosen]
 
 
 class Guard:
-    """Stands in front of subprocess.Popen, and refuses servers to tests that are not marked."""
+    """Stands in front of subprocess.Popen, and refuses processes to tests that are not marked."""
 
     def __init__(self) -> None:
-        self._nodeid: str | None = None
+        self._item: pytest.Item | None = None
+        self._unmarked: str | None = None
         self._start = subprocess.Popen.__init__
 
     def install(self) -> None:
@@ -53,25 +167,52 @@ class Guard:
         subprocess.Popen.__init__ = self._start
 
     def check(self, args: object) -> None:
-        """Raise an UnmarkedServerError if the running test must not start this."""
-        words = [str(word) for word in args] if isinstance(args, (list, tuple)) else [str(args)]
-        if self._nodeid is not None and starts_server(words):
-            raise UnmarkedServerError(f"{self._nodeid} starts a server ({words[0]}): give it the mark `server`")
+        """Raise an UnmarkedProcessError if the running test must not start this."""
+        words = [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else [os.fsdecode(args)]
+        if self._item is None or self._item.get_closest_marker("server"):
+            return
+        if starts_server(words):
+            raise UnmarkedProcessError(f"{self._item.nodeid} starts a server ({words[0]}): give it the mark `server`")
+        if not self._item.get_closest_marker("process") and starts_python(words):
+            self._unmarked = " ".join(words[:3])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Know which test runs, its fixtures' setup and teardown included."""
-        self._nodeid = None if item.get_closest_marker("server") else item.nodeid
+        self._item = item
         try:
             return (yield)
         finally:
-            self._nodeid = None
+            self._item = self._unmarked = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Fail a test that has started a Python: an error at the start could be taken for one of what is tested."""
+        result = yield
+        if self._unmarked is not None:
+            raise UnmarkedProcessError(f"{item.nodeid} starts `{self._unmarked}`: give it the mark `process`")
+        return result
 
 
 def starts_server(words: list[str]) -> bool:
     """Whether a command line starts a server or a JVM."""
     name = Path(words[0]).name
     return name in _JAVA or not _OURS.isdisjoint(words) or ("aclog" in words[1:3] and "serve" in words)
+
+
+def starts_python(words: list[str]) -> bool:
+    """Whether a command line starts another Python, as `aclog` does."""
+    name = Path(words[0]).name
+    return (
+        name == "aclog" or name.startswith("python") or any(Path(word).name.startswith("python") for word in words[:3])
+    )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare --tier."""
+    tiers = [tier.name.lower() for tier in Tier]
+    parser.addoption("--tier", choices=tiers, default="all", help="run the tests of this tier and those below it")
+    parser.addoption("--above", choices=tiers[:-1], help="leave out what this tier runs as well")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -84,11 +225,38 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(guard.uninstall)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no test file that has nothing of this tier."""
+    path = f"{collection_path.relative_to(ROOT)}"
+    if tier_of_run(config) is Tier.CHECK and path in DIRECTORIES:
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what directories and fixtures say, before -m selects."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what directories and fixtures say, and keep the tests of the tier."""
     directories = tuple(f"{ROOT / directory}{os.sep}" for directory in DIRECTORIES)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if not FIXTURES.isdisjoint(fixtures) or str(item.path).startswith(directories):
             item.add_marker("server")
+    files = server_files(TABLE.read_text(encoding="utf-8"))
+    only_all = left_out(items)
+    highest = tier_of_run(config)
+    lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
+    kept, dropped = [], []
+    for item in items:
+        tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
+        tries_more_now = highest is Tier.ALL and lowest and tries_more(item)
+        (kept if lowest < tier <= highest or tries_more_now else dropped).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+@pytest.fixture
+def sample(request: pytest.FixtureRequest) -> Callable[[Sequence[T], int], Sequence[T]]:
+    """Take so many of the steps of a walk, always the same ones; all of them in the tier `all`."""
+    whole = tier_of_run(request.config) is Tier.ALL
+    return lambda steps, size: steps if whole else sampled(steps, size)

@@ -23,6 +23,7 @@ from aclog.usage.accesses.form import AccessForm
 from aclog.usage.accesses.json_block import read_json
 from aclog.usage.accesses.kafka_block import read_kafka_lines
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text
 
 FIVE = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}
@@ -85,7 +86,7 @@ def told(batches) -> tuple[list, Counter]:
     return rows, rejects
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(lines=LINES)
 def test_a_block_of_json_says_what_its_lines_say(lines):
     lines = b"\n".join(lines).split(b"\n")
@@ -134,7 +135,7 @@ KAFKA = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(lines=st.lists(st.sampled_from(KAFKA), max_size=8))
 def test_a_block_of_audit_lines_says_what_its_lines_say(lines):
     one_by_one = told(read_kafka_lines(line, UTC) for line in lines)

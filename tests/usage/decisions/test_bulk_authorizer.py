@@ -26,6 +26,7 @@ from aclog.usage.decisions.decision_codes import DecisionCode
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine, told
+from tests.support.runs.profiles import examples
 
 LAST = 6
 """ACLs are added and removed at times 0..LAST."""
@@ -111,7 +112,7 @@ def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
     return decided(authorizer, *asked)[:2]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     intervals=histories(),
     estate=estates.estates(max_size=0),

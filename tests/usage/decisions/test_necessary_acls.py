@@ -19,6 +19,7 @@ from aclog.usage.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import estates
+from tests.support.runs.profiles import examples
 from tests.usage.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of
 
 ANY_REQUEST = estates.requests().filter(lambda r: r.resource_name is not None)
@@ -111,7 +112,7 @@ SETTINGS = st.builds(Settings, allow_everyone=st.booleans(), documented=st.boole
 TIMES = range(-1, LAST + 2)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(intervals=HISTORIES, requests=st.lists(ASKED, max_size=8), asked_as=SETTINGS, data=st.data())
 def test_decisions_with_some_acls_removed(intervals, requests, asked_as, data):
     rows = [(request, time) for request in requests for time in TIMES]
@@ -130,7 +131,7 @@ def test_decisions_with_some_acls_removed(intervals, requests, asked_as, data):
             assert allowed(intervals, time, request, asked_as, gone) == before
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     rules=st.lists(estates.rules(odd=True), max_size=15, unique_by=str),
     requests=st.lists(ASKED, max_size=10),
@@ -146,7 +147,7 @@ def test_acls_without_a_colon(rules, requests, asked_as):
                 assert at in needed or allowed(intervals, time, request, asked_as, {at}) == before
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(intervals=HISTORIES, requests=st.lists(ASKED, max_size=8), asked_as=SETTINGS)
 def test_dependencies_change_only_at_changes(intervals, requests, asked_as):
     rows = [(request, time) for request in requests for time in TIMES]

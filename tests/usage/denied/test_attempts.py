@@ -15,6 +15,7 @@ from aclog.usage.decisions.rules import Rules
 from aclog.usage.denied.attempts import attempts_of, least
 from aclog.usage.denied.refusals import refusals
 from tests.support.builders.images import with_ids
+from tests.support.runs.profiles import examples
 
 NAMES = ["f", "foo", "foo-changelog", "*", "kafka-cluster"]
 HOSTS = ["10.0.0.1", "10.0.0.2"]
@@ -75,7 +76,7 @@ def denies(rule, access) -> bool:
     return image_of((rule,)).verdict(principal, host, operation, resource_type=kind, name=name).name == "DENY"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     acls=st.lists(RULES, max_size=5, unique=True), accesses=st.lists(ACCESSES, max_size=8, unique=True), how=ASKED_AS
 )

@@ -14,6 +14,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.usage.index.run import Batch, TakenContent
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
+from tests.support.runs.profiles import examples
 
 FIRST = 20_000
 RULES = 6
@@ -36,7 +37,7 @@ def uses(draw: st.DrawFn) -> PlainUse:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     runs=st.lists(st.lists(uses(), min_size=1, max_size=12), min_size=1, max_size=4),
     window=st.tuples(st.integers(-2, 601), st.integers(-2, 601)),

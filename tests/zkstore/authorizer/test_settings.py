@@ -81,6 +81,7 @@ def test_names_of_kip_11_are_read_if_the_released_ones_are_not_set():
     assert not found.allow_everyone
 
 
+@pytest.mark.process
 def test_without_kazoo_the_error_names_the_extra():
     code = """
 import sys

@@ -486,6 +486,7 @@ def test_a_killed_reverse_migration_is_completed_by_the_next_run(store, connect,
         assert in_store(again) == wanted
 
 
+@pytest.mark.process
 def test_without_kazoo_the_error_names_the_extra(tmp_path):
     code = (
         "import sys; sys.modules['kazoo'] = None; from aclog.__main__ import run; "

@@ -124,6 +124,7 @@ def logs_in(port: int, user: str, password: str, *, token: bool = False) -> bool
     return True
 
 
+@pytest.mark.tier("test")
 def test_state_written_by_kafka_is_read(old, client):
     state = read(client)
     acls, users, tokens = described(old)
@@ -147,6 +148,7 @@ def test_state_written_by_kafka_is_read(old, client):
     ] == tokens  # fmt: skip
 
 
+@pytest.mark.tier("test")
 def test_kafka_reads_and_authenticates_by_what_we_write(old, client):
     record = credential_record(
         "our own%/user",
@@ -180,6 +182,7 @@ def test_kafka_reads_and_authenticates_by_what_we_write(old, client):
 
 
 @pytest.mark.slow(11)
+@pytest.mark.tier("test")
 def test_a_new_kafka_starts_from_the_checkpoint(old, store, client, tmp_path):
     ports = Ports.free()
     properties = server_properties(ports, delegation_token_secret_key=SECRET)

@@ -37,6 +37,7 @@ def processes():
     return [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.process
 async def test_one_is_made_and_a_good_one_is_left_alone(tmp_path, checkpoint, caplog):
     caplog.set_level(logging.INFO, LOGGER)
     maker = ImageMaker(directory=tmp_path)
@@ -50,6 +51,7 @@ async def test_one_is_made_and_a_good_one_is_left_alone(tmp_path, checkpoint, ca
     await maker.stop()
 
 
+@pytest.mark.process
 async def test_a_damaged_one_is_made_anew(tmp_path, checkpoint):
     path = write_image_file(checkpoint)
     path.write_bytes(path.read_bytes()[:-1])
@@ -73,6 +75,7 @@ async def test_only_the_newest_that_waits_is_made(tmp_path, checkpoint, monkeypa
     assert [path.name for path in asked] == ["c"]
 
 
+@pytest.mark.process
 async def test_nothing_of_the_folder_one_works_in_is_imported(tmp_path, checkpoint, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     for name in ("aclog", "attrs", "json"):
@@ -83,6 +86,7 @@ async def test_nothing_of_the_folder_one_works_in_is_imported(tmp_path, checkpoi
     assert read_image_file(checkpoint) is not None
 
 
+@pytest.mark.process
 async def test_a_failure_is_a_line_in_the_log(tmp_path, checkpoint, caplog):
     data = bytearray(checkpoint.read_bytes())
     data[-100] ^= 1
@@ -106,6 +110,7 @@ async def test_a_checkpoint_that_is_gone(tmp_path, checkpoint, caplog):
     assert caplog.messages == []
 
 
+@pytest.mark.process
 async def test_it_ends_with_the_node(tmp_path, checkpoint, monkeypatch):
     part = f"{checkpoint.stem}-0123456789abcdef.image.part"
     hangs = f"import time; open({str(tmp_path / part)!r}, 'w'); time.sleep(600)"
@@ -122,6 +127,7 @@ async def test_it_ends_with_the_node(tmp_path, checkpoint, monkeypatch):
     await maker.stop()
 
 
+@pytest.mark.process
 def test_it_ends_when_the_node_was_killed(tmp_path):
     """The kernel closes the node's end of the pipe then."""
     waits = tmp_path / checkpoint_name(1, 1)

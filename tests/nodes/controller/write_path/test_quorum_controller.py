@@ -28,6 +28,7 @@ from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl
 from tests.support.fakes.held_log import HeldLog
 from tests.support.fakes.memory_log import MemoryLog
+from tests.support.runs.profiles import examples
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 
@@ -451,7 +452,7 @@ class Naive:
         return answer, self.rules != before
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(OPERATIONS)
 def test_concurrent_requests_equal_sequential_ones(operations):
     """Compare responses, their order, every published state, and the final state."""
