@@ -12,10 +12,10 @@ from typer.main import get_command
 from aclog.cli.app import app
 from aclog.cli.lazy_commands import LazyCommand
 from tests.support.cli.command import aclog
+from tests.support.cli.parsing import parsed
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/commands.md").read_text()
-README = (ROOT / "README.md").read_text()
 
 
 def loaded(command):
@@ -94,9 +94,9 @@ def test_every_documented_option_exists(name):
 
 
 def examples(text):
-    """Yield the arguments of indented `aclog` command lines, without pipes and redirections."""
+    """Yield the arguments of indented `aclog` command lines, without pipes, redirections and remarks."""
     for line in re.findall(r"^  +(?:.*\| |\$ )?aclog (.*)$", text, re.MULTILINE):
-        yield shlex.split(re.split(r" [|>] ", line)[0].replace(" ...", ""), comments=True)
+        yield shlex.split(re.split(r" [|>] |  \(", line)[0].replace(" ...", ""), comments=True)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -104,23 +104,14 @@ def test_every_help_has_an_example_that_can_be_typed(name):
     found = list(examples(COMMANDS[name].help))
     assert found
     for words in found:
-        parse(words)
+        parsed(words).ok()
 
 
-def test_the_examples_of_the_first_help_and_the_readme_can_be_typed():
-    blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", README, re.MULTILINE | re.DOTALL))
-    found = [*examples(get_command(app).help), *examples(re.sub(r"^", "  ", blocks, flags=re.MULTILINE))]
+def test_the_examples_of_the_first_help_can_be_typed():
+    found = list(examples(get_command(app).help))
     assert len(found) >= 5
     for words in found:
-        parse(words)
-
-
-def parse(words):
-    """Parse a command line without running it; raise if it is invalid."""
-    command = get_command(app)
-    while hasattr(command, "commands") and words and words[0] in command.commands:
-        command, words = loaded(command.commands[words[0]]), words[1:]
-    command.make_context("aclog", words, resilient_parsing=False)
+        parsed(words).ok()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
