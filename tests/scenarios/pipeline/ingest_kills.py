@@ -24,15 +24,28 @@ from pathlib import Path
 import pyarrow.dataset as ds
 from attrs import define, field, frozen
 
+from tests.support.processes.waiting import wait_until
 from tests.support.spark.access_logs import audit_text
+from tests.support.spark.jvm import submit_arguments
 
-LINES_A_FILE = 300
 _PATIENCE = 180.0
 
 
 @frozen(kw_only=True)
+class Pace:
+    """How the logs grow: lines between two chances of a rotation, pauses (s), and the most rotations by chance."""
+
+    lines: int = 300
+    pause: float = 0.003
+    rotations: int = sys.maxsize
+
+
+FULL_PACE = Pace()
+
+
+@frozen(kw_only=True)
 class Outcome:
-    """The result of a campaign; `unplaced` counts the kills between a commit and the end of its moves."""
+    """The result of a campaign."""
 
     kills: int
     staged: int
@@ -63,6 +76,7 @@ class Writer:
 
     logs: Path
     seed: int
+    pace: Pace
     written: int = field(init=False, default=0)
     rotations: int = field(init=False, default=0)
 
@@ -71,20 +85,21 @@ class Writer:
         rnd = random.Random(self.seed)
         while not stop.is_set():
             with (self.logs / "app.log").open("a") as log:
-                for _ in range(rnd.randrange(LINES_A_FILE)):
+                for _ in range(rnd.randrange(self.pace.lines)):
                     line = audit_text(name=f"t-{self.written}") + "\n"
                     cut = rnd.randrange(len(line))
                     for piece in (line[:cut], line[cut:]):
                         log.write(piece)
                         log.flush()
-                        stop.wait(rnd.uniform(0, 0.003))
+                        stop.wait(rnd.uniform(0, self.pace.pause))
                     self.written += 1
                     if stop.is_set():
                         return
-            if rnd.random() < 0.1:
-                self._rotate()
+            if rnd.random() < 0.1 and self.rotations < self.pace.rotations:
+                self.rotate()
 
-    def _rotate(self) -> None:
+    def rotate(self) -> None:
+        """Rename the log, and compress the one before it."""
         self.rotations += 1
         (self.logs / "app.log").rename(self.logs / f"app.log.{self.rotations}")
         older = self.logs / f"app.log.{self.rotations - 1}"
@@ -109,10 +124,13 @@ def _writing(writer: Writer):
 
 def _start(home: Path, *flags: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "aclog", "spark", "ingest", str(home / "logs"), "--out", str(home / "table")]
+    scratch = {"spark.local.dir": str(home / "scratch")}
+    environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(scratch)}
     with (home / "command.log").open("ab") as log:
         return subprocess.Popen(
-            [*command, "--master", "local[2]", *flags], stdout=log, stderr=log, start_new_session=True
-        )
+            [*command, "--master", "local[2]", *flags],
+            stdout=log, stderr=log, start_new_session=True, env=environment,
+        )  # fmt: skip
 
 
 def _appends(home: Path) -> int:
@@ -137,15 +155,18 @@ def _kill_in(home: Path, rnd: random.Random, *, early: bool) -> bool:
     return (home / "table" / "_staging").exists()
 
 
-def run(home: Path, kills: int, seed: int) -> Outcome:
-    """Run the campaign; every fifth kill falls into the start."""
+def run(home: Path, kills: int, seed: int, pace: Pace = FULL_PACE) -> Outcome:
+    """Run the campaign; every fifth kill falls into the start, and the log is rotated before the last run."""
     rnd, began, staged = random.Random(seed), time.monotonic(), 0
     (home / "logs").mkdir()
-    writer = Writer(home / "logs", seed)
+    writer = Writer(home / "logs", seed, pace)
     with _writing(writer):
         for number in range(kills):
             staged += _kill_in(home, rnd, early=number % 5 == 4)
             print(f"kill {number + 1}: {_appends(home)} appends", file=sys.stderr, flush=True)
+        counted = writer.written  # one more may be whole, and taken
+        wait_until(lambda: writer.written > counted + 1, "a line that no append has taken", _PATIENCE)
+    writer.rotate()
     last = _start(home, "--append")
     if last.wait(_PATIENCE):
         raise RuntimeError((home / "command.log").read_text()[-3000:])

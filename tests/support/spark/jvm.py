@@ -1,8 +1,10 @@
 """How the JVMs of a Spark in tests are started: quickly, since they are short-lived."""
 
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -27,6 +29,12 @@ def settings() -> dict[str, str]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
+
+
+def submit_arguments(more: Mapping[str, str]) -> str:
+    """PYSPARK_SUBMIT_ARGS for a command that opens a session of its own: these settings, and more."""
+    pairs = (f"{name}={value}" for name, value in {**settings(), **more}.items())
+    return shlex.join([*(word for pair in pairs for word in ("--conf", pair)), "pyspark-shell"])
 
 
 def make_archive() -> None:
