@@ -65,3 +65,11 @@ def test_counts_agree_with_a_loop(monkeypatch, most):
             assert (row["first"], row["last"], row["version"]) == (min(times), max(times), 7)
 
     check()
+
+
+def test_a_day_begins_at_midnight():
+    times = [-1, 0, DAY - 1, DAY]
+    counter = LogCounter(accesses=AccessCounter(SeenAccesses(None), by_day=True), window=WINDOW, known_from=None)
+    counter.add(batch_of([("User:a", "orders", time) for time in times]))
+    counts = {row["day"]: row["count"] for row in counter.accesses.table().to_pylist()}
+    assert counts == {-1: 1, 0: 2, 1: 1}

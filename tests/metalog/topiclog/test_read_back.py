@@ -45,8 +45,9 @@ def test_nothing_behind_a_strangers_message_is_acknowledged(settings):
 
 @pytest.mark.parametrize("records", [1, 2], ids=["in the place of the whole batch", "in the place of its first record"])
 def test_a_forged_record_at_the_next_offset_is_not_taken_for_ours(settings, records):
+    """It is as long as ours, so that only its content tells."""
     with open_topic_log(settings, node_id=1) as log:
-        produce(settings, b"forged", Placement(offset=1, base_offset=1, count=1, epoch=1))
+        produce(settings, b"fake", Placement(offset=1, base_offset=1, count=1, epoch=1))
         late = log.append([b"mine"] * records, timestamp=1).exception(SECONDS)
         assert "committed and not acknowledged" in str(late)
         assert log.high_watermark() == 1
