@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
-TESTS = $(BIN)/pytest -q --durations=25 --junitxml=build/tests.xml
+# An option and its value are one word: pytest would take the value for a path.
+TESTS = $(BIN)/pytest -q --durations=25
 # Every worker, node and command that a test starts imports the same modules: compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -101,20 +102,38 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 	$(BIN)/python -m tests.support.web.chromium
 	@mkdir -p build/browser && touch $@
 
+SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
+
 .PHONY: check
-check: venv  ## lint, and every test that starts no server and no JVM and is not slow: about 90 s on 4 cores
-	@$(MAKE) --no-print-directory -j2 lint quick-tests
+check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores
+	@$(MAKE) --no-print-directory -j2 lint check-tests
 
 .PHONY: test
-test: venv  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
-	@$(MAKE) --no-print-directory -j4 lint build/jvm/.ready build/shells/.ready build/browser/.ready $(CORE)  # they wait for downloads
+test: venv  ## check, and each promise of the README end to end on real servers: 10 minutes on 2 cores, from a fresh clone
+	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint check-tests  # which run while these wait for downloads
+	@$(MAKE) --no-print-directory server-tests
+
+.PHONY: test-all
+test-all: venv  ## every test, whole walks, all examples: 20 minutes on 2 cores
+	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint $(CORE)
 	@$(MAKE) --no-print-directory all-tests
 
-.PHONY: quick-tests all-tests
-quick-tests: venv $(CORE)
-	$(TESTS) -n $(WORKERS) -m "not server and not slow"
-all-tests: build/jvm/.ready build/shells/.ready build/browser/.ready $(CORE)  # two more workers than cores: many of these tests wait for a server
-	$(TESTS) -n $$(($(WORKERS) + 2))
+.PHONY: test-rest
+test-rest: venv $(SERVERS)  ## what test-all adds to test
+	@$(MAKE) --no-print-directory rest-tests
+
+# Many of the tests with servers wait for one: more workers than cores.
+MANY := $$(($(WORKERS) + 2))
+
+.PHONY: check-tests server-tests all-tests rest-tests
+check-tests: venv $(CORE)
+	$(TESTS) --tier=check --costs=build/costs-check.json -n $$(($(WORKERS) + 1))
+server-tests: venv $(CORE) $(SERVERS)
+	$(TESTS) --tier=test --above=check --costs=build/costs-test.json -n $(MANY)
+all-tests: venv $(CORE) $(SERVERS)
+	$(TESTS) --tier=all --costs=build/costs-all.json -n $(MANY)
+rest-tests: venv $(CORE) $(SERVERS)
+	$(TESTS) --tier=all --above=test --costs=build/costs-rest.json -n $(MANY)
 
 .PHONY: oracle-long
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer

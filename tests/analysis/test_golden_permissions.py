@@ -35,6 +35,7 @@ def is_answered(row, decision):
 
 
 @pytest.mark.parametrize("home", sorted(GOLDEN.iterdir()), ids=lambda home: home.name)
+@pytest.mark.sample(6)
 def test_permissions_are_what_kafka_answered(home):
     config = json.loads((home / "config.json").read_text())
     settings = Settings(

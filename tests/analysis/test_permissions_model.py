@@ -46,6 +46,7 @@ LARGE = {"037", "038", "045"}
 
 
 @pytest.mark.parametrize("number", [number for number in NUMBERS if number not in LARGE])
+@pytest.mark.sample(6)
 def test_what_a_principal_can_is_what_kafka_allowed(number: str) -> None:
     estate = load(number)
     chosen = Settings(

@@ -92,6 +92,7 @@ def tangle(last):
         "the empty name is denied",
     ],
 )
+@pytest.mark.sample(3)
 def test_all_below_denied_prefixes(last, allowed):
     acls = tangle(last)
     assert expected(acls) is allowed

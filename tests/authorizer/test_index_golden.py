@@ -49,6 +49,7 @@ def check(authorizer: StandardAuthorizer, request: golden.GoldenRequest, expecte
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("number", golden.NUMBERS)
+@pytest.mark.sample(10)
 def test_every_answer_is_kafkas(number, path):
     estate = golden.load(number)
     authorizer = authorizer_of(estate, through(path, AclsImage.from_acls(with_ids(estate.acls))))

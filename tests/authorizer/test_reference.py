@@ -19,6 +19,7 @@ def answer(reference, request):
 
 
 @pytest.mark.parametrize("number", golden.NUMBERS)
+@pytest.mark.sample(5)
 def test_golden_set(number):
     estate = golden.load(number)
     reference = ReferenceAuthorizer(

@@ -146,8 +146,11 @@ def test_an_old_metadata_version_takes_one_batch(tmp_path, monkeypatch):
     assert len(recover(directory).image.acls) == 30
 
 
-def test_a_migration_uses_the_bootstrap_checkpoint(directory):
-    refused = aclog("migrate", "--zookeeper", "localhost:1", "--log", directory, "--force")
+def test_a_migration_uses_the_bootstrap_checkpoint(directory, tmp_path):
+    impatient = tmp_path / "zookeeper.properties"
+    impatient.write_text("zookeeper.connection.timeout.ms=200\n")
+    zookeeper = ("--zookeeper", "localhost:1", "--zk-tls-config-file", impatient)
+    refused = aclog("migrate", *zookeeper, "--log", directory, "--force")
     assert refused.code == 2  # ZooKeeper is asked first
     with pytest.raises(ConfigError, match=r"expected --bootstrap-checkpoint .*bootstrap.checkpoint"):
         LogTarget(directory=directory, force=True).open().__enter__()

@@ -194,6 +194,7 @@ def covered(value):
 
 
 @pytest.mark.parametrize(("name", "line"), [(name, line) for name, found in LISTS.items() for line in found])
+@pytest.mark.sample(8)
 def test_a_list_is_the_same_rows_in_each_format(name, line, place):
     rows = json.loads(printed(line, place, "json"))
     assert rows

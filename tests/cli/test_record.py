@@ -153,6 +153,7 @@ def settings_flags(settings: Settings) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.sample(5)
 def test_every_mutant_fails_a_recorded_test(seed: int, tmp_path: Path) -> None:
     random = Random(f"record {seed}")
     cidr = random.random() < 0.3

@@ -154,6 +154,7 @@ def test_the_line_of_jenkins(work: Path, binaries: Path) -> None:
     assert (work / "review.md").read_text().startswith("### aclog review: passes: 1 gained")
 
 
+@pytest.mark.tier("test")
 def test_the_hooks_of_pre_commit(work: Path, binaries: Path) -> None:
     """By pre-commit itself; our aclog stands for the one that it would install."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())

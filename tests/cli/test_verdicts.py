@@ -104,6 +104,7 @@ def test_what_cannot_be_judged_is_unknown_until_it_can() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.sample(6)
 def test_what_is_not_run_again_would_not_have_turned(seed: int) -> None:
     random = Random(f"verdicts {seed}")
     for _ in range(6):

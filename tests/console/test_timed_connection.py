@@ -55,12 +55,14 @@ def get(path: str) -> bytes:
 @pytest.mark.parametrize(
     "begun", [b"", b"GET / HT", post_bytes("/slow", b"12345")[:-1], post_bytes("/slow", b"x" * 200_000)[:-1]]
 )
+@pytest.mark.tier("test")
 def test_who_does_not_finish_a_request_is_cut_off(served, begun):
     with served.connect() as connection:
         connection.sendall(begun)
         assert read_all(connection) == b""
 
 
+@pytest.mark.slow(4)
 @pytest.mark.parametrize("asked", [get("/slow"), post_bytes("/slow", b"x" * 200_000), get("/slow") * 2])
 def test_an_answer_takes_as_long_as_it_takes(served, asked, monkeypatch):
     monkeypatch.setattr(TimedConnection, "seconds", 3 * SECONDS)  # within which requests have to be whole
@@ -79,6 +81,7 @@ def until(connection: socket.socket, end: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("path", ["/pieces", "/whole"])
+@pytest.mark.tier("test")
 def test_who_does_not_read_an_answer_is_cut_off(served, path):
     with narrow(served.port) as connection:
         connection.sendall(get(path))
@@ -87,12 +90,14 @@ def test_who_does_not_read_an_answer_is_cut_off(served, path):
         assert len(read_all(connection)) < LONG
 
 
+@pytest.mark.slow(6)
 @pytest.mark.parametrize("path", ["/pieces", "/whole"])
 def test_who_reads_slowly_gets_all(served, path, monkeypatch):
     with narrow(served.port) as connection:
         check_slow_reader(connection, path, monkeypatch)
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize("path", ["/pieces", "/whole"])
 def test_who_reads_slowly_over_tls_gets_all(tmp_path, path, monkeypatch):
     authority = Authority.make()

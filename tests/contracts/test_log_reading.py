@@ -57,6 +57,7 @@ def test_reads_back_what_was_committed(readable):
 
 
 @pytest.mark.parametrize("max_bytes", [1, HEADER_SIZE, 500, 5000, 1 << 20])
+@pytest.mark.sample(4)
 def test_reads_of_any_size_give_the_same(readable, max_bytes):
     fed = feed_many(readable, 40, 2)
     assert read_all(readable.reader, max_bytes=max_bytes) == fed

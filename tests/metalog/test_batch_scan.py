@@ -80,9 +80,9 @@ def test_damaged_logs(parts, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_two_thousand_damaged_batches(seed):
+def test_two_thousand_damaged_batches(seed, sample):
     batch = build_batch([NO_OP, b"v" * 70, NO_OP], base_offset=5, **HEADERS)
-    for damaged in mutations(batch, seed, 1000):
+    for damaged in sample(list(mutations(batch, seed, 1000)), 100):
         check_scan(damaged + batch)
         check_scan(batch + fitted(damaged))
 

@@ -96,6 +96,7 @@ def dispatcher(server, authorizer, api_key):
 
 
 @pytest.mark.parametrize("api_key", SERVED)
+@pytest.mark.sample(6)
 def test_the_loop_does_not_work_through_the_entries_of_a_large_request(api_key, tmp_path):
     assert asyncio.run(calls_on_the_loop(api_key, tmp_path)) < MANY
 

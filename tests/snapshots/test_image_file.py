@@ -179,10 +179,10 @@ class TestInUse:
 
 
 class TestDamage:
-    def test_every_byte(self, checkpoint):
+    def test_every_byte(self, checkpoint, sample):
         path = image_path(checkpoint)
         whole = bytearray(path.read_bytes())
-        for position in range(len(whole)):
+        for position in sample(range(len(whole)), 300):
             whole[position] ^= 1 << position % 8
             path.write_bytes(whole)
             with pytest.raises(DecodeError):
@@ -191,10 +191,10 @@ class TestDamage:
         path.write_bytes(whole)
         assert same(read_image_file(checkpoint), read_checkpoint(checkpoint))
 
-    def test_every_length(self, checkpoint):
+    def test_every_length(self, checkpoint, sample):
         path = image_path(checkpoint)
         whole = path.read_bytes()
-        for size in range(len(whole)):
+        for size in sample(range(len(whole)), 300):
             path.write_bytes(whole[:size])
             with pytest.raises(DecodeError):
                 read_image_file(checkpoint)

@@ -52,6 +52,7 @@ def changes(rule: StandardAcl) -> Iterator[StandardAcl]:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.sample(3)
 def test_it_holds_and_every_other_decision_fails_it(seed: int) -> None:
     random = Random(f"recorded {seed}")
     policy = random_policy(random)

@@ -40,6 +40,7 @@ def decided(directory, settings, principal, name, host):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("allow_everyone", [False, True])
+@pytest.mark.sample(3)
 def test_the_intervals_are_those_of_decisions_on_each_state(tmp_path, seed, allow_everyone):
     directory = write_log(tmp_path / "log", *batches_of(Random(seed), 80, odd=0))
     settings = Settings(allow_everyone=allow_everyone)

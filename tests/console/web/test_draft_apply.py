@@ -12,7 +12,6 @@ from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.console.draft.editing import Editing
 from aclog.console.live_state import LiveState
-from aclog.console.login.password_file import password_line
 from aclog.console.login.password_way import PasswordWay
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
@@ -27,6 +26,7 @@ from tests.support.planning.estate import Estate, log_with
 from tests.support.web.asgi import Reply
 from tests.support.web.browser import Browser
 from tests.support.web.guarded import guard_of
+from tests.support.web.logins import password_line
 
 SHOP, OWNED = acl("shop", "User:shop"), acl("orders", "User:alice")
 RULES = (
@@ -44,7 +44,9 @@ def estate(tmp_path: Path) -> Estate:
 
 
 @pytest.fixture
-def console(estate: Estate) -> Iterator[Console]:
+def console(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
+    """A console that looks at its log once: a page after an apply waits in vain for the state after it."""
+    monkeypatch.setattr("aclog.console.web.draft_forms._WAIT_S", 0.1)
     log = Path(str(estate.place[1]))
     live = LiveState(source=LogSource(log, print), seconds=60, tell=lambda why: None)
     live._look()

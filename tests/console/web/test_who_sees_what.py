@@ -10,7 +10,6 @@ from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.console.findings.item import Kind
 from aclog.console.findings.looked import Looked, Use, Uses
-from aclog.console.login.password_file import password_line
 from aclog.console.login.password_way import PasswordWay
 from aclog.console.pages.views import OWN_VIEWS, VIEWS
 from aclog.console.web.app import WebConsole
@@ -21,6 +20,7 @@ from tests.support.web.browser import Browser
 from tests.support.web.consoles import console_of, look
 from tests.support.web.finders import HeldFinder, watched
 from tests.support.web.guarded import guard_of
+from tests.support.web.logins import password_line
 from tests.support.web.points import HeldSource, image_of
 
 PASSWORD = "a long enough password"

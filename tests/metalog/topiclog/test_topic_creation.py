@@ -90,6 +90,7 @@ def test_a_topic_that_the_brokers_cannot_hold_is_an_error(topic_kafka):
         ensure_topic(evolve(topic_settings(topic_kafka), replication_factor=3))
 
 
+@pytest.mark.tier("test")
 def test_no_broker_responds(caplog, capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):
@@ -134,6 +135,7 @@ def test_a_topic_is_known_by_its_id(topic_kafka):
         inspector.check_settings(60)
 
 
+@pytest.mark.tier("test")
 def test_nothing_is_found_out_without_a_broker():
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):

@@ -38,6 +38,7 @@ def web():
 
 
 @pytest.mark.parametrize("security", [PLAINTEXT, SSL])
+@pytest.mark.tier("test")
 def test_an_http_server_is_found_before_the_time_is_up(web, security):
     with pytest.raises(
         (StrangerError, LoginError), match=f"{web}: an HTTP server listens there: expected the port of a Kafka"
@@ -45,6 +46,7 @@ def test_an_http_server_is_found_before_the_time_is_up(web, security):
         asyncio.run(connect(web, security, timeout=300))
 
 
+@pytest.mark.tier("test")
 def test_a_silent_server_is_waited_for_as_long_as_was_said(silent):
     with pytest.raises(SilentError, match=r"no response within 0\.5 s: it takes connections, but does not answer"):
         asyncio.run(connect(silent, PLAINTEXT, timeout=0.5))

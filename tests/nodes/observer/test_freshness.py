@@ -35,6 +35,7 @@ def silence(leader):
     leader.cut_all()
 
 
+@pytest.mark.tier("test")
 def test_age_and_lag_of_a_log_that_is_followed(quorum, leader, log):
     assert log.age is None
     assert len(log.image()) == 1
@@ -61,6 +62,7 @@ def test_a_time_that_nobody_has_confirmed(quorum, leader, log, monkeypatch):
         log.image(as_of=datetime.now(UTC))
 
 
+@pytest.mark.tier("test")
 def test_the_age_is_counted_from_the_request(leader, log):
     """An answer may be as old as its request when it is read."""
     log.image()
@@ -76,6 +78,7 @@ def test_the_age_is_counted_from_the_request(leader, log):
     assert min(ages) > 0.55
 
 
+@pytest.mark.tier("test")
 def test_a_state_older_than_max_age_is_refused(quorum, leader):
     quorum.append([acl(0)])
     address = str(leader.address)
@@ -96,6 +99,7 @@ def test_a_state_older_than_max_age_is_refused(quorum, leader):
         wait_until(lambda: len(log.image()) == 2)
 
 
+@pytest.mark.tier("test")
 def test_a_mark_below_the_known_one_confirms_nothing(quorum, leader, log):
     """As of a new leader that does not know yet what is committed."""
     log.image()
@@ -160,6 +164,7 @@ def test_one_server_of_a_quorum_that_can_be_reached_is_enough(quorum, leader):
     source.close()
 
 
+@pytest.mark.tier("test")
 def test_the_shell_says_so(quorum, leader, capsys, monkeypatch):
     quorum.append([acl(0)])
     source = QuorumSource(controllers=(leader.address,), security=ClientSecurity(), notify=print)

@@ -239,6 +239,7 @@ def test_elections_and_the_records_they_truncate(tmp_path, quorum):
     assert_whole(tmp_path / "log")
 
 
+@pytest.mark.tier("test")
 def test_a_lost_connection_is_reported_once_and_retried(tmp_path, quorum, leader):
     fill(quorum, 5)
     with mirrored(tmp_path / "log", leader, once=False) as running:
@@ -256,6 +257,7 @@ def test_a_lost_connection_is_reported_once_and_retried(tmp_path, quorum, leader
     assert content(tmp_path / "log") == quorum.committed
 
 
+@pytest.mark.tier("test")
 def test_two_unreachable_servers_are_reported_once_each(tmp_path, quorum):
     with FakeLeader(quorum, node_id=1) as one, FakeLeader(quorum, node_id=2) as two:
         pass
@@ -279,6 +281,7 @@ def test_a_stop_does_not_wait_for_a_snapshot(tmp_path, quorum, leader):
     assert (running.failure, running.told.texts) == ([], [])
 
 
+@pytest.mark.tier("test")
 def test_no_server_at_first(tmp_path, quorum):
     with FakeLeader(quorum) as gone:
         port = gone.port
@@ -453,6 +456,7 @@ class TestAnotherHistory:
             mirror_once(tmp_path / "log", leader)
         assert content(tmp_path / "log") == before
 
+    @pytest.mark.tier("test")
     def test_a_restored_quorum_while_it_runs(self, tmp_path, quorum, leader):
         fill(quorum, 20)
         with mirrored(tmp_path / "log", leader, once=False) as running:
@@ -530,6 +534,7 @@ class TestAnotherHistory:
             assert "leading in epoch 2" in str(failure)
         assert content(tmp_path / "log") == before
 
+    @pytest.mark.tier("test")
     def test_a_controller_that_lags_behind_does_not_end_it(self, tmp_path, quorum, leader):
         """It knows an older epoch only, for whatever time, but does not lead in it."""
         fill(quorum, 5)

@@ -28,6 +28,7 @@ def ranges(path: Path, selection: RowSelection | None = None, **options: object)
 
 @pytest.mark.parametrize("directory", source.LOGS, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("size", [1, 3000, 16 << 20])
+@pytest.mark.sample(3)
 def test_a_log_is_read_whole_whatever_the_partitions(directory, size):
     found = source.read_rows(directory, partitionBytes=size)
     assert found == source.expected_rows(source.segments(directory))
@@ -35,6 +36,7 @@ def test_a_log_is_read_whole_whatever_the_partitions(directory, size):
 
 @pytest.mark.parametrize("path", source.CHECKPOINTS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
 @pytest.mark.parametrize("size", [1, 16 << 20])
+@pytest.mark.sample(6)
 def test_a_checkpoint_is_read_as_is(path, size):
     assert source.read_rows(path, partitionBytes=size) == source.expected_rows([path])
 

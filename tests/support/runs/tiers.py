@@ -7,12 +7,12 @@ walks whole walks. A test is of tier `check` unless a mark says otherwise:
 
 - `server`: its tier is its file's, in the table of tests/README.md, which must have every such file;
 - `slow(seconds)`: `all`; `process`: `test`;
-- `sample(size)`: so many cases of a parametrized test are of its tier, always the same ones, and the others of `all`;
+- of a parametrized test, CASES cases or what `sample(size)` says, always the same ones; the others are `all`;
 - `tier(name)`: the one named, whatever else it is marked with.
 
 Whole directories and the users of certain fixtures are marked `server` here; other tests carry the mark themselves. A
-mark cannot be forgotten: in every run, a test without `server` fails when it starts a server, and one without `process`
-when it starts another process of Python.
+mark cannot be forgotten: in every run, a test without `server` fails when it starts a server, and one of the tier
+`check` without `process` when it starts another process of Python.
 """
 
 import os
@@ -42,6 +42,8 @@ DIRECTORIES = ("tests/browser", "tests/integration", "tests/oracle")
 FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "java"}
 """All tests that have one of these are `server`."""
 TABLE = ROOT / "tests" / "README.md"
+CASES = 12
+"""Cases of a parametrized test that run below the tier `all`, unless it is marked otherwise."""
 SEED = 801
 """Of the samples that the tiers below `all` take of long walks."""
 
@@ -54,6 +56,10 @@ _ROW = re.compile(
 T = TypeVar("T")
 
 
+_MISPLACED = pytest.StashKey["MisplacedTestError"]()
+_TIER = pytest.StashKey["Tier"]()
+
+
 class Tier(IntEnum):
     """Each runs what those before it run."""
 
@@ -64,6 +70,10 @@ class Tier(IntEnum):
 
 class UnmarkedProcessError(Exception):
     """A test starts a process without the mark that says so."""
+
+
+class MisplacedTestError(Exception):
+    """A test that starts a server, and the table of tests/README.md, do not agree."""
 
 
 @frozen(kw_only=True)
@@ -95,23 +105,23 @@ def tier_of_run(config: pytest.Config) -> Tier:
 
 
 def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
-    """The tier of a test. Raises pytest.UsageError: its mark and its file's row in the table do not agree."""
-    path = item.nodeid.partition("::")[0]
+    """The tier of a test. Raises MisplacedTestError: its mark and its file's row in the table do not agree."""
     named = item.get_closest_marker("tier")
     if item.get_closest_marker("server"):
+        path = item.nodeid.partition("::")[0]
         if path not in files:
-            raise pytest.UsageError(f"{item.nodeid} starts a server: {TABLE.relative_to(ROOT)} needs a row for {path}")
+            raise MisplacedTestError(f"{path} starts a server, and {TABLE} has no row for it")
         row = files[path].tier
         if named and row != "some":
-            raise pytest.UsageError(
-                f"{item.nodeid} has a tier of its own: {path} is {row} in {TABLE.relative_to(ROOT)}"
+            raise MisplacedTestError(
+                f"{item.nodeid} has a tier of its own: {path} must be `some` in {TABLE}, not `{row}`"
             )
         return Tier[named.args[0].upper()] if named else Tier.TEST if row == "test" else Tier.ALL
     if named:
         return Tier[named.args[0].upper()]
-    return (
-        Tier.ALL if item.get_closest_marker("slow") else Tier.TEST if item.get_closest_marker("process") else Tier.CHECK
-    )
+    if item.get_closest_marker("slow"):
+        return Tier.ALL
+    return Tier.TEST if item.get_closest_marker("process") else Tier.CHECK
 
 
 def tries_more(item: pytest.Item) -> bool:
@@ -125,10 +135,11 @@ def left_out(items: Iterable[pytest.Item]) -> set[str]:
     cases = defaultdict(list)
     sizes = {}
     for item in items:
-        if mark := item.get_closest_marker("sample"):
+        if hasattr(item, "callspec"):
             test = item.nodeid.partition("[")[0]
             cases[test].append(item.nodeid)
-            sizes[test] = mark.args[0]
+            mark = item.get_closest_marker("sample")
+            sizes[test] = mark.args[0] if mark else CASES
     return {
         nodeid
         for test, nodeids in cases.items()
@@ -173,7 +184,8 @@ class Guard:
             return
         if starts_server(words):
             raise UnmarkedProcessError(f"{self._item.nodeid} starts a server ({words[0]}): give it the mark `server`")
-        if not self._item.get_closest_marker("process") and starts_python(words):
+        is_quick = self._item.stash.get(_TIER, None) is Tier.CHECK and not self._item.get_closest_marker("process")
+        if is_quick and starts_python(words):
             self._unmarked = " ".join(words[:3])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -247,7 +259,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
     kept, dropped = [], []
     for item in items:
-        tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
+        try:
+            tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
+        except MisplacedTestError as error:  # a worker cannot refuse the run: the test fails in all of them
+            item.stash[_MISPLACED] = error
+            tier = Tier(lowest + 1)
+        item.stash[_TIER] = tier
         tries_more_now = highest is Tier.ALL and lowest and tries_more(item)
         (kept if lowest < tier <= highest or tries_more_now else dropped).append(item)
     if dropped:
@@ -255,8 +272,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test whose tier is not known."""
+    if _MISPLACED in item.stash:
+        raise item.stash[_MISPLACED]
+
+
+Sample = Callable[[Sequence[T], int], Sequence[T]]
+
+
 @pytest.fixture
-def sample(request: pytest.FixtureRequest) -> Callable[[Sequence[T], int], Sequence[T]]:
+def sample(request: pytest.FixtureRequest) -> Sample[T]:
     """Take so many of the steps of a walk, always the same ones; all of them in the tier `all`."""
     whole = tier_of_run(request.config) is Tier.ALL
     return lambda steps, size: steps if whole else sampled(steps, size)

@@ -41,6 +41,7 @@ def columns_of(requests) -> list[pa.Array]:
 
 
 @pytest.mark.parametrize("number", golden.NUMBERS)
+@pytest.mark.sample(6)
 def test_golden_estates(number):
     estate = golden.load(number)
     pairs = [

@@ -102,6 +102,7 @@ EVERYTHING = [
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sample(8)
 def test_nothing_lost_and_nothing_new(seed):
     random = Random(seed)
     rules = list({random_rule(random): None for _ in range(random.randrange(1, 25))})

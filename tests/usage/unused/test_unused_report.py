@@ -69,6 +69,7 @@ def questions(random: Random) -> list[UnusedQuestion]:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sample(1)
 def test_a_log_of_rules_that_come_and_go(seed, tmp_path):
     """Days in any order, some of them twice, each with the log as it is at the end."""
     random = Random(seed)
@@ -84,6 +85,7 @@ def test_a_log_of_rules_that_come_and_go(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4, 8))
+@pytest.mark.sample(1)
 def test_a_log_that_grows_with_the_days(seed, tmp_path):
     """Each day with the log as it was at its end; the last of the rules come after the last day."""
     random = Random(seed)
@@ -99,6 +101,7 @@ def test_a_log_that_grows_with_the_days(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", [18, 19, 217])
+@pytest.mark.sample(1)
 def test_allow_everyone_if_no_acl_found(seed, tmp_path):
     """The last ACL on a resource keeps others out, even if it matches nothing."""
     random = Random(seed)
@@ -126,6 +129,7 @@ def by_day(timeline: Timeline) -> Timeline:
 
 
 @pytest.mark.parametrize("seed", range(8, 14))
+@pytest.mark.sample(2)
 def test_states_without_ids(seed, tmp_path):
     """A rule that goes and comes back has two lives, and no rule has an id."""
     random = Random(seed)

@@ -163,6 +163,7 @@ class Fate:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow(1)) for seed in range(4, 16))])
+@pytest.mark.sample(2)
 async def test_acknowledged_changes_survive_and_uncommitted_ones_are_never_visible(tmp_path, monkeypatch, seed):
     monkeypatch.setattr("aclog.nodes.controller.shared.topic_controller._RESIGN_SECONDS", 0.02)
     monkeypatch.setattr("aclog.nodes.controller.shared.leadership_term._POLL_SECONDS", 0.02)

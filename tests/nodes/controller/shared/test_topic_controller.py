@@ -585,6 +585,7 @@ class TestEnds:
 
     @pytest.mark.parametrize("node_id", [1, 2])
     @pytest.mark.parametrize("kind", [DecodeError, LogError])
+    @pytest.mark.tier("test")
     async def test_a_reader_that_can_never_go_on_ends_its_controller(self, tmp_path, node_id, kind):
         """The active one or a standby, which would go on to decide by what it has, and seem healthy."""
         topic, failures = SharedTopic(), []
