@@ -7,9 +7,9 @@ import signal
 pytest_plugins = [
     "tests.support.runs.tiers",
     "tests.support.runs.profiles",
-    "tests.support.runs.schedule",
     "tests.support.runs.costs",
     "tests.support.runs.shared_servers",
+    "tests.support.runs.schedule",
     "tests.support.runs.kafka_logs",
 ]
 

@@ -22,6 +22,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,6 +53,8 @@ _OURS = {"tests.support.processes.node_zygote", "tests.support.runs.keeper"}
 _ROW = re.compile(
     r"^\| `(?P<path>tests/[^`]+)` \| (?P<guards>.+) \| (?P<seconds>[0-9.]+) \| (?P<tier>test|some|all) \|$"
 )
+_TEST_MARK = re.compile(r"mark\.process|mark\.tier\(\"test\"\)")
+_SERVER_FILE = re.compile(r"^pytestmark = .*mark\.server", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -97,6 +100,12 @@ def server_files(text: str) -> dict[str, ServerFile]:
         for row in rows
         if row
     }
+
+
+@cache
+def table() -> Mapping[str, ServerFile]:
+    """The rows of tests/README.md, by path."""
+    return server_files(TABLE.read_text(encoding="utf-8"))
 
 
 def tier_of_run(config: pytest.Config) -> Tier:
@@ -238,11 +247,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no test file that has nothing of this tier."""
-    path = f"{collection_path.relative_to(ROOT)}"
-    if tier_of_run(config) is Tier.CHECK and path in DIRECTORIES:
-        return True
+    """Import no test file that has nothing of this run's tiers: importing them all takes each worker seconds."""
+    path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    if path.startswith("tests/") and path.endswith(".py"):
+        text = collection_path.read_text(encoding="utf-8")
+        has = tiers_in(path, text, table().get(path))
+        lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
+        if tier_of_run(config) is not Tier.ALL and not any(lowest < tier <= tier_of_run(config) for tier in has):
+            return True
     return None
+
+
+def tiers_in(path: str, text: str, row: ServerFile | None) -> set[Tier]:
+    """The tiers that a test file may have tests of, going by its text and its row in the table."""
+    has = {Tier.TEST} if _TEST_MARK.search(text) or (row and row.tier == "test") else set()
+    is_server = path.startswith(DIRECTORIES) or _SERVER_FILE.search(text)
+    return has if is_server else {Tier.CHECK, *has}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -253,7 +273,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = getattr(item, "fixturenames", ())
         if not FIXTURES.isdisjoint(fixtures) or str(item.path).startswith(directories):
             item.add_marker("server")
-    files = server_files(TABLE.read_text(encoding="utf-8"))
+    files = table()
     only_all = left_out(items)
     highest = tier_of_run(config)
     lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
