@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -40,7 +39,7 @@ from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import NAME, Barrier
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, password, server_properties
 from tests.support.nodes.wire_client import WireClient, nested
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 BROKER_REGISTRATION = 62
 CHANGES = 1000
@@ -124,7 +123,6 @@ def listed_offline(log: Path) -> list[str]:
 
 
 @pytest.mark.slow(18)
-@pytest.mark.timeout(300)
 def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Path) -> None:
     ports, dice = Ports.free(), random.Random(801)
     more = {"metadata_log_max_record_bytes_between_snapshots": BETWEEN_CHECKPOINTS}
@@ -165,7 +163,6 @@ def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Pa
         assert read_committed(log) is not None
 
 
-@pytest.mark.timeout(300)
 def test_aclog_starts_on_a_directory_that_kafka_formatted(tmp_path: Path) -> None:
     ports, dice = Ports.free(), random.Random(4)
     kafka, aclog = RealNode(tmp_path, ports).format(), AclogNode(tmp_path, ports)
@@ -189,14 +186,13 @@ def leaders(ports: Ports, topic: str) -> list[int]:
     admin = cka.AdminClient(
         {"bootstrap.servers": f"localhost:{ports.broker}", "security.protocol": "SASL_PLAINTEXT", **login}
     )
-    deadline = time.monotonic() + 60
-    while True:
-        partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
-        found = [partition.leader for partition in partitions]
-        if found and min(found) >= 0:
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
+
+    def all_of_them() -> list[int]:
+        partitions = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.values()
+        ids = [partition.leader for partition in partitions]
+        return ids if min(ids, default=-1) >= 0 else []
+
+    return wait_until(all_of_them, f"a leader of each partition of {topic}", every=0.1)
 
 
 def part(kind: str, **fields: Any) -> Any:
@@ -231,16 +227,14 @@ def refusal(ports: Ports, **fields: Any) -> int:
 
 
 @pytest.mark.slow(25)
-@pytest.mark.timeout(300)
 def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: Path) -> None:
     """And the other way round; a topic that Kafka made meanwhile has its leader when it comes back."""
     ports = Ports.free()
-    # with a feature in its registration that no Kafka knows
-    changes = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500", "aclog.cidr.enabled": "true"}
-    properties = server_properties(ports, **changes)
-    aclog, kafka = AclogNode(tmp_path, ports, properties).format(), RealNode(tmp_path, ports, properties)
-    aclog.start()
-    wait_until(lambda: "registered as broker 1" in aclog.output, "its registration", 30)
+    # With a feature in its registration that no Kafka knows. A session that is not to end lasts for ten minutes.
+    changes = {"broker_heartbeat_interval_ms": "500", "aclog.cidr.enabled": "true"}
+    lasting = server_properties(ports, broker_session_timeout_ms="600000", **changes)
+    aclog = AclogNode(tmp_path, ports, lasting).format().start()
+    wait_until(lambda: "registered as broker 1" in aclog.output, "its registration")
     wanted = change_live(ports, random.Random(5), 10, "aclog")
     assert {name: refusal(ports, **each) for name, each in unreadable(broker_of(aclog.log_directory)).items()} == {
         "another's directory": 119,
@@ -252,6 +246,8 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     ours = broker_of(aclog.log_directory)
     assert not ours.fenced, "it could not say that it ends"
     assert "aclog.cidr" in {feature.name for feature in ours.features}
+    # Its session is over soon after the start of Kafka, which can then register in its place.
+    kafka = RealNode(tmp_path, ports, server_properties(ports, broker_session_timeout_ms="3000", **changes))
     with kafka:
         assert described(ports) == wanted
         with AdminClient(ports.broker) as admin:
@@ -260,8 +256,9 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     kafkas = broker_of(aclog.log_directory)
     assert kafkas.incarnation_id != ours.incarnation_id
     assert (kafkas.fenced, kafkas.broker_epoch > ours.broker_epoch) == (True, True)
+    aclog = AclogNode(tmp_path, ports, lasting)
     with aclog:
-        wait_until(lambda: "registered as broker 1" in aclog.output, "its registration", 30)
+        wait_until(lambda: "registered as broker 1" in aclog.output, "its registration")
         assert described(ports) == wanted
     again = broker_of(aclog.log_directory)
     assert again.fenced, "it said that it ends"

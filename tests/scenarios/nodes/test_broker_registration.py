@@ -19,9 +19,8 @@ from tests.support.processes.waiting import wait_until
 pytestmark = pytest.mark.server
 
 METADATA, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REGISTRATION, HEARTBEAT = 3, 60, 64, 62, 63
-SOON = {"broker_session_timeout_ms": "4000"}
+SOON, LASTING = ({"broker.session.timeout.ms": each} for each in ("4000", "600000"))
 OFTEN = {"broker_heartbeat_interval_ms": "300"}
-SECONDS = 60
 RULE = {
     "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:alice", "host": "*",
     "operation": "READ", "permissionType": "ALLOW",
@@ -56,48 +55,63 @@ def all_name(nodes, *wanted) -> None:
 
 @pytest.fixture
 def cluster(tmp_path, zygote):
-    with Cluster(tmp_path, zygote, **SOON) as found:
+    """Whose controller fences no broker for its silence, until it is configured so."""
+    with Cluster(tmp_path, zygote, **LASTING) as found:
         found.add_broker(**OFTEN)
         found.add_broker(**OFTEN)
         yield found.start()
+
+
+def all_describe(node, fenced):
+    """The node describes these brokers, fenced or not, and without the fenced ones where only the others are asked for.
+
+    At some time: on a busy machine a broker may miss its session, and is then fenced for a moment.
+    """
+    alive = {number: False for number, is_fenced in fenced.items() if not is_fenced}
+    wait_until(lambda: described(node, include_fenced=True) == fenced, lambda: described(node, include_fenced=True))
+    wait_until(lambda: described(node) == alive, lambda: described(node))
 
 
 @pytest.mark.slow(15)
 def test_brokers_name_all_that_live(cluster):
     one, two = cluster.brokers
     all_name([one, two], one, two)
-    # A broker that dies is fenced once its session is over, and comes back under a new epoch.
-    two.kill()
-    all_name([one], one)
-    assert set(described(one)) == {2}
-    fenced = {2: False, 3: True}
-    wait_until(lambda: described(one, include_fenced=True) == fenced, lambda: described(one, include_fenced=True))
-    two.start()
-    all_name([one, two], one, two)
-    # One that stops says so: nobody waits for its session.
+    # One that stops says so: its session is not waited for. A controller that starts knows of none.
     two.stop()
     all_name([one], one)
-    # A controller that takes over fences whoever it does not hear.
+    cluster.controller.stop()
+    cluster.controller.start()
     two.start()
     all_name([one, two], one, two)
+    # A controller that takes over fences whoever it does not hear.
     cluster.controller.kill()
     two.kill()
     assert named(one) == ports_of(one, two), "no controller says otherwise"
+    cluster.controller.configure(SOON)
     cluster.controller.start()
     all_name([one], one)
+    # A broker that dies is fenced once its session is over; it comes back under a new epoch, as one that stopped does.
+    for end in (two.kill, two.stop):
+        two.start()
+        all_name([one, two], one, two)
+        end()
+        all_name([one], one)
+        all_describe(one, {2: False, 3: True})
+    two.start()
+    all_name([one, two], one, two)
 
 
 def test_a_broker_without_a_controller_that_knows_it_names_itself(tmp_path, zygote):
-    with Cluster(tmp_path, zygote) as cluster:
+    with Cluster(tmp_path, zygote, **LASTING) as cluster:
         cluster.add_broker(**OFTEN)
         twin = cluster.add_broker(node_id="2", **OFTEN)
         cluster.start()
         one = cluster.brokers[0]
         lists = [{2: one.ports.broker}, {2: twin.ports.broker}]
         wait_until(lambda: sorted(map(str, (named(one), named(twin)))) == sorted(map(str, lists)), lambda: named(twin))
-        both = one.output + twin.output
-        assert both.count("registered as broker 2 with epoch") == 1
-        assert "broker 2: not registered yet: another broker with this node.id is alive" in both
+        refused = "broker 2: not registered yet: another broker with this node.id is alive"
+        wait_until(lambda: refused in one.output + twin.output, "the refusal of the second one")
+        assert (one.output + twin.output).count("registered as broker 2 with epoch") == 1
 
 
 def java_lists(node):
@@ -144,6 +158,9 @@ def client_properties(path):
 @pytest.mark.slow(15)
 def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
     one, two = cluster.brokers
+    cluster.controller.stop()
+    cluster.controller.configure(SOON)
+    cluster.controller.start()
     all_name([one, two], one, two)
     config = str(client_properties(tmp_path / "client.properties"))
     server, controller = f"{HOST}:{one.ports.broker}", f"{HOST}:{cluster.controller.ports.controller}"
@@ -173,7 +190,7 @@ def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
         lambda: [(row[0], row[4]) for row in endpoints("--bootstrap-server", server, "--include-fenced-brokers")],
     )
     assert "Broker 3 is no longer registered." in tool("unregister", "--bootstrap-server", server, "--id", "3")
-    wait_until(lambda: described(one, include_fenced=True) == {2: False}, lambda: described(one, include_fenced=True))
+    all_describe(one, {2: False})
     assert "Broker ID 9 is not currently registered" in "".join(
         tool("unregister", "--bootstrap-controller", controller, "--id", "9")
     )

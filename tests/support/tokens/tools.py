@@ -25,6 +25,7 @@ from tests.support.kafka.tools import ToolPipe, client_properties, in_order, neu
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import SCRAM, Ports
+from tests.support.processes.waiting import wait_until
 from tests.support.tokens.client import token_password
 from tests.support.tokens.script import Row, differences, token_properties
 
@@ -159,10 +160,10 @@ class TokenTools:
         errors: list[str] = []
         admin = cka.AdminClient(config | {"error_cb": lambda error: errors.append(error.name())})
         try:
-            return len(admin.list_topics(timeout=5).brokers)
+            return len(admin.list_topics(timeout=1).brokers)
         except ck.KafkaException as error:
-            admin.poll(1)
-            return [error.args[0].name(), *sorted({name for name in errors if name == "_AUTHENTICATION"})]
+            wait_until(lambda: admin.poll(0.05) + errors.count("_AUTHENTICATION"), "a failed login")
+            return [error.args[0].name(), "_AUTHENTICATION"]
 
 
 def run(kind: type[AclogNode] | type[RealNode], home: Path) -> list[Row]:
