@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog.epochs import write_epochs
-from aclog.metalog.filelog.file_names import list_segments, segment_name
+from aclog.metalog.filelog.file_names import segment_name
 from aclog.metalog.log import EpochStart
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
 from tests.support.builders.acls import acl_record
@@ -23,15 +23,6 @@ def begin_log(directory: Path, *batches: bytes) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     write_epochs(directory, [EpochStart(epoch=EPOCH, start_offset=0)])
     (directory / segment_name(0)).write_bytes(b"".join(batches))
-
-
-def lengthen_log(directory: Path, pairs: int, rule: StandardAcl) -> int:
-    """Append 2 * `pairs` batches to a log that nobody has open; returns its end offset."""
-    path = list_segments(directory)[-1].path
-    header = [header for _, header in iter_batches(path.read_bytes())][-1]
-    with path.open("ab") as segment:
-        segment.write(coming_and_going(rule, pairs, base_offset=header.end_offset, epoch=header.leader_epoch))
-    return header.end_offset + 2 * pairs
 
 
 def coming_and_going(rule: StandardAcl, pairs: int, *, base_offset: int = 0, epoch: int = EPOCH) -> bytes:

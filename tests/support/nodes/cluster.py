@@ -12,6 +12,7 @@ import psutil
 from tests.support.nodes.aclog_node import AclogProcess
 from tests.support.nodes.server_properties import PLAIN, SCRAM, USERS, Ports, password, with_properties
 from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.waiting import SECONDS
 
 HOST = "127.0.0.1"
 BROKER_USER = "broker"
@@ -33,6 +34,7 @@ class ClusterNode(AclogProcess):
     def __init__(self, home: Path, ports: Ports, properties: str, zygote: NodeZygote | None) -> None:
         super().__init__(home, ports, properties)
         self._zygote = zygote
+        self._held = ""
 
     def configure(self, changes: Mapping[str, str]) -> None:
         """Set keys of its server.properties anew."""
@@ -45,7 +47,15 @@ class ClusterNode(AclogProcess):
         if self._zygote is None:
             super().spawn()
         else:
-            self._process = self._zygote.spawn(self.home, ["serve", "server.properties", *self.flags])
+            self._process = self._zygote.spawn(self.home, ["serve", "server.properties", *self.flags], held=self._held)
+
+    def hold_replay(self) -> None:
+        """When it starts next, as a controller and by a zygote, its replay ends only after `go_on`."""
+        self._held = "go-on"
+
+    def go_on(self) -> None:
+        """Let the replay end."""
+        (self.home / self._held).touch()
 
     @property
     def running(self) -> bool:
@@ -60,7 +70,7 @@ class ClusterNode(AclogProcess):
         except OSError:
             return -1
 
-    def wait_applied(self, offset: int, seconds: float = 30) -> None:
+    def wait_applied(self, offset: int, seconds: float = SECONDS) -> None:
         """Until readers see the record of `offset`."""
         deadline = time.monotonic() + seconds
         while self.applied < offset:

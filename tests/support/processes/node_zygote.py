@@ -1,8 +1,9 @@
 """A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
 
-Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT ARGUMENT...` forks `aclog ARGUMENT...` in that
-directory, what it prints appended to the file OUTPUT there, and says its process id; `poll PID` says its exit code as
-Popen has it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
+Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT HELD ARGUMENT...` forks `aclog ARGUMENT...` in that
+directory, what it prints appended to the file OUTPUT there, and says its process id; unless HELD is empty, a controller
+that has replayed its log stays as it is until there is a file of that name. `poll PID` says the exit code as Popen has
+it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
 """
 
 import atexit
@@ -18,7 +19,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+from tests.support.processes.waiting import SECONDS
 
 
 class NodeZygote:
@@ -36,9 +39,9 @@ class NodeZygote:
             cwd=root,
         )
 
-    def spawn(self, home: Path, arguments: Sequence[str], output: str = "aclog.log") -> "ForkedNode":
-        """`aclog` with these arguments, running in `home`."""
-        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), output, *arguments)))
+    def spawn(self, home: Path, arguments: Sequence[str], output: str = "aclog.log", held: str = "") -> "ForkedNode":
+        """`aclog` with these arguments, running in `home`; its replay is `held` until there is a file of that name."""
+        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), output, held, *arguments)))
 
     def ask(self, *command: str) -> str:
         """The answer to a command."""
@@ -57,7 +60,7 @@ class NodeZygote:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(SECONDS)
         self._process.stdout.close()
 
 
@@ -106,12 +109,29 @@ class ForkedNode:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(home: str, output_name: str, arguments: list[str]) -> None:
+def _hold_replay(until: Path) -> None:
+    """In the child: let a replay end only once there is a file."""
+    from aclog.nodes.controller import controller_server
+
+    replay = controller_server.replay
+
+    def held(*arguments: Any) -> tuple[str, ...]:
+        notes = replay(*arguments)
+        while not until.exists():
+            time.sleep(0.01)
+        return notes
+
+    controller_server.replay = held
+
+
+def _run(home: str, output_name: str, held: str, arguments: list[str]) -> None:
     """In the child: become the command."""
     from aclog.__main__ import main
 
     os.setsid()
     os.chdir(home)
+    if held:
+        _hold_replay(Path(held))
     output = os.open(output_name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, source in enumerate((nothing, output, output)):
@@ -148,7 +168,7 @@ def main() -> None:
         if command == "spawn":
             child = os.fork()
             if not child:
-                _run(argument, more[0], more[1:])
+                _run(argument, more[0], more[1], more[2:])
             children[child] = None
             answer = str(child)
         else:
