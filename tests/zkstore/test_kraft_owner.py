@@ -14,6 +14,7 @@ from aclog.zkstore.errors import DisconnectedError
 from aclog.zkstore.kraft_controller import kraft_controller
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
+from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.differential import ADMIN, our_authorizer, ours_create, rules_of
 
 BROKER = b'{"version":2,"brokerid":0,"timestamp":"1795541632656","kraftControllerEpoch":-1}'
@@ -65,7 +66,7 @@ def test_every_writer_is_refused_and_every_reader_is_warned(owned, store, connec
         owned(KRAFT)
         before = store.load().resources
         assert SAID in ours_create(ours, [acl("u")])[0]
-        (removed,) = ours.delete_acls(ADMIN, [AclBindingFilter()]).result(30)
+        (removed,) = ours.delete_acls(ADMIN, [AclBindingFilter()]).result(SECONDS)
         assert SAID in str(removed.error)
         assert len(rules_of(ours)) == 1
     for command in (("acls", "add"), ("acls", "remove", "--force")):

@@ -25,6 +25,7 @@ from tests.support.cli.command import aclog
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import rules_of
+from tests.support.zookeeper.impatience import impatient
 from tests.support.zookeeper.server import ZooKeeperServer
 
 pytestmark = pytest.mark.server
@@ -130,7 +131,6 @@ def test_a_second_writer_loses_nothing_and_nothing_of_it_is_lost(source, connect
 def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatch):
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         source = Source(tmp_path, made_chroot(f"{server.connect}/chroot"))
-        source.place = (*source.place, "--authorizer-properties", "zookeeper.session.timeout.ms=2000")
         wanted = [acl(f"t{number}") for number in range(8)]
         assert source.plan(*wanted).code == 1
         address = parse_plan(source.plan_file.read_bytes().splitlines(), "PLAN").place.address
@@ -143,11 +143,11 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
             written.append(piece)
             write(place, piece)
 
-        monkeypatch.setattr(ZooKeeperPlace, "write", killing)
-        stopped = source.apply()
+        with monkeypatch.context() as patched, impatient():
+            patched.setattr(ZooKeeperPlace, "write", killing)
+            stopped = source.apply()
         assert stopped.code == 2
         assert "stopped after 3 of 8 steps; the journal has what may have been made" in stopped.complaint
-        monkeypatch.undo()
         server.start()
         assert "(3 of these steps were made before)" in source.apply("--resume").ok().out
         found = find_place(address, ToldSettings(), source.journal, print)
@@ -199,9 +199,9 @@ def test_an_apply_that_began_before_there_was_a_cluster_id_goes_on(source, clien
 
 
 def test_more_rules_than_a_server_takes_at_once_are_told_from_a_lost_connection(source):
-    source.place = (*source.place, "--authorizer-properties", "zookeeper.session.timeout.ms=1000")
     assert source.plan(*(acl("a", f"User:{'u' * 200}{number}") for number in range(4_000))).code == 1
-    stopped = source.apply()
+    with impatient():
+        stopped = source.apply()
     assert "/kafka-acl/Topic/a: the connection is lost when 1," in stopped.complaint
     assert "more than its jute.maxbuffer" in stopped.complaint
 

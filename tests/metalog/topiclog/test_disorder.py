@@ -11,9 +11,8 @@ from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.partition import connect_reader
 from tests.support.fakes.topic_consumer import SERVERS, FakeTopic
 from tests.support.kafka.topics import contents
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
-SECONDS = 60
 SETTINGS = TopicSettings(topic="log", properties={"bootstrap.servers": SERVERS})
 
 

@@ -14,9 +14,7 @@ from aclog.metalog.topiclog import Election, TopicSettings
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import new_topic
-from tests.support.processes.waiting import wait_until
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS, wait_until
 
 
 @pytest.fixture

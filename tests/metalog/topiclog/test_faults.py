@@ -15,9 +15,7 @@ from aclog.metalog.topiclog import Election, FencedError, open_topic_log
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.topics import new_topic, records, values, whole
-from tests.support.processes.waiting import wait_until
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS, wait_until
 
 
 class Writer:

@@ -9,9 +9,7 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.topic_message import BatchMessage, Placement, encode_headers
 from aclog.metalog.topiclog import TopicReader, open_topic_log
 from tests.support.kafka.topics import begin, new_topic, values, whole
-from tests.support.processes.waiting import wait_until
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS, wait_until
 
 
 @pytest.fixture
@@ -53,14 +51,30 @@ def test_a_forged_record_at_the_next_offset_is_not_taken_for_ours(settings, reco
         assert log.high_watermark() == 1
 
 
-def test_what_readers_cannot_see_yet_is_not_acknowledged(settings):
+@pytest.fixture
+def missed(monkeypatch) -> threading.Event:
+    """Is set once a writer has waited in vain for its reader to pass what it has committed."""
+    in_vain, wait = threading.Event(), TopicReader.wait
+
+    def waiting(reader: TopicReader, offset: int, timeout: float) -> bool:
+        is_there = wait(reader, offset, timeout)
+        if not is_there:
+            in_vain.set()
+        return is_there
+
+    monkeypatch.setattr(TopicReader, "wait", waiting)
+    return in_vain
+
+
+def test_what_readers_cannot_see_yet_is_not_acknowledged(settings, missed):
     """A stranger's transaction that is open holds the last stable offset down."""
     with open_topic_log(settings, node_id=1) as log:
         place = Placement(offset=1, base_offset=1, count=1, epoch=1)
         stranger = begin(settings, BatchMessage(place=place, value=b"never", timestamp=1))
         waiting = log.append([b"x"], timestamp=1)
         with whole_end(settings) as reader:
-            assert not reader.wait(1, 1)
+            assert missed.wait(SECONDS)
+            assert reader.high_watermark() == 1
             assert not waiting.done()
             stranger.abort_transaction(SECONDS)
             assert waiting.result(SECONDS).base_offset == 1
@@ -83,12 +97,13 @@ def test_a_reader_that_is_given_is_used_and_left_open(settings):
         assert reader.read(1)
 
 
-def test_giving_up_while_reading_back(settings):
+def test_giving_up_while_reading_back(settings, missed):
     with open_topic_log(settings, node_id=1) as log:
         place = Placement(offset=1, base_offset=1, count=1, epoch=1)
         stranger = begin(settings, BatchMessage(place=place, value=b"never", timestamp=1))
         waiting = log.append([b"x"], timestamp=1)
-        threading.Timer(0.2, lambda: log.abandon("deposed")).start()
+        assert missed.wait(SECONDS)
+        log.abandon("deposed")
         assert "deposed" in str(waiting.exception(SECONDS))
         stranger.abort_transaction(SECONDS)
 

@@ -15,9 +15,7 @@ from aclog.metalog.topiclog import TopicReader, TopicSettings, open_topic_log
 from aclog.metalog.topiclog.partition import Partition
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import client_properties, contents, new_topic, send, topic_settings, values, whole
-from tests.support.processes.waiting import wait_until
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS, wait_until
 
 
 @pytest.fixture
@@ -131,13 +129,19 @@ def test_records_that_were_removed_from_the_topic(settings):
 def test_a_reader_may_start_before_its_topic_exists(topic_kafka):
     settings = topic_settings(topic_kafka)
     with TopicReader(settings) as reader:
-        with pytest.raises(LogError, match="UNKNOWN_TOPIC_OR_PART"):
-            reader.wait_known(1)
+        wait_until(lambda: "UNKNOWN_TOPIC_OR_PART" in why_unknown(reader), lambda: why_unknown(reader))
         new_topic(topic_kafka, topic=settings.topic)
         with open_topic_log(settings, node_id=1) as log:
             log.append([b"x"], timestamp=1).result(SECONDS)
             assert reader.wait(1, SECONDS)
             wait_until(lambda: reader.error is None, "the reader has found its topic")
+
+
+def why_unknown(reader):
+    """Why the end of the log is not known."""
+    with pytest.raises(LogError) as refused:
+        reader.wait_known(0)
+    return str(refused.value)
 
 
 def test_a_deleted_topic(settings):
@@ -157,12 +161,12 @@ def test_no_broker_responds(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with TopicReader(settings) as reader:
         with pytest.raises(LogError, match=r"kafka://localhost:\d+/log"):
-            reader.wait_known(1)
+            reader.wait_known(0.1)
         assert reader.high_watermark() == -1
         with pytest.raises(LogError, match="kafka://"):
             reader.read(0)
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log"):
-        open_topic_log(settings, node_id=1, timeout=1)
+        open_topic_log(settings, node_id=1, timeout=0.1)
     assert capfd.readouterr() == ("", "")
 
 

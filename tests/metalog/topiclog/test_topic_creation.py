@@ -94,7 +94,7 @@ def test_a_topic_that_the_brokers_cannot_hold_is_an_error(topic_kafka):
 def test_no_broker_responds(caplog, capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):
-        ensure_topic(settings, timeout=1)
+        ensure_topic(settings, timeout=0.1)
     assert capfd.readouterr() == ("", "")
 
 
@@ -139,4 +139,4 @@ def test_a_topic_is_known_by_its_id(topic_kafka):
 def test_nothing_is_found_out_without_a_broker():
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):
-        TopicInspector(settings).identify(1)
+        TopicInspector(settings).identify(0.1)

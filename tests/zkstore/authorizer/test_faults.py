@@ -23,6 +23,7 @@ from tests.support.zookeeper.differential import (
     ours_delete,
     rules_of,
 )
+from tests.support.zookeeper.impatience import impatient
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, expire, zookeeper_client
 
@@ -186,7 +187,7 @@ def test_server_restarts_during_writes_lose_nothing(own_zookeeper):
 
 
 def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog):
-    with our_authorizer(own_zookeeper.connect, {"zookeeper.session.timeout.ms": "2000"}) as ours:
+    with our_authorizer(own_zookeeper.connect) as ours:
         assert ours_create(ours, [rule(1)]) == [None]
         own_zookeeper.stop()
         wait_until(lambda: ours.stale is not None, "the reported loss")
@@ -197,7 +198,8 @@ def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog
         assert ours.authorize(RequestContext(principal="User:u2", host="10.0.0.1"), [asked]) == [
             AuthorizationResult.DENIED
         ]
-        (error,) = ours_create(ours, [rule(2)])
+        with impatient():
+            (error,) = ours_create(ours, [rule(2)])
         assert "the connection is lost" in error
         assert rules_of(ours) == {rule(1)}
         own_zookeeper.start()

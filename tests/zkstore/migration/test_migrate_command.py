@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import jsonschema
 import pexpect
@@ -20,10 +22,11 @@ from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
 from aclog.places.log_writer import open_writer
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
-from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
+from tests.scenarios.migration.estate import fill, in_image, in_store
 from tests.scenarios.migration.running import finish, start
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker, older_apis
+from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 RULE = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
@@ -240,12 +243,24 @@ def test_follow_waits_for_the_word(store, connect, tmp_path):
     assert held(log) == in_store(store)
 
 
-def test_until_quiet_follows_changes(store, connect, migrate, tmp_path):
-    log = tmp_path / "log"
-    with Changes(connect) as changes:
-        while not changes.done:
-            pass
-    migrate("--log", log, "--until-quiet", "0.1").ok()
+def test_until_quiet_follows_changes(store, migrate, tmp_path, monkeypatch):
+    """A minute without a change is waited for, and each change begins it anew."""
+    log, now, seen = tmp_path / "log", time.monotonic(), []
+
+    def at_each_look(_: object) -> float:
+        nonlocal now
+        seen.append(held(log))
+        if len(seen) <= 3:
+            store.create(f"{PATH}-{len(seen)}", rules(RULE))
+        now += 59
+        return SECONDS
+
+    monkeypatch.setattr("aclog.cli.migrate.to_kraft.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("aclog.cli.migrate.to_kraft.patience", at_each_look)
+    done = migrate("--log", log, "--until-quiet", "60").ok()
+    assert done.err.count("followed: 1 ACLs added, 0 removed") == 3
+    # Two looks after the last change it is time; one more is taken before the switchover, and one after it.
+    assert seen == [set()] * 6 + [in_store(store)]
     assert held(log) == in_store(store)
 
 
@@ -425,10 +440,10 @@ def test_a_missing_chroot_is_not_created(zookeeper, tmp_path):
 
 
 @pytest.fixture
-def own(tmp_path, request):
-    """A server that a test can stop, with a store, and properties with the given connection timeout in ms."""
+def own(tmp_path):
+    """A server that a test can stop, with a store; its clients wait long for it, in another session if need be."""
     properties = tmp_path / "zk.properties"
-    properties.write_text(f"zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms={request.param}\n")
+    properties.write_text("zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms=90000\n")
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         with zookeeper_client(server.connect) as client:
             fill(client, acls=40, users=5, tokens=5)
@@ -436,7 +451,6 @@ def own(tmp_path, request):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("own", [90_000], indirect=True)
 def test_following_continues_after_a_zookeeper_restart(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
     process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
@@ -456,16 +470,19 @@ def test_following_continues_after_a_zookeeper_restart(own, tmp_path):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("own", [2000], indirect=True)
-def test_a_permanent_zookeeper_outage_leaves_nothing_visible(own, tmp_path):
+def test_a_permanent_zookeeper_outage_leaves_nothing_visible(own, tmp_path, monkeypatch):
     log, (server, source) = tmp_path / "log", own
-    process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
-    while "copied into" not in process.stderr.readline():
-        assert process.poll() is None
-    server.kill()
-    code, _, err = finish(process)
-    assert code == 2
-    assert "ZooKeeper at" in err.splitlines()[-1]
+
+    def killed(_: object) -> float:
+        """When it first looks for changes, it loses the server, and waits for it only for a moment."""
+        server.kill()
+        return 0.1
+
+    monkeypatch.setattr("aclog.cli.migrate.to_kraft.patience", killed)
+    lost = aclog("migrate", *source, "--log", log, "--until-quiet", "3600")
+    assert lost.code == 2
+    assert "copied into" in lost.err
+    assert "ZooKeeper at" in lost.complaint
     assert held(log) == set()
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
 

@@ -35,7 +35,7 @@ from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.kafka.tools import client_properties
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.zookeeper.kafka import SECRET, ZooKeeperKafka
 from tests.support.zookeeper.server import ZooKeeperServer
 
@@ -55,7 +55,6 @@ ACLS = [
     {**ACL, "resourceType": "USER", "resourceName": "User:bob", "operation": "CREATE_TOKENS"},
 ]
 USERS = ("sam", "a b", "a/b", "p%q+r*s~t", "ünï", "🔑", "<default>")
-PATIENCE = 30
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +92,7 @@ def client(store, old) -> Iterator[ZkClient]:
 def read(client: ZkClient) -> AccessState:
     """Read the state of the store, from which nothing may be left out."""
     watch = StoreWatch(client)
-    watch.catch_up(PATIENCE)
+    watch.catch_up(SECONDS)
     assert not watch.state().left_out
     return watch.state().state
 

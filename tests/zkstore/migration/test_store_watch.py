@@ -12,9 +12,9 @@ from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.errors import StoreError
 from aclog.zkstore.migration.store_watch import StoreWatch
 from tests.scenarios.migration.estate import Changes, fill, in_state, in_store
+from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.server import expire, zookeeper_client
 
-PATIENCE = 30
 RULE = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","host":"*","operation":"Read"}]}'
 
 
@@ -33,7 +33,7 @@ def plain(connect, client):
 
 
 def known(watch):
-    watch.catch_up(PATIENCE)
+    watch.catch_up(SECONDS)
     return in_state(watch.state().state)
 
 
@@ -44,7 +44,7 @@ def test_new_entries_in_an_empty_store_are_seen(client, plain):
     fill(plain, acls=20, users=3, tokens=3)
     assert known(watch) == in_store(plain)
     assert watch.has_directories()
-    assert watch.catch_up(PATIENCE) == 0
+    assert watch.catch_up(SECONDS) == 0
 
 
 def test_deleted_nodes_and_directories_are_forgotten(client, plain):
@@ -87,7 +87,7 @@ def test_an_unauthorized_node_is_an_immediate_error(client, plain):
     plain.add_auth("digest", "owner:secret")
     plain.create("/config/users/own", b"{}", acl=list(CREATOR_ALL_ACL))
     with pytest.raises(StoreError, match="/config/users/own: not authorized"):
-        StoreWatch(client).catch_up(PATIENCE)
+        StoreWatch(client).catch_up(SECONDS)
 
 
 @define
@@ -127,6 +127,6 @@ def test_catch_up_ends_during_changes_and_is_exact_afterwards(client, connect, p
     watch, numbers = StoreWatch(client), random.Random(seed)
     with Changes(connect, seed=seed) as changes:
         while changes.done < 400:
-            watch.catch_up(PATIENCE)
+            watch.catch_up(SECONDS)
             threading.Event().wait(numbers.uniform(0, 0.02))
     assert known(watch) == in_store(plain)
