@@ -14,13 +14,18 @@ ROOT = Path(__file__).parents[2]
 HEAD = """
 import sys, time
 from aclog.terminal import progress as p
-from aclog.terminal.bar import is_shown
+from aclog.terminal.bar import Bar, is_shown
 from aclog.terminal.notices import note
+
+drawings, draw = [], Bar.get_renderables
+Bar.get_renderables = lambda bar: drawings.append(1) or draw(bar)
 
 def drawn():
     while not is_shown():
         time.sleep(0.01)
-    time.sleep(0.5)  # two frames or more
+    before = len(drawings)
+    while len(drawings) < before + 3:  # when the third frame is begun, two are on the terminal
+        time.sleep(0.01)
 """
 
 

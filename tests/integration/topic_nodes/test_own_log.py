@@ -19,11 +19,9 @@ from tests.support.cli.command import aclog
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 from tests.support.processes.node_zygote import shared_zygote
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
-pytestmark = [pytest.mark.slow(20), pytest.mark.timeout(240)]
-
-SECONDS = 60
+pytestmark = pytest.mark.slow(20)
 
 
 @pytest.fixture
@@ -54,13 +52,13 @@ def refused(node) -> str:
     """What a node says whose start is refused."""
     before = len(node.output)
     node.spawn()
-    wait_until(lambda: not node.running, "the node ends", SECONDS)
+    wait_until(lambda: not node.running, "the node ends")
     assert node._process.poll() == 1
     return node.output[before:]
 
 
 def readiness(node) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", node.ports.http, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports.http, timeout=SECONDS)
     connection.request("GET", "/readyz")
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
@@ -84,12 +82,12 @@ def test_a_deleted_topic_deposes_and_is_never_replaced_in_silence(cluster):
     active, standby = start(cluster, 1), start(cluster, 2)
     node_id = cluster.wait_active((1, 2))
     asyncio.run(create(cluster.controllers[node_id].ports.controller, "kept"))
-    wait_until(lambda: all(recorded(node) is not None for node in (active, standby)), "both record it", SECONDS)
+    wait_until(lambda: all(recorded(node) is not None for node in (active, standby)), "both record it")
     admin, settings = admin_of(active), settings_of(active)
     admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
 
-    wait_until(lambda: cluster.active((1, 2)) is None, "the active one is deposed", SECONDS)
-    wait_until(lambda: all(readiness(node)[0] == 503 for node in (active, standby)), "/readyz tells", SECONDS)
+    wait_until(lambda: cluster.active((1, 2)) is None, "the active one is deposed")
+    wait_until(lambda: all(readiness(node)[0] == 503 for node in (active, standby)), "/readyz tells")
     _status, told = readiness(active)
     assert "there is no such topic, but this controller has followed a log there" in told
     assert active.metric('aclog_topic_wrong{check="identity"}') == 1
@@ -126,12 +124,12 @@ def test_a_deleted_topic_deposes_and_is_never_replaced_in_silence(cluster):
 def test_a_topic_deleted_and_made_anew_under_a_running_node(cluster):
     active = start(cluster, 1)
     asyncio.run(create(active.ports.controller, "kept"))
-    wait_until(lambda: recorded(active) is not None, "it is recorded", SECONDS)
+    wait_until(lambda: recorded(active) is not None, "it is recorded")
     before, admin, settings = recorded(active).topic, admin_of(active), settings_of(active)
     admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
-    wait_until(lambda: settings.topic not in admin.list_topics(timeout=SECONDS).topics, "it is gone", SECONDS)
+    wait_until(lambda: settings.topic not in admin.list_topics(timeout=SECONDS).topics, "it is gone")
     ensure_topic(settings)
-    wait_until(lambda: not active.running or cluster.active((1,)) is None, "it is deposed", SECONDS)
+    wait_until(lambda: not active.running or cluster.active((1,)) is None, "it is deposed")
     if active.running:
         active.kill()
     assert recorded(active).topic == before
@@ -155,7 +153,7 @@ def test_the_way_back_from_a_strangers_message(cluster, tmp_path):
             return
 
     def disturb() -> None:
-        wait_until(lambda: len(acknowledged) > 40, "writers are at work", SECONDS)
+        wait_until(lambda: len(acknowledged) > 40, "writers are at work")
         producer = Producer(dict(settings.properties))
         producer.produce(settings.topic, b"hello", partition=0)
         assert producer.flush(SECONDS) == 0
@@ -167,7 +165,7 @@ def test_the_way_back_from_a_strangers_message(cluster, tmp_path):
     stranger.start()
     asyncio.run(all_writers())
     stranger.join()
-    wait_until(lambda: not node.running, "the node ends", SECONDS)
+    wait_until(lambda: not node.running, "the node ends")
     assert "`aclog log copy --until-damage` copies what stands before it" in node.output
 
     config = tmp_path / "client.properties"

@@ -25,7 +25,7 @@ from tests.support.nodes.cluster import HOST, ClusterNode
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password
 from tests.support.nodes.wire_client import WireClient
 from tests.support.processes.node_zygote import shared_zygote
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 TOPIC = "of-a-real-quorum"
 
@@ -74,7 +74,6 @@ def named_by(admin: AdminClient) -> list[str]:
     return [acl["resourceName"] for acl in admin.acls()]
 
 
-@pytest.mark.timeout(180)
 def test_it_follows_kafkas_controllers_and_forwards_to_them(
     topic_kafka: SharedKafka, acls_tool: AclsTool, tmp_path: Path
 ) -> None:
@@ -85,14 +84,13 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
         place = f"{HOST}:{node.ports.broker}"
         assert acls_tool.add(TO_BROKERS, place, TOPIC).code == 0
         # Kafka's broker replays what its controllers acknowledged a moment later, as ours does.
-        wait_until(lambda: named_by(admin).count(TOPIC) == 1, "the rule at Kafka's broker", 30)
-        wait_until(lambda: TOPIC in acls_tool.run(TO_BROKERS, place, "--list").out, "the rule at the broker", 30)
+        wait_until(lambda: named_by(admin).count(TOPIC) == 1, "the rule at Kafka's broker")
+        wait_until(lambda: TOPIC in acls_tool.run(TO_BROKERS, place, "--list").out, "the rule at the broker")
         assert acls_tool.remove(TO_BROKERS, place, TOPIC).code == 0
-        wait_until(lambda: TOPIC not in named_by(admin), "its removal at Kafka's broker", 30)
-        wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, "its removal", 30)
+        wait_until(lambda: TOPIC not in named_by(admin), "its removal at Kafka's broker")
+        wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, "its removal")
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["quorum", "file"])
 def test_it_never_registers_with_kafkas_controllers(kind: str, topic_kafka: SharedKafka, tmp_path: Path) -> None:
     """Kafka would place partitions on it. The kind `file` is a mistake: the controllers tell that they are Kafka's."""
@@ -102,7 +100,7 @@ def test_it_never_registers_with_kafkas_controllers(kind: str, topic_kafka: Shar
         AdminClient(topic_kafka.nodes[0].ports.broker) as admin,
     ):
         if kind == "file":
-            wait_until(lambda: "not registered yet" in node.output, "what keeps it from registering", 30)
+            wait_until(lambda: "not registered yet" in node.output, "what keeps it from registering")
             assert "not a controller of aclog: this broker does not register with it" in node.output
         else:
             assert "registered" not in node.output
@@ -125,7 +123,7 @@ def registered(kafka: SharedKafka) -> set[int]:
         password=password("admin"),
     )
     with QuorumLog(servers=kafka.controllers, security=login) as log:
-        log.wait_known(30)
+        log.wait_known(SECONDS)
         applier = Applier()
         if (snapshot := log.latest_snapshot()) is not None:
             applier.load(read_checkpoint(snapshot.path))
@@ -134,12 +132,11 @@ def registered(kafka: SharedKafka) -> set[int]:
     return {broker.broker_id for broker in applier.image.cluster.brokers()}
 
 
-@pytest.mark.timeout(180)
 def test_without_cluster_action_it_never_gets_ready_and_says_why(topic_kafka: SharedKafka, tmp_path: Path) -> None:
     node = follower(tmp_path / "node", topic_kafka.controllers, user="alice")
     node.spawn()
     try:
-        wait_until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in node.output, "what keeps it from following", 60)
+        wait_until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in node.output, "what keeps it from following")
         assert not node.is_ready()
     finally:
         node.kill()
@@ -156,7 +153,6 @@ def raised_to(level: int, kafka: KafkaServer, login: Path) -> None:
 
 
 @pytest.mark.slow(15)
-@pytest.mark.timeout(180)
 def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
     stopped_kafka: KafkaServer, tmp_path: Path
 ) -> None:
@@ -184,10 +180,10 @@ def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
         node = follower(tmp_path / "node", [controller], cluster_id=cluster_id)
         node.spawn()
         try:
-            wait_until(node.is_ready, "the node", 60)
+            wait_until(node.is_ready, "the node")
             assert f"{controller} {warning}" in node.output
             raised_to(31, kafka, login)
-            wait_until(lambda: not node.running, "its end", 60)
+            wait_until(lambda: not node.running, "its end")
             assert "metadata.version 31 of a newer Kafka: expected at most 30" in node.output
         finally:
             node.kill()

@@ -150,8 +150,8 @@ async def _load(cluster: Cluster, load: Load, nodes: dict[str, ClusterNode]) -> 
 class SlowReader(WireClient):
     """Takes in little."""
 
-    def __init__(self, port: int, timeout: float) -> None:
-        super().__init__(port, timeout)
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 
 
@@ -167,7 +167,7 @@ def _nuisances(cluster: Cluster, load: Load) -> Iterator[None]:
     with ExitStack() as stack:
         for number in range(load.slow):
             port = ports[number % 2]
-            reader = stack.enter_context(SlowReader(port, timeout=30).plain("admin", password("admin")))
+            reader = stack.enter_context(SlowReader(port).plain("admin", password("admin")))
             reader.write(asked * 50)  # 6 MB of answers: more than sockets hold
         for number in range(load.half):
             port = ports[number % 2]

@@ -16,7 +16,6 @@ from tests.support.web.chromium import launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import added, write_estate
 
-# A page asks every so often, and has just asked when a mark appears: without pauses each change waits the longest.
 _SPREAD_MS, _GOLDEN = 1000, 0.618034
 # Keeps when a marked row with each principal first came into the page, by the clock of the machine, in milliseconds.
 _WATCH = """() => {
@@ -28,17 +27,18 @@ _WATCH = """() => {
 }"""
 
 
-def milliseconds_to_the_mark(page: Page, log: Path, rules: Iterable[StandardAcl]) -> list[float]:
+def milliseconds_to_the_mark(page: Page, log: Path, rules: Iterable[StandardAcl], spread_ms: float = 0) -> list[float]:
     """Append rules to a log, one by one, and return how long each took to be marked on an open page.
 
     The clock starts before the append and stops when the marked row is in the page, before it is painted. Each rule
-    has a principal of its own, which a row of the page names as a link. The page is open, and follows the log.
+    has a principal of its own, which a row of the page names as a link. The page is open, and follows the log. It asks
+    every so often, and has just asked when a mark appears: unless the appends are spread, each waits the longest.
     """
     page.evaluate(_WATCH)
     found = []
     with open_log(log) as writer:
         for number, rule in enumerate(rules):
-            page.wait_for_timeout(_SPREAD_MS * (number * _GOLDEN % 1))
+            page.wait_for_timeout(spread_ms * (number * _GOLDEN % 1))
             begun = time.time_ns() / 1e6
             writer.append([encode_record(added(rule))], timestamp=int(begun)).result(60)
             marked = page.wait_for_function("principal => window.markedAt[principal]", arg=rule.principal)
@@ -63,7 +63,8 @@ def measured(home: Path, changes: int) -> str:
         browser = launch(playwright)
         page = browser.new_page()
         page.goto(f"{console.url}/rules")
-        found = milliseconds_to_the_mark(page, log, [acl("clicks", f"User:new-{each}") for each in range(changes)])
+        rules = [acl("clicks", f"User:new-{each}") for each in range(changes)]
+        found = milliseconds_to_the_mark(page, log, rules, _SPREAD_MS)
         browser.close()
     return summary(found)
 
