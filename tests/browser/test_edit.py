@@ -97,22 +97,6 @@ def test_a_plan_that_another_writer_has_overtaken_is_refused_and_says_so(visit, 
     assert kinds(estate) == []
 
 
-def test_the_plan_of_one_tab_is_stale_once_that_of_another_is_applied(visit, estate):
-    first = visit()
-    planned(first)
-    other = Visitor(first.page.context.new_page(), first.base)
-    other.start("/draft")
-    other.fill(FIELD, OTHER)
-    other.sees("1 rule to add")
-    other.submit("Plan it")
-    other.submit("Apply")
-    other.sees("1 rule added, 0 deleted")
-    first.submit("Apply")
-    first.sees("It is not done.", "make the plan again")
-    assert MAIL not in estate.rules()
-    assert kinds(estate) == ["BEGIN", "DONE"]
-
-
 def offers(page: Page) -> list[str]:
     """The buttons below the header, the login's not among them."""
     return [each.strip() for each in page.locator("main button[type=submit]").all_inner_texts()]
@@ -177,14 +161,3 @@ def test_a_test_that_a_draft_breaks_is_as_it_was_once_the_draft_takes_it_back(vi
     visitor.page.get_by_label(FIELD).press_sequentially("\nDENY User:mail ALL on TOPIC PREFIXED pii-")
     visitor.sees("2 rules to add, 0 to remove. Nothing changes for anybody")
     outcome(visitor.page, "No test decides on anything that changes.")
-
-
-def test_a_console_that_does_not_edit_offers_no_plan(browser: Browser, estate):
-    with ConsoleProcess(*estate.place) as console, watched(browser, console.url) as context:
-        visitor = Visitor(context.new_page(), console.url)
-        visitor.start(f"/draft?rules={TEXT}")
-        visitor.sees("1 rule to add, 0 to remove")
-        assert offers(visitor.page) == ["Show", "Append"]
-        visitor.start("/draft/plan")
-        visitor.sees("Nothing is written here")
-        assert offers(visitor.page) == []

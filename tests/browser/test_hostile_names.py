@@ -5,27 +5,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from aclog.metalog.printable import printable
 from tests.support.builders.acls import acl
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_rules
+from tests.support.web.hostile_names import NAMES, shown
 from tests.support.web.visitor import Hands
 
-NAMES = {
-    "script": "<script>alert(1)</script>",
-    "image": '"><img src=x onerror=alert(1)>',
-    "attribute": "' autofocus onfocus='alert(1)",
-    "address": "javascript:alert(1)",
-    "template": "{{ 7 * 7 }}{% raw %}",
-    "query": "a%41&name=b#c+d;e",
-    "backwards": "invoice\u202egnp.exe",
-    "escape": "voucher\\u202egnp.exe",
-    "blanks": "  two  blanks ",
-    "lines": "first\r\nsecond\ttabbed",
-    "nul": "before\0after",
-    "long": "x" * 249,
-    "combining": "e\u0301\u0301\u0301\u200b\ufeff",
-}
 NO_COLON = "nobody-can-be-this"
 
 
@@ -91,8 +76,3 @@ def test_a_principal_that_nobody_can_be_has_its_rules(visit):
     visitor.start("/principal")
     visitor.follow(NO_COLON)
     visitor.sees(NO_COLON, "no client is this principal", "harmless")
-
-
-def shown(text: str) -> str:
-    """A text as it is shown, and as blanks are folded where they are."""
-    return " ".join(printable(text).split())

@@ -13,6 +13,7 @@ from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
 from tests.support.web.asgi import Reply, ask
 from tests.support.web.consoles import console_of, look
+from tests.support.web.hostile_names import NAMES, shown
 from tests.support.web.points import HeldSource, image_of
 
 HOSTILE = "<script>alert(1)</script>\u202e'\"&<img src=x onerror=y>"
@@ -68,14 +69,30 @@ def test_every_view_answers_in_every_form(source: HeldSource, path: str) -> None
     ["/", "/rules", url("/principal", name=f"User:{HOSTILE}"), url("/resource", name=HOSTILE), url("/search", q="<")],
 )
 def test_hostile_names_are_text(source: HeldSource, path: str) -> None:
-    html = Elements(get(source, path).body.decode())
+    html = harmless(get(source, path))
+    assert "\\u202e" in html.text
+    assert "\u202e" not in html.text
+    assert "<script>alert(1)</script>" in html.text
+
+
+def harmless(page: Reply) -> Elements:
+    """What is in a page, in which no name is more than text."""
+    html = Elements(page.body.decode())
     scripts = [attributes for tag, attributes in html.found if tag == "script"]
     assert all(attributes.get("src", "") and attributes["src"].startswith("/static/") for attributes in scripts)
     assert not any(tag == "img" or any(name.startswith("on") for name in found) for tag, found in html.found)
     assert not any("style" in found for _, found in html.found)
-    assert "\\u202e" in html.text
-    assert "\u202e" not in html.text
-    assert "<script>alert(1)</script>" in html.text
+    return html
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_hostile_name_is_text(source: HeldSource, name: str) -> None:
+    name = NAMES[name]
+    source.held = image_of(acl(name, f"User:{name}"))
+    own = (url("/principal", name=f"User:{name}"), url("/resource", name=name), url("/search", q=name))
+    for path in ("/", "/names", "/rules", "/principal", *own):
+        html = harmless(get(source, path))
+        assert shown(name) in " ".join(html.text.split())
 
 
 def test_links_of_hostile_names_come_back_to_them(source: HeldSource) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from attrs import evolve
@@ -192,18 +193,27 @@ def test_who_sends_it_from_elsewhere_writes_nothing(browser: Browser, estate: Es
     assert SHOP not in estate.rules()
 
 
+def offers(page: Reply) -> list[str]:
+    """The buttons below the header that send a form."""
+    return re.findall(r'<button type="submit"[^>]*>([^<]*)</button>', page.text.partition("<main")[2])
+
+
 def test_without_edit_nothing_is_written(console: Console, estate: Estate) -> None:
     for each in (
         WebConsole(console=evolve(console, editing=None), guard=guard_of(None)),
         WebConsole(console=console),  # unguarded
     ):
         browser = Browser(each.app())
-        page = browser.get("/draft")
-        assert "Plan it" not in page.text
+        browser.get("/draft")
+        page = browser.get(f"/draft?rules={quote(TEXT)}")
+        assert "1 rule to add, 0 to remove" in page.text
+        assert offers(page) == ["Show", "Append"]
         assert browser.post("/draft", {"rules": TEXT, "do": "plan"}).status == 400
         assert browser.get(f"/draft?rules={TEXT.replace(' ', '%20')}&format=plan").status == 400
         assert browser.post("/draft/apply", {"plan": "x"}).status == 403
-        assert "Nothing is written here" in browser.get("/draft/plan").text
+        plan = browser.get("/draft/plan")
+        assert "Nothing is written here" in plan.text
+        assert offers(plan) == []
     assert estate.rules() == set(RULES)
     assert not estate.journal.exists()
 

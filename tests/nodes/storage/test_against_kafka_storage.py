@@ -1,6 +1,5 @@
 """kafka-storage 4.3.1 and ours with the same flags: the same bytes except for ids and times, or an error from both."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from aclog.nodes.storage.format import FormatOptions, format_storage
 from aclog.nodes.storage.meta_properties import read_meta_properties
 from tests.support.kafka.configs import ask
 from tests.support.kafka.format_bytes import without_ids, without_times
-from tests.support.kafka.server import AdminClient, KafkaServer, free_port
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
 pytestmark = pytest.mark.server
@@ -157,25 +155,3 @@ def test_the_same_flags_are_refused(tmp_path: Path) -> None:
                 parse_config(properties_of(base, changes, tmp_path / name), "it"), CLUSTER, FormatOptions(**flags)
             )
         assert not (tmp_path / name).exists()
-
-
-def test_a_real_kafka_starts_on_what_we_formatted(tmp_path: Path) -> None:
-    port, controller = free_port(), free_port()
-    text = (
-        "process.roles=broker,controller\nnode.id=1\n"
-        f"controller.quorum.bootstrap.servers=localhost:{controller}\n"
-        f"listeners=SASL_PLAINTEXT://localhost:{port},CONTROLLER://localhost:{controller}\n"
-        "controller.listener.names=CONTROLLER\ninter.broker.listener.name=SASL_PLAINTEXT\n"
-        "listener.security.protocol.map=SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
-        "sasl.enabled.mechanisms=PLAIN\nsasl.mechanism.inter.broker.protocol=PLAIN\n"
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config="
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="admin" password="admin-secret" user_admin="admin-secret";\n'
-        f"log.dirs={tmp_path}/data\noffsets.topic.replication.factor=1\n"
-    )
-    config = parse_config(dict(line.split("=", 1) for line in text.splitlines()), "it")
-    format_storage(config, CLUSTER, FormatOptions(standalone=True, add_scram=SCRAM[:2]))
-    with KafkaServer(tmp_path, text, port=port), AdminClient(port) as admin:
-        users = [(user["user"], user["credentialInfos"]) for user in admin.scram()]
-    assert [user for user, _ in users] == ["admin", "bob"]
-    assert re.search(r"8192", str(users[1]))

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import segment_name
-from aclog.pipeline.source import register
 from aclog.pipeline.source.comments import COMMENTS, FIELD_COMMENTS, commented_schema
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from tests.support.builders.log_files import small_log, value
@@ -121,11 +120,6 @@ def test_a_schema_with_fewer_columns(spark: SparkSession):
 def test_push_down_needs_the_setting_of_the_session(spark: SparkSession, not_pushing):
     with pytest.raises(PySparkException, match=r"Set it to true to enable filter pushdown"):
         spark.read.format("aclog").option("pushFilters", True).load(str(SMALL)).count()
-
-
-def test_explicit_registration(spark: SparkSession):
-    register(spark)
-    assert spark.read.format("aclog").load(str(SMALL)).count() == len(source.expected_rows(source.segments(SMALL)))
 
 
 def test_an_empty_log_is_an_empty_table(spark: SparkSession, tmp_path):

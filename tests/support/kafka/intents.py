@@ -5,7 +5,7 @@ python -m tests.support.kafka.intents        # records all trials on a Kafka of 
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.kafka.clients import run_clients
@@ -13,24 +13,22 @@ from tests.support.kafka.intent_trials import KINDS, Trial, trials
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.server import AdminClient
-from tests.support.kafka.shared import SharedKafka
 
 RECORDED = ROOT / "tests" / "data" / "kafka-4.3.1-clients" / "intents.jsonl"
 RUN = "intents"
 """What begins the names of the recorded trials."""
+LOADER = {"case": RUN, "client": "produce", "user": RUN, "output": f"{RUN}-in"}
+"""Puts a record where the others read."""
 
 
-def outcomes(kafka: KafkaQuorum | SharedKafka, kinds: Iterable[str], run: str) -> list[dict[str, object]]:
-    """Try clients of these kinds; a row for each trial, its `error` as run_clients has it."""
-    tried = list(trials(kinds, run))
+def outcomes(kafka: KafkaQuorum) -> list[dict[str, object]]:
+    """Try all clients; a row for each trial, its `error` as run_clients has it."""
+    tried = list(trials(KINDS, RUN))
     with AdminClient(kafka.nodes[0].ports.broker) as admin:
-        _prepare(admin, run, tried)
-        try:
-            [stopped] = run_clients(kafka.bootstrap, [_loader(run)]).values()
-            assert not stopped
-            errors = run_clients(kafka.bootstrap, [trial.client for trial in tried])
-        finally:
-            admin("deleteAcls", acls=_rules(run, tried))
+        _prepare(admin, tried)
+    [stopped] = run_clients(kafka.bootstrap, [LOADER]).values()
+    assert not stopped
+    errors = run_clients(kafka.bootstrap, [trial.client for trial in tried])
     return [row(trial) | {"error": errors[trial.client["case"]]} for trial in tried]
 
 
@@ -49,22 +47,18 @@ def _pattern(rule: dict[str, str]) -> str:
     return f"{rule['resourceType']} {rule['patternType']} {rule['resourceName']}"
 
 
-def _loader(run: str) -> dict[str, str]:
-    """Puts a record where the others read."""
-    return {"case": run, "client": "produce", "user": run, "output": f"{run}-in"}
+def _rules(tried: Sequence[Trial]) -> list[dict[str, str]]:
+    write = {**tried[0].rules[0], "resourceType": "TOPIC", "resourceName": LOADER["output"], "operation": "WRITE"}
+    own = {**write, "patternType": "LITERAL", "principal": f"User:{LOADER['user']}"}
+    return [own, *(rule for trial in tried for rule in trial.rules)]
 
 
-def _rules(run: str, tried: Sequence[Trial]) -> list[dict[str, str]]:
-    write = {**tried[0].rules[0], "resourceType": "TOPIC", "resourceName": f"{run}-in", "operation": "WRITE"}
-    return [{**write, "patternType": "LITERAL", "principal": f"User:{run}"}, *(r for each in tried for r in each.rules)]
-
-
-def _prepare(admin: AdminClient, run: str, tried: Sequence[Trial]) -> None:
+def _prepare(admin: AdminClient, tried: Sequence[Trial]) -> None:
     """Make users, rules and topics."""
-    users = [run, *(trial.client["user"] for trial in tried)]
+    users = [LOADER["user"], *(trial.client["user"] for trial in tried)]
     scram = {"mechanism": "SCRAM-SHA-256", "iterations": 4096}
     admin("alterScram", users=[{"user": user, "password": f"{user}-secret", **scram} for user in users])
-    admin("createAcls", acls=_rules(run, tried))
+    admin("createAcls", acls=_rules(tried))
     for topic in sorted({trial.client[key] for trial in tried for key in ("input", "output")}):
         admin("createTopic", topic=topic)
 
@@ -72,7 +66,7 @@ def _prepare(admin: AdminClient, run: str, tried: Sequence[Trial]) -> None:
 def main() -> None:
     """Record."""
     with KafkaQuorum(Path(tempfile.mkdtemp(prefix="aclog-intents-")), nodes=1) as kafka:
-        found = outcomes(kafka, KINDS, RUN)
+        found = outcomes(kafka)
     RECORDED.parent.mkdir(parents=True, exist_ok=True)
     RECORDED.write_text("".join(f"{json.dumps(each)}\n" for each in found), encoding="utf-8")
     print(f"{len(found)} trials, {sum(not each['error'] for each in found)} worked: {RECORDED}")
