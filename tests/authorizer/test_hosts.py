@@ -12,13 +12,13 @@ from aclog.metalog.errors import ConfigError
 from tests.support.models.estates import TEXTUAL_HOSTS
 
 
-@pytest.mark.parametrize(("text", "java"), TEXTUAL_HOSTS.items())
-def test_known_forms(text, java):
-    assert host_address(text) == java
+@pytest.mark.parametrize(("text", "expected"), TEXTUAL_HOSTS.items())
+def test_known_forms(text, expected):
+    assert host_address(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "java"),
+    ("text", "expected"),
     [
         ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
         ("fe80::1%01", "fe80:0:0:0:0:0:0:1%1"),
@@ -27,8 +27,8 @@ def test_known_forms(text, java):
         ("0.0.0.0", "0.0.0.0"),
     ],
 )
-def test_scopes_and_case(text, java):
-    assert host_address(text) == java
+def test_scopes_and_case(text, expected):
+    assert host_address(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ from tests.support.nodes.server_properties import Ports
 from tests.support.tokens.script import Row, token_properties
 from tests.support.tokens.tools import ACLS, TOKENS, TokenTools, recorded
 
-pytestmark = pytest.mark.server
-
 FLAGS = ("--bootstrap-server", "localhost:1", "--command-config")
 
 
@@ -36,6 +34,7 @@ class OurTools:
         return Printed(code=found.code, out=found.out, err=found.err)
 
 
+@pytest.mark.server
 def test_the_output_is_that_of_kafkas_tool(node: AclogNode) -> None:
     rows = list(TokenTools(OurTools(), node.ports, node.home).run())[:-1]  # the last row is not a command
     compared = 0
@@ -57,6 +56,7 @@ def assert_one_line(row: Row) -> None:
     assert all(line.startswith("aclog: ") for line in err)
 
 
+@pytest.mark.server
 def test_without_an_owner_all_visible_tokens_are_described(node: AclogNode) -> None:
     """Kafka's tool asks for the tokens of an empty list of owners here."""
     where = ("--bootstrap-server", f"localhost:{node.ports.broker}")

@@ -14,6 +14,7 @@ from tests.support.builders.acls import acl
 from tests.support.web.asgi import Reply, ask
 from tests.support.web.consoles import console_of, look
 from tests.support.web.hostile_names import NAMES, shown
+from tests.support.web.pages import PAGES
 from tests.support.web.points import HeldSource, image_of
 
 HOSTILE = "<script>alert(1)</script>\u202e'\"&<img src=x onerror=y>"
@@ -73,6 +74,10 @@ def test_hostile_names_are_text(source: HeldSource, path: str) -> None:
     assert "\\u202e" in html.text
     assert "\u202e" not in html.text
     assert "<script>alert(1)</script>" in html.text
+
+
+def test_every_view_is_looked_at_in_a_browser() -> None:
+    assert {path.partition("?")[0] for path in PAGES.values()} >= VIEWS.keys()
 
 
 def harmless(page: Reply) -> Elements:
