@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from http.cookiejar import CookieJar
 from urllib.error import HTTPError
@@ -16,10 +15,10 @@ import pytest
 from aclog.console.login.password_file import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
+from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.oidc_provider import CLIENT, SECRET, OidcProvider, served
 
-SECONDS = 60
 NAME = "orders.<b>eu</b>"
 
 
@@ -65,13 +64,13 @@ def test_it_says_where_it_is_shows_names_and_ends(log, number):
 
 def html(port: int) -> str:
     """The first page, once a state was read."""
-    for _ in range(SECONDS * 10):
+
+    def read() -> str:
         status, body = get(port)
-        if status == 200:
-            return body
-        assert status == 503
-        time.sleep(0.1)
-    raise AssertionError("no state was read")
+        assert status in (200, 503)
+        return body if status == 200 else ""
+
+    return wait_until(read, "a state that was read")
 
 
 def get(port: int) -> tuple[int, str]:
@@ -184,7 +183,8 @@ def test_who_logs_in_at_a_provider_sees_his_rights_and_nothing_secret_is_written
 def opened(browser: urllib.request.OpenerDirector, port: int, path: str) -> str:
     """A page, once a state was read."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Accept": "text/html"})
-    for _ in range(SECONDS * 10):
+
+    def read() -> str:
         try:
             with browser.open(request, timeout=SECONDS) as reply:
                 return reply.read().decode()
@@ -192,19 +192,18 @@ def opened(browser: urllib.request.OpenerDirector, port: int, path: str) -> str:
             error.close()
             if error.code != 503:
                 raise
-        time.sleep(0.1)
-    raise AssertionError("no state was read")
+            return ""
+
+    return wait_until(read, "a state that was read")
 
 
 @pytest.mark.slow(3)
 def test_findings_come_to_be_known_while_it_serves(log, tmp_path):
     (tmp_path / "tests.yaml").write_text("tests:\n- {principal: User:alice, can: {READ: [topic:pii]}}\n")
     with ConsoleProcess("--log", log, "--tests", tmp_path / "tests.yaml") as console:
-        deadline = time.monotonic() + SECONDS
-        while not (found := findings(console, "tests")):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert "User:alice can READ topic:pii" in found[0]["what"]
+        rows = wait_until(lambda: findings(console, "tests"), "findings")
+        assert rows is not None
+        assert "User:alice can READ topic:pii" in rows[0]["what"]
         assert {row["kind"] for row in findings(console, "lint") or ()} <= {"lint"}
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS
 
 
 @pytest.fixture

@@ -31,8 +31,7 @@ from tests.cli.test_diff_follow import aclog_rule, becomes_ready
 from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS
 
 TESTS = """\
 tests:

@@ -18,7 +18,7 @@ import pytest
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 from tests.support.nodes.certificates import Authority
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 TOKEN = "a-token-of-a-proxy"
 QUESTION = {
@@ -28,7 +28,6 @@ RULE = json.dumps({
     "resourceType": "TOPIC", "resourceName": "t", "patternType": "LITERAL", "principal": "User:a", "host": "*",
     "operation": "READ", "permissionType": "ALLOW",
 })  # fmt: skip
-SECONDS = 60
 
 
 class Served:

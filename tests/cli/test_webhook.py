@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry
 from aclog.cli import webhook
 from aclog.cli.webhook import Webhook
 from aclog.metalog.errors import ConfigError
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS
 
 
 class Receiver:

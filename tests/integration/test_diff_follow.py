@@ -13,10 +13,9 @@ from attrs import frozen
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.tools import MAINS, ToolPipe, client_properties
 from tests.support.nodes.server_properties import Ports
+from tests.support.processes.waiting import SECONDS
 
-SECONDS = 60
-
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("followed_kafka")]
+pytestmark = [pytest.mark.xdist_group("followed_kafka")]
 
 
 @frozen

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.support.cli.command import aclog
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.tools import client_properties
@@ -14,7 +12,6 @@ from tests.support.nodes.server_properties import Ports
 ADD = ("--allow-principal", "User:app", "--operation", "DESCRIBE")
 
 
-@pytest.mark.timeout(300)
 def test_a_mirror_is_equal_but_for_what_was_forgotten(tmp_path: Path) -> None:
     source, target = Ports.free(), Ports.free()
     config = client_properties(tmp_path, "admin")

@@ -44,7 +44,6 @@ def questions(kind: str, trial: Trial) -> list[tuple[str, ...]]:
 
 @pytest.mark.server
 @pytest.mark.slow(12)
-@pytest.mark.timeout(300)
 def test_clients_work_by_what_is_granted_and_are_refused_once_it_is_revoked(topic_kafka, place):
     run = f"grant-{uuid4().hex[:8]}"
     tried = {each.name.removesuffix(": with all rules"): each for each in trials(TRIED, run) if "with all" in each.name}

@@ -11,8 +11,9 @@ import confluent_kafka.admin as cka
 import pytest
 
 from tests.support.cli.command import aclog
+from tests.support.processes.waiting import SECONDS
 
-USER, LIMIT_S, QUICK_S = "alice", 60.0, 10.0
+USER, QUICK_S = "alice", 10.0
 ALLOW, DENY = cka.AclPermissionType.ALLOW, cka.AclPermissionType.DENY
 TOPIC, GROUP, TRANSACTION = cka.ResourceType.TOPIC, cka.ResourceType.GROUP, cka.ResourceType.TRANSACTIONAL_ID
 READ, WRITE, DESCRIBE = cka.AclOperation.READ, cka.AclOperation.WRITE, cka.AclOperation.DESCRIBE
@@ -44,9 +45,9 @@ class Cluster:
             cka.AclPermissionType.ANY,
         )  # fmt: skip
         for each in self.admin.delete_acls([everything]).values():
-            each.result(LIMIT_S)
+            each.result(SECONDS)
         for each in self.admin.create_acls([binding(*rule) for rule in rules]).values() if rules else ():
-            each.result(LIMIT_S)
+            each.result(SECONDS)
 
     def grants(self, intent, *resources):
         """What aclog says of the cluster as it is."""
@@ -124,9 +125,9 @@ def administer(cluster):
             for each in step().values():
                 each.result(QUICK_S)
     except ck.KafkaException:
-        with_topic = [each for each in cluster.admin.list_topics(timeout=LIMIT_S).topics if each == "new"]
+        with_topic = [each for each in cluster.admin.list_topics(timeout=SECONDS).topics if each == "new"]
         for each in cluster.admin.delete_topics(with_topic).values() if with_topic else ():
-            each.result(LIMIT_S)
+            each.result(SECONDS)
         return False
     return True
 
@@ -158,7 +159,7 @@ INTENTS = {
 
 def eventually(client, cluster, works):
     """Whether a client works, or fails, in time: brokers see a change of rules a moment later."""
-    end = time.monotonic() + LIMIT_S
+    end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         if client(cluster) is works:
             return True
@@ -170,7 +171,7 @@ def test_each_client_needs_what_its_intent_says(stopped_kafka, tmp_path):
     with stopped_kafka as kafka:
         cluster = Cluster(kafka, tmp_path)
         for each in cluster.admin.create_topics([cka.NewTopic("sales", 1, 1), cka.NewTopic("input", 1, 1)]).values():
-            each.result(LIMIT_S)
+            each.result(SECONDS)
         for intent, (client, rules, resources, denied) in INTENTS.items():
             cluster.has_only(*rules)
             assert eventually(client, cluster, True), intent

@@ -19,12 +19,11 @@ from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, Ports, password
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 NODES = {"aclog": AclogNode, "kafka": RealNode}
 POINTS, CHANGES = 12, 6
 """Quiesced points, and changes of rules before each at most."""
-SECONDS = 60.0
 ODD_NAMES = ("\0", "nul\0inside", "\ufffd", "x" * 32_767, "€" * 10_922, "😀", "a\nb", "*", "**", "\u2028", " ")
 LOGIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={} required {};\n"
 
@@ -58,7 +57,6 @@ def syncing(place: list[str], directory: Path) -> Iterator[None]:
         assert process.wait(SECONDS) == 0, directory.with_suffix(".err").read_text()
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.tier("test")) if kind == "aclog" else kind for kind in NODES]
 )

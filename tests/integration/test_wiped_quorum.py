@@ -15,10 +15,9 @@ from tests.support.cli.command import aclog
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.cluster import Cluster
 from tests.support.nodes.server_properties import PLAIN, Ports, password
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120
 LOST = "has another batch than was committed"
 OR = ("does not have the log that was committed", LOST)
 """What is said as long as the new log is shorter than the old one."""
@@ -46,7 +45,6 @@ def listed(directory: Path) -> int:
 
 
 @pytest.mark.slow(25)
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", NODES)
 def test_a_live_mirror_ends(kind: str, tmp_path: Path) -> None:
     """The new log has a lower epoch, and grows beyond the end of the old one."""

@@ -13,6 +13,7 @@ from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.filelog.mark import MarkFile
 from tests.support.builders.log_files import read_directory
 from tests.support.processes import crash_zygote
+from tests.support.processes.waiting import SECONDS
 
 pytestmark = pytest.mark.slow(5)
 
@@ -85,7 +86,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(zygote, tmp_path, nu
     assert acknowledged
     (tmp_path / "seen.stop").touch()
     zygote.stdin.close()
-    assert zygote.wait(60) == 0
+    assert zygote.wait(SECONDS) == 0
     check_follower(seen, records(directory))
 
 

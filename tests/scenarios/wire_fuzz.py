@@ -28,6 +28,7 @@ from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
 from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
 from tests.support.nodes.fuzz_frames import hostile
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, Served
+from tests.support.processes.waiting import SECONDS
 
 SOCKETS = 32
 STEADY = bytes.fromhex("0000000d 0012 0000 00000007 0003 616263".replace(" ", ""))
@@ -89,7 +90,7 @@ def serve(pipe) -> None:
 
 def metrics(where: str) -> dict[str, float]:
     """A node's metrics without labels, and the sums over labels of two."""
-    with urllib.request.urlopen(f"http://{where}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{where}/metrics", timeout=SECONDS) as answer:
         text = answer.read().decode()
     found = {name: float(value) for name, value in re.findall(r"^(\w+) ([0-9.e+-]+)$", text, re.MULTILINE)}
     labelled = re.findall(r"^(\w+)\{(.*)\} ([0-9.e+-]+)$", text, re.MULTILINE)
@@ -105,7 +106,7 @@ class Steady:
     """A neighbour that behaves, and must be answered each time."""
 
     def __init__(self, address):
-        self.socket, self.answers = socket.create_connection(address, timeout=30), 0
+        self.socket, self.answers = socket.create_connection(address, timeout=SECONDS), 0
 
     def ask(self):
         self.socket.sendall(STEADY)
@@ -130,7 +131,7 @@ class Attackers:
         self.sockets = [self._new() for _ in range(SOCKETS)]
 
     def _new(self):
-        made = socket.create_connection(self.chance.choice(self.addresses), timeout=30)
+        made = socket.create_connection(self.chance.choice(self.addresses), timeout=SECONDS)
         made.setblocking(False)
         self.made += 1
         return made

@@ -17,8 +17,8 @@ from aclog.cli.mcp.child_commands import ChildCommands
 from aclog.cli.mcp.command_line import CommandLine
 from aclog.cli.mcp.end_offset import AskedState
 from tests.support.cli.command import aclog
+from tests.support.processes.waiting import SECONDS
 
-SECONDS = 60
 HELLO = {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
 }  # fmt: skip

@@ -88,7 +88,6 @@ def followed(*flags: object) -> Iterator[Iterator[str]]:
 
 
 @pytest.mark.slow(2)
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("prepare", CHANGES, ids=lambda prepare: prepare.__name__)
 def test_a_change_of_what_is_wanted_is_seen(tmp_path, prepare: Callable[[Path], tuple[object, ...]]):
     (tmp_path / ".git").mkdir()

@@ -87,6 +87,7 @@ def test_a_connection_that_does_not_go_on_is_ended(monkeypatch):
             with served.connect() as connection:
                 connection.sendall(begun)
                 assert b'"decision"' not in read_all(connection), begun
+        monkeypatch.setattr(TimedConnection, "seconds", 2.0)  # within which a whole request comes
         with served.connect() as connection:
             connection.sendall(ALLOWED)
             assert read_all(connection).count(b'"decision":true') == 1

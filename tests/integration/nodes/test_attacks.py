@@ -30,7 +30,7 @@ from tests.support.nodes.wire_client import (
     nested,
     request_header,
 )
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 API_VERSIONS, HANDSHAKE, AUTHENTICATE, DESCRIBE_ACLS, CREATE_ACLS, QUORUM = 18, 17, 36, 29, 30, 55
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -218,11 +218,11 @@ def test_an_envelope_holds_no_envelope(node: SecuredNode) -> None:
 
 def test_plaintext_where_tls_is_and_tls_where_it_is_not(node: SecuredNode) -> None:
     for listener in ("OPEN", "MUST", "SCRAM", "CONTROLLER"):
-        with socket.create_connection(("127.0.0.1", node.at[listener]), timeout=10) as plain:
+        with socket.create_connection(("127.0.0.1", node.at[listener]), timeout=SECONDS) as plain:
             whole = request_header(API_VERSIONS, 0, 1)
             plain.sendall(struct.pack(">i", len(whole)) + whole)
             assert b"\0\0\0\1" not in received(plain), listener
-    with socket.create_connection(("127.0.0.1", node.at["BASIC"]), timeout=10) as plain, pytest.raises(OSError):
+    with socket.create_connection(("127.0.0.1", node.at["BASIC"]), timeout=SECONDS) as plain, pytest.raises(OSError):
         context(node.estate).wrap_socket(plain, server_hostname="localhost")
 
 
@@ -251,7 +251,10 @@ def test_old_tls_is_not_spoken(node: SecuredNode, listener: str) -> None:
     old.load_verify_locations(node.estate.pem("trusted"))
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
-    with socket.create_connection(("127.0.0.1", node.at[listener]), timeout=10) as plain, pytest.raises(ssl.SSLError):
+    with (
+        socket.create_connection(("127.0.0.1", node.at[listener]), timeout=SECONDS) as plain,
+        pytest.raises(ssl.SSLError),
+    ):
         old.wrap_socket(plain, server_hostname="localhost")
 
 

@@ -9,7 +9,6 @@ from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("client", client_scripts.CLIENTS)
 def test_a_client_of_another_make_manages_acls_and_scram_users(client: str, tmp_path: Path) -> None:
     ports = Ports.free()

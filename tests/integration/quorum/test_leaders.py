@@ -17,7 +17,7 @@ from tests.support.kafka.quorum_observer import (
     segment_bytes,
 )
 from tests.support.kafka.server import AdminClient, KafkaError
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 QUICK = {"controller.quorum.fetch.timeout.ms": "4000", "metadata.max.idle.interval.ms": "100"}
 """A leader without followers stays one for half as long again; records of nothing tell soon what goes on."""
@@ -55,7 +55,7 @@ def write_what_is_never_committed(kafka: KafkaQuorum, observer: QuorumObserver) 
         assert_unseen(observer, NEVER, observer.log.high_watermark())
         assert writer.is_alive()  # no answer has come
         alone.kill()  # it would ask the next leader for the same
-        writer.join(60)
+        writer.join(SECONDS)
     assert "the admin client died" in failed[0]
     leader.kill()
     for follower in followers:

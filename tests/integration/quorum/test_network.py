@@ -31,7 +31,7 @@ from tests.support.kafka.quorum_observer import (
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.acl_client import AclClient, login
 from tests.support.nodes.server_properties import CLUSTER_ID
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 SHORT = {
     "controller.quorum.fetch.timeout.ms": "4000",
@@ -78,7 +78,7 @@ def written_alone(leader: QuorumNode) -> Iterator[list[object]]:
     try:
         yield answers
     finally:
-        writer.join(90)
+        writer.join(SECONDS)
 
 
 def cut_off_the_leader(kafka: KafkaQuorum, changes: RuleChanges) -> None:

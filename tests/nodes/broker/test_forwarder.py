@@ -125,7 +125,7 @@ def test_requests_that_were_not_applied_are_retried(code):
 def test_until_the_timeout():
     controller = Controller(*[error(AUTHORIZER_NOT_READY)] * 100)
     with pytest.raises(RequestError, match="error 10801") as refused:
-        forwarded(controller, seconds=0.4)
+        forwarded(controller, seconds=1.0)
     assert refused.value.code == 7
 
 
@@ -183,7 +183,7 @@ def test_a_silent_connection_is_not_reused():
         controller = Controller()
         controller.held = asyncio.Event()
         async with controller.listening():
-            sender = forwarder(controller, seconds=0.3)
+            sender = forwarder(controller, seconds=1.0)
             with pytest.raises(RequestError):
                 await sender.forward(asked())
             sender.seconds, silent, controller.held = 5.0, controller.held, None

@@ -108,7 +108,7 @@ def test_an_invalid_host():
 
 def test_a_missing_response_ends_the_connection(server):
     async def what(connection):
-        server.faults.silent = 1
+        server.faults.silent, connection.timeout = 1, 0.2
         first = asyncio.create_task(describe_cluster(connection, 1))
         second = asyncio.create_task(describe_cluster(connection, 2))
         for task in (first, second):
@@ -117,7 +117,7 @@ def test_a_missing_response_ends_the_connection(server):
         with pytest.raises(UnreachableError, match=r"no response within|not a Kafka response"):
             await describe_cluster(connection)
 
-    run(server, what, timeout=0.2)
+    run(server, what)
 
 
 def test_a_lost_connection_fails_pending_and_later_requests(server):
@@ -367,12 +367,12 @@ def test_a_certificate_for_another_host(tls_server, tls_files):
 
 def test_tls_to_a_server_without_it(server, tls_files):
     with pytest.raises((LoginError, UnreachableError), match=f"localhost:{server.port}"):
-        asyncio.run(connect(HostPort(host="localhost", port=server.port), over_tls(settings(tls_files)), timeout=2))
+        asyncio.run(connect(HostPort(host="localhost", port=server.port), over_tls(settings(tls_files))))
 
 
 def test_no_tls_to_a_server_with_it(tls_server):
     with pytest.raises(UnreachableError, match=r"expected security\.protocol=(SASL_)?SSL in"):
-        asyncio.run(connect(tls_server.address, PLAINTEXT, timeout=2))
+        asyncio.run(connect(tls_server.address, PLAINTEXT))
 
 
 def test_a_login_over_tls(tls_files):

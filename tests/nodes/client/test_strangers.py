@@ -13,6 +13,7 @@ from aclog.nodes.client.peer import Service
 from aclog.nodes.client.probe import probe
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.nodes.session import SecurityProtocol
+from tests.support.processes.waiting import SECONDS
 
 PLAINTEXT = ClientSecurity()
 SSL = ClientSecurity(security_protocol=SecurityProtocol.SSL, tls=TlsSettings())
@@ -71,7 +72,7 @@ def test_a_login_is_not_sent_to_who_does_not_answer(silent):
             password="5ecret",
         )
         with pytest.raises(Exception, match="closed the connection"):
-            await connect(address, security, timeout=5)
+            await connect(address, security, timeout=SECONDS)
         server.close()
 
     asyncio.run(go())

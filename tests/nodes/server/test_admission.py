@@ -55,7 +55,7 @@ def test_a_silent_client_is_disconnected():
         assert await once.closed()
         await served.settled(lambda: closed_for(served, "idle") == 2)
 
-    run(scenario, idle_seconds=0.1)
+    run(scenario, idle_seconds=0.5)
 
 
 def test_a_client_that_does_not_authenticate_is_disconnected():
@@ -68,7 +68,7 @@ def test_a_client_that_does_not_authenticate_is_disconnected():
         await served.settled(lambda: closed_for(served, "authentication", "SASL") == 2)
         assert await steady.who() == "User:alice"
 
-    run(scenario, SASL, authentication_seconds=0.2)
+    run(scenario, SASL, authentication_seconds=1.0)
 
 
 def test_a_frame_that_does_not_end():
@@ -96,7 +96,7 @@ def test_a_slow_reader_is_disconnected_and_delays_nobody():
         assert served.sample("aclog_unsent_bytes") == 0
         assert await neighbour.who()
 
-    run(scenario, handlers={DESCRIBE_ACLS: large}, request_seconds=0.3)
+    run(scenario, handlers={DESCRIBE_ACLS: large}, request_seconds=1.0)
 
 
 def test_a_moderately_slow_reader_gets_everything():

@@ -107,7 +107,7 @@ def test_stalled_handshakes_count_and_are_aborted(stores):
         await served.settled(lambda: served.admission.connections == 0)
         assert await (await connect(served, stores)).who() == "User:ANONYMOUS"
 
-    run(scenario, TLS, tls=served(stores, ClientAuth.NONE), connections=3, authentication_seconds=0.5)
+    run(scenario, TLS, tls=served(stores, ClientAuth.NONE), connections=3, authentication_seconds=1.5)
 
 
 @pytest.mark.parametrize(

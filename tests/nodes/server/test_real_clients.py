@@ -11,6 +11,7 @@ from aclog.nodes.wire.api_keys import METADATA
 from aclog.nodes.wire.message_builder import build, build_response
 from tests.nodes.server.test_authentication import SCRAM, credential
 from tests.support.nodes.served_listener import Known, run
+from tests.support.processes.waiting import SECONDS
 
 # kafka-python reads its schemas by a function of importlib that is on its way out.
 pytestmark = pytest.mark.filterwarnings("ignore:(read_text|open_text) is deprecated:DeprecationWarning")
@@ -41,7 +42,7 @@ def librdkafka(port, errors, password="bob-secret"):
             "log_level": 0,
         }
     )
-    return list(client.list_topics(timeout=20).brokers)
+    return list(client.list_topics(timeout=SECONDS).brokers)
 
 
 def kafka_python(port, errors, password="bob-secret"):

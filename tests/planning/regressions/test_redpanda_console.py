@@ -7,11 +7,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
-from tests.support.kafka.running_consumer import LIMIT_S, RunningConsumer, add_user
+from tests.support.kafka.running_consumer import RunningConsumer, add_user
 from tests.support.kafka.server import ADMIN
 from tests.support.kafka.topics import client_properties
 from tests.support.planning.edits import edits, reads
 from tests.support.planning.estate import Estate
+from tests.support.processes.waiting import SECONDS
 
 ROUNDS = 10
 """Of the consumer, before and after each edit."""
@@ -31,7 +32,7 @@ def place(topic_kafka, tmp_path, name):
     add_user(topic_kafka.bootstrap, name)
     admin = AdminClient(client_properties(topic_kafka.bootstrap))
     for each in admin.create_topics([NewTopic(f"{name}-1", 1, 1)]).values():
-        each.result(LIMIT_S)
+        each.result(SECONDS)
     return "--bootstrap-server", topic_kafka.bootstrap, "--command-config", login
 
 

@@ -16,9 +16,9 @@ from tests.support.kafka.quorum import QuorumNode
 from tests.support.models.ledger import Ledger
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.processes.waiting import SECONDS
 
 KINDS = ("killed", "paused", "cut off")
-SECONDS = 120.0
 """How long anything may take that must come true."""
 _GHOSTS = 4
 

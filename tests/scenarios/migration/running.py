@@ -24,8 +24,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover
 from tests.support.kafka.jvm import ROOT
 from tests.support.processes.mirror_zygote import DIED, dying_at
+from tests.support.processes.waiting import SECONDS
 
-SECONDS = 120
 _FEW_BYTES = 20_000
 _ZYGOTE = "--zygote"
 
@@ -62,7 +62,7 @@ class Dying:
 
     def __exit__(self, *_: object) -> None:
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(SECONDS)
         self._process.stdout.close()
 
     def run(self, number: int, *arguments: object) -> int:

@@ -35,13 +35,12 @@ from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster, ClusterNode
 from tests.support.nodes.tcp_proxy import TcpProxy
 from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.waiting import SECONDS
 
 UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED = -1, 7, 31
 NOT_READY = "AUTHORIZER_NOT_READY"
 WRITERS = 8
 CLIENT_SECONDS = 4.0
-CONVERGE_SECONDS = 60.0
-RETENTION_SECONDS = 60.0
 INTRUDER = "User:intruder"
 
 
@@ -298,15 +297,15 @@ async def _campaign(
 async def _faults_and_retention(faults: Faults, kills: int) -> None:
     """Clients go on until the log has let go of its beginning, however few changes went in between the faults."""
     await faults.run(kills)
-    deadline = time.monotonic() + RETENTION_SECONDS
+    deadline = time.monotonic() + SECONDS
     while not list_segments(faults.cluster.controller.log_directory)[0].base_offset:
-        assert time.monotonic() < deadline, f"the log still begins at 0 after {RETENTION_SECONDS:g} s"
+        assert time.monotonic() < deadline, f"the log still begins at 0 after {SECONDS:g} s"
         await asyncio.sleep(0.1)
 
 
 async def _same_everywhere(cluster: Cluster) -> None:
     """All nodes show the same as soon as nothing happens any more: requests may outlast their clients."""
-    offsets, deadline = [-1], time.monotonic() + CONVERGE_SECONDS
+    offsets, deadline = [-1], time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         found = []
         for port in (cluster.controller.ports.controller, *(broker.ports.broker for broker in cluster.brokers)):

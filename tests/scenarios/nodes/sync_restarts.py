@@ -31,11 +31,10 @@ from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.cluster import HOST, Cluster, ClusterNode
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.processes.node_zygote import NodeZygote
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 LASTING = [acl(f"lasting-{number}") for number in range(2000)]
 """So many that what writers delete while a new connection settles is no suspicious share, however fast they are."""
-SECONDS = 60.0
 WRITERS = 8
 
 

@@ -63,7 +63,7 @@ def wait_status(*at):
         found.update(json.loads(aclog("status", *at, "--json").ok().out))
         return len(found["cidr"]) == 2
 
-    wait_until(both, "both brokers", 60)
+    wait_until(both, "both brokers")
     return found
 
 

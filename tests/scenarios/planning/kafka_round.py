@@ -31,10 +31,10 @@ from tests.support.cli.command import Result, aclog
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.tools import client_properties
 from tests.support.nodes.acl_client import AclClient, exactly, login
+from tests.support.processes.waiting import SECONDS
 
 APPLIER = "alice"
 RIGHTS = [cluster_acl(f"User:{APPLIER}", operation) for operation in (AclOperation.ALTER, AclOperation.DESCRIBE)]
-SECONDS = 60.0
 AT_ONCE = 3
 """Steps of a piece, so that a small plan has many."""
 

@@ -8,6 +8,5 @@ pytestmark = [pytest.mark.server, pytest.mark.slow(15)]
 FAULTS = ("a rule changed before", "rights taken", "broker killed")
 
 
-@pytest.mark.timeout(300)
 def test_kafkas_log_has_what_the_plan_said_and_nothing_else(tmp_path):
     assert "and nothing else" in run(tmp_path, nodes=1, rounds=len(FAULTS), seed=5, faults=FAULTS)

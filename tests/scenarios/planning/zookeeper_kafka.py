@@ -7,10 +7,10 @@ from typing import Self
 
 from tests.support.kafka.server import with_properties
 from tests.support.nodes.server_properties import Ports
+from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.kafka import ZooKeeperKafka
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
-_SECONDS = 60.0
 _REGISTERED = "/brokers/ids/0"
 
 
@@ -27,7 +27,7 @@ class ZooKeeperNode(ZooKeeperKafka):
     def start(self) -> None:
         """Start it, once ZooKeeper has forgotten that it runs."""
         with zookeeper_client(self._connect) as client:
-            deadline = time.monotonic() + _SECONDS
+            deadline = time.monotonic() + SECONDS
             while client.exists(_REGISTERED):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

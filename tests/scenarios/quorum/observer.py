@@ -27,7 +27,6 @@ from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.quorum_changes import RuleChanges, make
 from tests.support.kafka.quorum_faults import KINDS, LeaderFaults
 from tests.support.kafka.quorum_observer import (
-    PATIENCE,
     QuorumObserver,
     assert_same,
     assert_same_bytes,
@@ -35,6 +34,7 @@ from tests.support.kafka.quorum_observer import (
     start_of,
 )
 from tests.support.kafka.server import ADMIN, AdminClient
+from tests.support.processes.waiting import SECONDS
 
 _REQUEST_MS = 3_000
 """A broker that is paused is left for another one."""
@@ -124,7 +124,7 @@ def change_one(
     watched, troubled = observer.watch(change.last, present=change.creates), faults.at_work
     asked = make(admin, change)
     acknowledged = time.perf_counter()
-    assert watched.seen.wait(PATIENCE), f"acknowledged, and not seen: {change}; {observer.log.error}"
+    assert watched.seen.wait(SECONDS), f"acknowledged, and not seen: {change}; {observer.log.error}"
     figures.requests += 1
     figures.asked_again += asked - 1
     if asked == 1:  # the acknowledgement of a second request says nothing about when the first one was committed
@@ -149,7 +149,7 @@ def mirrored(kafka: KafkaQuorum, home: Path) -> Iterator[Path]:
         yield directory
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
+        process.wait(SECONDS)
 
 
 def compare_bytes(kafka: KafkaQuorum, observer: QuorumObserver, mirror: Path) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.kafka.jvm import java_command
+from tests.support.processes.waiting import SECONDS
 
-LOAD_SECONDS = 60
 MARK = "/__end-of-answer__"
 
 
@@ -26,7 +26,7 @@ def shell_answers(checkpoint: Path, commands: Sequence[str], *, until: str) -> l
 
 
 def _answers(process: subprocess.Popen, commands: Sequence[str], until: str) -> list[list[str]]:
-    deadline, seen = time.monotonic() + LOAD_SECONDS, [""]
+    deadline, seen = time.monotonic() + SECONDS, [""]
     while not any(until in line for line in seen):
         seen = _ask(process, "tree /image/provenance")
         assert time.monotonic() < deadline, f"the shell still shows {seen}"

@@ -14,6 +14,7 @@ from attrs import frozen
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
 from aclog.metalog.uuids import uuid_text
 from tests.support.kafka.jvm import java_command
+from tests.support.processes.waiting import SECONDS
 
 
 class Rule(IntEnum):
@@ -87,7 +88,7 @@ class OracleProcess:
             if pipe:
                 pipe.close()
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -171,7 +172,7 @@ class OracleProcess:
         return data
 
     def _died(self) -> OracleError:
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=SECONDS)
         self._errors.seek(0)
         return OracleError(f"the oracle died ({self._process.returncode}): {self._errors.read().decode()[-2000:]}")
 

@@ -27,6 +27,7 @@ from tests.support.kafka.quorum_logs import keep
 from tests.support.kafka.server import KafkaError, KafkaServer, free_port
 from tests.support.nodes.server_properties import Ports
 from tests.support.nodes.tcp_proxy import TcpProxy
+from tests.support.processes.waiting import SECONDS
 
 HEAP = "300m"
 _LOOK_SECONDS = 0.02
@@ -148,7 +149,7 @@ class KafkaQuorum:
         leader = self.leader()
         return tuple(node for node in self.nodes if node.running and node is not leader)
 
-    def wait_leader(self, seconds: float = 60) -> QuorumNode:
+    def wait_leader(self, seconds: float = SECONDS) -> QuorumNode:
         """Wait until a running node leads, as the newest epoch among the running ones says; that node.
 
         Told by the files that Kafka writes before it acts on an election: nobody needs to be asked.

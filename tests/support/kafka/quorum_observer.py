@@ -19,10 +19,9 @@ from tests.support.kafka.described import acl_rows
 from tests.support.kafka.quorum_changes import RuleChanges
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.acl_client import login
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 _READ_BYTES = 1 << 20
-PATIENCE = 60.0
 """Seconds that something that must come may take."""
 
 
@@ -68,8 +67,8 @@ class QuorumObserver:
         self._stopping.set()
         self.follower.stop(0)
         self.log.close()
-        self.follower.wait_ended(PATIENCE)
-        self._reader.join(PATIENCE)
+        self.follower.wait_ended(SECONDS)
+        self._reader.join(SECONDS)
 
     @property
     def image(self) -> Image:

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 
 from tests.support.kafka.topics import client_properties
 from tests.support.nodes.server_properties import password
+from tests.support.processes.waiting import SECONDS
 
-LIMIT_S = 60.0
 _REFUSALS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -34,7 +34,7 @@ def add_user(bootstrap: str, user: str) -> None:
     how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     wanted = UserScramCredentialUpsertion(user, how, password(user).encode())
     for each in admin.alter_user_scram_credentials([wanted]).values():
-        each.result(LIMIT_S)
+        each.result(SECONDS)
 
 
 @define(eq=False)
@@ -74,7 +74,7 @@ class RunningConsumer:
         self._wait(lambda: bool(self.refusals), "a refusal")
 
     def _wait(self, reached: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + SECONDS
         while not reached():
             if self._failure is not None:
                 raise self._failure
@@ -93,7 +93,7 @@ class RunningConsumer:
             self._failure = error
         finally:
             consumer.close()
-            producer.flush(LIMIT_S)
+            producer.flush(SECONDS)
 
     def _round(self, consumer: Consumer, producer: Producer) -> None:
         """One round; the next one begins if nothing was read in a second."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.kafka.jvm import KAFKA_VERSION, ROOT, java_command
+from tests.support.processes.waiting import SECONDS
 
 LOG4J = ROOT / "tests" / "jvm" / "log4j2.properties"
-START_SECONDS = 120
 FIRST_PORT, EPHEMERAL_PORT = 10_240, 32_768
 ADMIN = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -224,12 +224,12 @@ class KafkaServer:
 
     def wait_until_started(self) -> None:
         """Wait for the start that was begun; a KafkaError with the end of the output if it fails."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SECONDS
         while "Kafka Server started" not in self._said():
             if not self.running:
                 raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._said()[-4000:]}")
             if time.monotonic() > deadline:
-                raise KafkaError(f"Kafka did not start within {START_SECONDS} s: {self._said()[-4000:]}")
+                raise KafkaError(f"Kafka did not start within {SECONDS} s: {self._said()[-4000:]}")
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -237,7 +237,7 @@ class KafkaServer:
         self._process.terminate()
         self._process.send_signal(signal.SIGCONT)
         try:
-            self._process.wait(timeout=60)
+            self._process.wait(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

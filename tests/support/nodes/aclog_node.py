@@ -14,9 +14,7 @@ from typing import Self
 
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 from tests.support.processes.node_zygote import ForkedNode, shared_zygote
-
-START_SECONDS = 60
-STOP_SECONDS = 30
+from tests.support.processes.waiting import SECONDS
 
 
 class NodeError(Exception):
@@ -60,7 +58,7 @@ class AclogNode:
         users = [word for user in self.scram for word in ("--add-scram", user)]
         arguments = ["format", "server.properties", "-t", CLUSTER_ID, "--standalone", *users]
         process, output = self._begin(arguments, "format.log"), self.home / "format.log"
-        if code := process.wait(timeout=START_SECONDS):
+        if code := process.wait(timeout=SECONDS):
             raise NodeError(f"aclog format ended with {code}: {output.read_text(encoding='utf-8')}")
         return self
 
@@ -90,7 +88,7 @@ class AclogNode:
         """Have its output hold every decision, from its next start on."""
         self._audit = ["--audit-level", "trace"]
 
-    def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
+    def wait_until_ready(self, seconds: float = SECONDS) -> None:
         """Until /readyz says 200; a NodeError if the node ends or takes too long."""
         deadline = time.monotonic() + seconds
         while not self.is_ready():
@@ -103,7 +101,7 @@ class AclogNode:
 
     def is_ready(self) -> bool:
         """What /readyz says now; False too when nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=30)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -114,7 +112,7 @@ class AclogNode:
 
     def metric(self, name: str) -> float:
         """The value of a metric without labels. Raises OSError while nobody serves it."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=30)
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()
@@ -132,14 +130,14 @@ class AclogNode:
         process = self._running()
         process.terminate()
         try:
-            return process.wait(timeout=STOP_SECONDS)
+            return process.wait(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise NodeError(f"aclog serve did not end within {STOP_SECONDS} s: {self.output[-4000:]}") from None
+            raise NodeError(f"aclog serve did not end within {SECONDS} s: {self.output[-4000:]}") from None
 
     def wait(self) -> int:
         """Wait until it ends by itself; the exit code."""
-        return self._running().wait(timeout=START_SECONDS)
+        return self._running().wait(timeout=SECONDS)
 
     def kill(self) -> None:
         """SIGKILL, and wait."""

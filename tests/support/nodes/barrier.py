@@ -4,11 +4,11 @@ import time
 
 from tests.support.nodes.server_properties import Ports, password
 from tests.support.nodes.wire_client import WireClient, nested
+from tests.support.processes.waiting import SECONDS
 
 DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS = 29, 30, 31
 NAME = "barrier-"
 """What the names of the ACLs begin with that a barrier makes."""
-VISIBLE_SECONDS = 30
 
 
 class Barrier:
@@ -45,8 +45,8 @@ class Barrier:
         return wanted | {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
 
     def _until(self, *, present: bool) -> None:
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        deadline = time.monotonic() + SECONDS
         for client in self._clients:
             while bool(client.ask(DESCRIBE_ACLS, 3, **self._filter()).resources) != present:
-                assert time.monotonic() < deadline, f"{NAME}{self._count}: not what is seen after {VISIBLE_SECONDS} s"
+                assert time.monotonic() < deadline, f"{NAME}{self._count}: not what is seen after {SECONDS} s"
                 time.sleep(0.005)

@@ -11,8 +11,7 @@ from aclog.nodes.node import Node
 from aclog.nodes.storage.format import ensure_formatted
 from aclog.snapshots.checkpoint_writer import checkpoint_batches
 from aclog.snapshots.image import Image
-
-_SECONDS = 60
+from tests.support.processes.waiting import SECONDS
 
 
 class InnerNode:
@@ -38,14 +37,14 @@ class InnerNode:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(_SECONDS)
+        assert self._ready.wait(SECONDS)
         if self._ended is not None:
             raise self._ended
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(_SECONDS)
+        self._thread.join(SECONDS)
         if self._ended is not None:
             raise self._ended
 

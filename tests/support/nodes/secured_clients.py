@@ -13,8 +13,8 @@ import confluent_kafka.admin as cka
 from tests.support.kafka.tools import MAINS, Printed, ToolPipe
 from tests.support.nodes.secured_node import LISTENERS, STORE, Estate, SecuredNode, confluent_client, java_client
 from tests.support.nodes.wire_client import ClosedError, WireClient, encode_request, request_header
+from tests.support.processes.waiting import SECONDS
 
-SECONDS = 10.0
 DESCRIBE_ACLS, API_VERSIONS = 29, 18
 _ANY = {"resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "principal_filter": None}
 EVERYTHING = _ANY | {"host_filter": None, "operation": 1, "permission_type": 1}

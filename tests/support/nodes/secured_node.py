@@ -197,7 +197,7 @@ def java_client(estate: Estate, protocol: str, **more: Any) -> str:
 
     `extra` are further properties.
     """
-    text = f"security.protocol={protocol}\ndefault.api.timeout.ms=15000\nrequest.timeout.ms=10000\n"
+    text = f"security.protocol={protocol}\ndefault.api.timeout.ms=60000\nrequest.timeout.ms=60000\n"
     if "SSL" in protocol.split("_"):
         text += tls_properties(estate, more.get("key"), more.get("trusted", "trusted"))
     if user := more.get("user"):

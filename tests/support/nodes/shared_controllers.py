@@ -12,6 +12,7 @@ from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.shared.topic_controller import TopicController
 from tests.support.fakes.shared_log import SharedTopic
 from tests.support.nodes.controllers import BOOTSTRAP, DIRECTORY_ID, directory_config
+from tests.support.processes.waiting import SECONDS
 
 VOTERS = {node: HostPort(host=f"c{node}", port=9093) for node in (1, 2, 3)}
 
@@ -38,7 +39,7 @@ def candidate(topic: SharedTopic, directory: Path, node_id: int, **options) -> T
     )
 
 
-async def until(condition, seconds=30.0):
+async def until(condition, seconds=SECONDS):
     """Wait for what must come true."""
     async with asyncio.timeout(seconds):
         while not condition():

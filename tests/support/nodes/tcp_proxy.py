@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
 from tests.support.fakes.connections import end_connections
+from tests.support.processes.waiting import SECONDS
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class TcpProxy:
         self._loop.close()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
     async def _start(self) -> None:
         self._server = await asyncio.start_server(self._serve, self.host, 0)

@@ -17,7 +17,7 @@ from tests.support.nodes.server_properties import (
     with_properties,
 )
 from tests.support.processes.node_zygote import NodeZygote
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 
 CONTROLLERS = (1, 2, 3)
 COMBINED = 3
@@ -111,7 +111,7 @@ class TopicCluster:
                 continue
         return None
 
-    def wait_active(self, among: Sequence[int] = CONTROLLERS, seconds: float = 60) -> int:
+    def wait_active(self, among: Sequence[int] = CONTROLLERS, seconds: float = SECONDS) -> int:
         """Which of these controllers is active, as soon as one is."""
         found: int | None = None
 

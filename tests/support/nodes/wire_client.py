@@ -19,6 +19,8 @@ from kio.index import load_payload_module, load_request_schema, load_response_sc
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from tests.support.processes.waiting import SECONDS
+
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 CLIENT_ID = "wire-client"
 
@@ -82,7 +84,7 @@ def decode_response(api_key: int, version: int, payload: bytes) -> tuple[int, An
 class WireClient:
     """One connection to localhost."""
 
-    def __init__(self, port: int, timeout: float = 20.0) -> None:
+    def __init__(self, port: int, timeout: float = SECONDS) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.correlation_id = 0

@@ -25,6 +25,7 @@ from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
+from tests.support.processes.waiting import SECONDS
 
 SEGMENT_BYTES = 1500
 CHUNK_BYTES = 700
@@ -166,7 +167,7 @@ class MirrorZygote:
 
     def __exit__(self, *_: object) -> None:
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(SECONDS)
         self._process.stdout.close()
 
 

@@ -10,8 +10,7 @@ from typing import Self
 from urllib.error import HTTPError
 
 from tests.support.kafka.server import free_port
-
-SECONDS = 60
+from tests.support.processes.waiting import SECONDS
 
 
 class ConsoleError(Exception):

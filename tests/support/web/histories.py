@@ -16,8 +16,6 @@ from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
 from tests.support.processes.waiting import wait_until
 
-PATIENCE_S = 60
-
 
 @contextmanager
 def live_history(source: StateSource, **options: int) -> Iterator[LiveHistory]:

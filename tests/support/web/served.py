@@ -12,8 +12,7 @@ from typing import Any, Self
 from aclog.cli.serving import Endpoint, Server, server_config
 from aclog.console.pdp.app import DecisionPoint
 from aclog.nodes.config.node_config import HostPort
-
-SECONDS = 30
+from tests.support.processes.waiting import SECONDS
 
 
 class ServedApp:

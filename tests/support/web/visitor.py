@@ -10,6 +10,7 @@ from attrs import define, field
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
 from aclog.console.login.headers import CSP_REPORT
+from tests.support.web.chromium import PATIENCE_MS
 
 _TABS = 600
 """A page with more stops than this is not one for the keyboard."""
@@ -122,6 +123,7 @@ def watched(browser: Browser, base: str, *, known: Sequence[str] = (), **options
     """
     troubles: list[str] = []
     context = browser.new_context(**options)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(_TELL_VIOLATIONS)
 
     def said(message: ConsoleMessage) -> None:

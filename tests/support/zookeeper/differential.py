@@ -9,13 +9,12 @@ from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
-from tests.support.processes.waiting import wait_until
+from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.zookeeper import estates
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 
 ADMIN = RequestContext(principal="User:admin", host="127.0.0.1")
 EVERYTHING = AclBindingFilter()
-SECONDS = 60
 
 
 @contextmanager

@@ -5,7 +5,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.kafka.server import START_SECONDS, KafkaError, KafkaServer, free_port
+from tests.support.kafka.server import KafkaError, KafkaServer, free_port
+from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.server import KAFKA_39
 
 SECRET = "secret-of-the-brokers"
@@ -48,7 +49,7 @@ class ZooKeeperKafka(KafkaServer):
 
     def wait_until_started(self) -> None:
         """Wait until it takes connections; a KafkaError with the end of the output if it fails."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SECONDS
         while True:
             with suppress(OSError), socket.create_connection(("localhost", self.port), timeout=5):
                 return

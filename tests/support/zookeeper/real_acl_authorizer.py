@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from tests.support.kafka.jvm import KAFKA_39, java_command
+from tests.support.processes.waiting import SECONDS
 
 
 class Ask(NamedTuple):
@@ -92,7 +93,7 @@ class RealAclAuthorizer:
             rows.append([int(ask.name is None), *numbers[:2], ask.operation, ask.resource_type, numbers[2]])
         return self._ask("decide", strings=list(codes), rows=rows)["letters"]
 
-    def wait_until(self, ask: Ask, *, allowed: bool, seconds: float = 30) -> float:
+    def wait_until(self, ask: Ask, *, allowed: bool, seconds: float = SECONDS) -> float:
         """When authorize() gave this answer first: seconds since 1970."""
         asked = {"principal": ask.principal, "host": ask.host, "operation": ask.operation, "type": ask.resource_type}
         millis = int(seconds * 1000)
@@ -107,7 +108,7 @@ class RealAclAuthorizer:
         """The answer to the message that was sent last."""
         line = self._process.stdout.readline()
         if not line:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=SECONDS)
             self._errors.seek(0)
             raise RealError(f"it died ({self._process.returncode}): {self._errors.read().decode()[-2000:]}")
         reply = json.loads(line)

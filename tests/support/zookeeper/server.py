@@ -14,8 +14,8 @@ from kazoo.client import KazooClient
 
 from tests.support.kafka.jvm import KAFKA_39, java_command
 from tests.support.kafka.server import free_port
+from tests.support.processes.waiting import SECONDS
 
-START_SECONDS = 60
 _TICK_MS = 500
 """Sessions last between 2 and 20 ticks, so that a test may have one expire within seconds."""
 
@@ -76,7 +76,7 @@ class ZooKeeperServer:
             raise
 
     def _wait_until_serving(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SECONDS
         while not self.ask("srvr").startswith("Zookeeper version"):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 said = (self.home / "server.log").read_text(errors="replace")
@@ -104,7 +104,7 @@ class ZooKeeperServer:
         self._process.terminate()
         self._process.send_signal(signal.SIGCONT)
         try:
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -127,7 +127,7 @@ class ZooKeeperServer:
 def zookeeper_client(connect: str) -> Iterator[KazooClient]:
     """A plain client, for looking at the store and for damaging it."""
     client = KazooClient(hosts=connect, timeout=10)
-    client.start(timeout=START_SECONDS)
+    client.start(timeout=SECONDS)
     try:
         yield client
     finally:
@@ -141,6 +141,6 @@ def expire(connect: str, session: tuple[int, bytes]) -> None:
     Another client takes the session over and closes it; its owner is told on its next connection.
     """
     thief = KazooClient(hosts=connect, client_id=session, timeout=10)
-    thief.start(timeout=START_SECONDS)
+    thief.start(timeout=SECONDS)
     thief.stop()
     thief.close()
