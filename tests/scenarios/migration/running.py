@@ -48,6 +48,13 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Wait for a command that ends although its stdin stays open; return its exit code, stdout and stderr."""
+    err = process.stderr.read()
+    code, out, _ = finish(process)
+    return code, out, err
+
+
 def image_in(directory: Path) -> Image:
     """Return what a reader sees in a log directory; nothing if there is no log."""
     return recover(directory).image if directory.is_dir() and list_segments(directory) else Image.EMPTY

@@ -23,7 +23,7 @@ from aclog.places.log_writer import open_writer
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import fill, in_image, in_store
-from tests.scenarios.migration.running import finish, start
+from tests.scenarios.migration.running import ended, finish, start
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker, older_apis
 from tests.support.processes.waiting import SECONDS
@@ -210,7 +210,7 @@ def test_what_zookeeper_loses_while_it_is_followed_is_not_removed(store, connect
         for kind in store.get_children(root):
             for name in store.get_children(f"{root}/{kind}"):
                 store.set(f"{root}/{kind}/{name}", rules())
-    code, _, err = finish(process)
+    code, _, err = ended(process)
     assert (code, " of 50 entries would go" in err.splitlines()[-1]) == (2, True), err
     assert held(log) == before
 
@@ -281,7 +281,7 @@ def test_an_interrupt_aborts_and_nothing_is_visible(store, connect, tmp_path):
     while "type 'switch'" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    code, _, err = finish(process)
+    code, _, err = ended(process)
     assert (code, err.splitlines()[-1]) == (130, "aclog: interrupted")
     assert held(log) == set()
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
