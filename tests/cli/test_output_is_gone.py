@@ -31,6 +31,8 @@ SESSION = """
 import json, os, sys
 from contextlib import suppress
 from aclog.__main__ import main, run
+
+pytestmark = pytest.mark.process
 asked, terminal, nowhere = json.load(sys.stdin), os.dup(1), os.open("/dev/null", os.O_WRONLY)
 os.dup2(nowhere, 1)
 for words, _ in asked:  # once here: what they import need not be imported again by each

@@ -17,6 +17,8 @@ from aclog.terminal import progress as p
 from aclog.terminal.bar import Bar, is_shown
 from aclog.terminal.notices import note
 
+pytestmark = pytest.mark.process
+
 drawings, draw = [], Bar.get_renderables
 Bar.get_renderables = lambda bar: drawings.append(1) or draw(bar)
 

@@ -132,6 +132,7 @@ def test_every_way_to_batch_the_small_log_in_two_gives_the_same(bulk_bytes, samp
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", [1, 7, 1 << 30])
+@pytest.mark.sample(2)
 def test_batches_of_other_sizes_give_the_same(name, size):
     data = log_bytes(name)
     values = data_values(data)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tests.support.cli.shells import program
 
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
-pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"), pytest.mark.process]
 
 ESCAPE = "\x1b[31m"
 LONG = "payments." + "very-long-region-name." * 4 + "orders"

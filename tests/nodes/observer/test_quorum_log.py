@@ -26,6 +26,8 @@ from tests.support.fakes.observers import QUICK
 from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import wait_until
 
+pytestmark = pytest.mark.tier("test")
+
 SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
 

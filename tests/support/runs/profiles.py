@@ -13,7 +13,7 @@ from tests.support.runs.tiers import Tier, tier_of_run
 
 EXAMPLES = 100
 """Of a property whose settings name no number, in `ci`."""
-SCALES = {"dev": 1 / 8, "ci": 1.0, "campaign": 10.0}
+SCALES = {"dev": 1 / 10, "ci": 1.0, "campaign": 10.0}
 FEWEST = 5
 
 

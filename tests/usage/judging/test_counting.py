@@ -56,6 +56,7 @@ def rows_of(counted) -> list:
 
 
 @pytest.mark.parametrize("own_time", [False, True])
+@pytest.mark.process
 def test_processes_say_the_same_as_one(monkeypatch, tmp_path, own_time):
     how = partial(HowToCount, intervals=intervals(), settings=Settings(), own_time=own_time, window=WINDOW)
     parts = parts_of(files(tmp_path), 5)
