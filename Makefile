@@ -208,6 +208,10 @@ campaign-unused: venv  ## 600 histories of rules that come and go, each answer o
 campaign-usage-kafka: venv build/jvm/.ready  ## an hour of a real Kafka, its authorizer log held against a brute force; kept
 	$(BIN)/python -m tests.scenarios.usage.real_kafka --minutes 60 --out benchmarks/results/usage-real-kafka.txt
 
+.PHONY: campaign-mutations
+campaign-mutations: venv build/jvm/.ready  ## twenty hand-made mutations, and the test that kills each; kept
+	$(BIN)/python -m tests.scenarios.mutations --tier all --out benchmarks/results/mutations.md
+
 .PHONY: campaign-plan
 campaign-plan: venv  ## 10,000 random changes planned, applied, killed at every point, on two settings: what was to be seen is judged; kept
 	$(BIN)/python -m tests.planning.campaign --cases 10000 --workers $(WORKERS) --out benchmarks/results/plan.txt

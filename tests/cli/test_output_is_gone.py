@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 LOG = str(ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0")
 SOURCE = ("--log", LOG)
@@ -31,8 +33,6 @@ SESSION = """
 import json, os, sys
 from contextlib import suppress
 from aclog.__main__ import main, run
-
-pytestmark = pytest.mark.process
 asked, terminal, nowhere = json.load(sys.stdin), os.dup(1), os.open("/dev/null", os.O_WRONLY)
 os.dup2(nowhere, 1)
 for words, _ in asked:  # once here: what they import need not be imported again by each

@@ -10,14 +10,14 @@ import pytest
 from aclog.terminal import progress as progress_module
 from aclog.terminal.bar import _clock
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 HEAD = """
 import sys, time
 from aclog.terminal import progress as p
 from aclog.terminal.bar import Bar, is_shown
 from aclog.terminal.notices import note
-
-pytestmark = pytest.mark.process
 
 drawings, draw = [], Bar.get_renderables
 Bar.get_renderables = lambda bar: drawings.append(1) or draw(bar)
