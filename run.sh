@@ -13,12 +13,14 @@ rm -rf "$HOME_OF_NODE"
 mkdir -p "$HOME_OF_NODE/data"
 cp -r tests/data/kafka-4.3.1-small/{meta.properties,bootstrap.checkpoint,__cluster_metadata-0} "$HOME_OF_NODE/data"
 chmod -R u+w "$HOME_OF_NODE"
-read -r BROKER CONTROLLER HTTP WEB < <(.venv/bin/python - <<'EOF'
-import socket
-probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
+free_ports() { # how many; another process may take one that is not used at once
+  .venv/bin/python - "$1" <<'EOF'
+import socket, sys
+probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
 print(*(probe.getsockname()[1] for probe in probes))
 EOF
-)
+}
+read -r BROKER CONTROLLER HTTP < <(free_ports 3)
 cat > "$HOME_OF_NODE/server.properties" <<EOF
 process.roles=broker,controller
 node.id=1
@@ -41,9 +43,9 @@ CONSOLE=
 stop() { for each in $CONSOLE $NODE; do kill "$each" 2>/dev/null || true; wait "$each" 2>/dev/null || true; done; }
 trap stop EXIT
 trap 'exit 0' INT TERM
-until_it_answers() { # process, what it is, address
+until_it_answers() { # process, what it is, address, and the file that it prints to, if any
   for _ in $(seq 300); do
-    kill -0 "$1" 2>/dev/null || { echo "the $2 did not start" >&2; exit 1; }
+    kill -0 "$1" 2>/dev/null || { cat "${4:-/dev/null}" >&2; echo "the $2 did not start" >&2; exit 1; }
     .venv/bin/python -c "import urllib.request as r; r.urlopen('$3', timeout=5)" 2>/dev/null && return
     sleep 0.1
   done
@@ -72,10 +74,11 @@ cat <<EOF
 EOF
 
 say "6. Who may what, and why, in a browser"
+read -r WEB < <(free_ports 1)
 typed $ACLOG console --bootstrap-controller "127.0.0.1:$CONTROLLER" --listen "127.0.0.1:$WEB"
 $ACLOG console --bootstrap-controller "127.0.0.1:$CONTROLLER" --listen "127.0.0.1:$WEB" > "$HOME_OF_NODE/console.log" 2>&1 &
 CONSOLE=$!
-until_it_answers "$CONSOLE" console "http://127.0.0.1:$WEB/"
+until_it_answers "$CONSOLE" console "http://127.0.0.1:$WEB/" "$HOME_OF_NODE/console.log"
 [ ! -t 0 ] || say "The node and its console serve until Ctrl-C."
 say "The console: http://127.0.0.1:$WEB/"
 [ ! -t 0 ] || wait "$NODE"
