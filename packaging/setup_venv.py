@@ -57,6 +57,8 @@ def _has_pip(python: str) -> bool:
 def _install(python: str, pinned: str) -> None:
     """Install what a file pins: by uv, where it can, else by pip."""
     pip = [python, "-m", "pip", *_PIP, "--no-compile", "--require-hashes", "--requirement"]
+    if not Path(pinned).exists():
+        sys.exit(f"{pinned}: no such file of pinned requirements")
     with tempfile.TemporaryDirectory() as scratch:
         own = Path(scratch, "uv.txt")
         own.write_text("".join(_UV_PINNED.findall(Path(pinned).read_text(encoding="utf-8"))), encoding="utf-8")
