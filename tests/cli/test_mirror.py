@@ -87,6 +87,7 @@ def running(command):
             process.kill()
 
 
+@pytest.mark.server
 @pytest.mark.tier("test")
 def test_once(node, tmp_path):
     """Check that bytes, dump and the states at every offset equal those of the node's directory."""
