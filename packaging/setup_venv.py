@@ -65,17 +65,17 @@ def _install(python: str, pinned: str) -> None:
         has_uv = step("uv", [*pip, str(own)], may_fail=True)
     uv = [str(Path(python).parent / "uv"), "pip", "install", "--quiet", "--python", python, "--no-deps"]
     exact = ["--require-hashes", "--requirement", pinned]
-    # uv reads no settings of pip's: where packages come from is the user's to say once
+    # uv does not read pip's configuration: an index that is set there is passed on
     if not (has_uv and step("the packages", [*uv, *exact], may_fail=True, **_pip_index(python))):
         step("the packages, by pip", [*pip, pinned])
 
 
 def _pip_index(python: str) -> dict[str, str]:
     """What tells uv where pip would look for packages, if that is set."""
-    asked = subprocess.run(
+    listed = subprocess.run(
         [python, "-m", "pip", "config", "list"], check=False, capture_output=True, text=True
     ).stdout.splitlines()
-    settings = dict(line.split("=", 1) for line in asked if "=" in line)
+    settings = dict(line.split("=", 1) for line in listed if "=" in line)
     index = next((settings[key].strip("'") for key in (":env:.index-url", "global.index-url") if key in settings), None)
     certificate = next((settings[key].strip("'") for key in (":env:.cert", "global.cert") if key in settings), None)
     named = {"UV_DEFAULT_INDEX": index, "SSL_CERT_FILE": certificate}

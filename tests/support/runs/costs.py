@@ -21,6 +21,8 @@ import psutil
 import pytest
 from attrs import define, field
 
+from tests.support.runs.tiers import words_of
+
 TABLES = ("fixtures", "processes", "folders", "files", "tests", "totals")
 KEEPER = "tests.support.runs.keeper"
 ROWS = 25
@@ -28,9 +30,6 @@ ROWS = 25
 SHARED = pytest.StashKey[dict[str, float]]()
 """CPU seconds of the shared servers by kind, left by the plugin that stops them."""
 _OF_RUN = pytest.StashKey["Costs"]()
-
-Figures = dict[str, dict[str, dict[str, float]]]
-"""Table, row, column."""
 
 
 def cpu_seconds(who: int) -> float:
@@ -100,9 +99,7 @@ class Costs:
     def reaped(self, process: "subprocess.Popen[Any]") -> None:
         """Charge what the children have used since the last one was reaped to this one's kind."""
         total = cpu_seconds(resource.RUSAGE_CHILDREN)
-        args = process.args
-        words = [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else [os.fsdecode(args)]
-        self.add("processes", kind_of(words), count=1, cpu=total - self.charged)
+        self.add("processes", kind_of(words_of(process.args)), count=1, cpu=total - self.charged)
         self.charged = total
 
     @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,7 @@ def examples(number: int) -> int:
 
 def scaled(number: int, profile: str) -> int:
     """How many examples a profile tries where `ci` tries `number`."""
-    return min(number, FEWEST) if (few := int(number * SCALES[profile])) < FEWEST else few
+    return max(int(number * SCALES[profile]), min(number, FEWEST))
 
 
 @pytest.hookimpl(tryfirst=True)

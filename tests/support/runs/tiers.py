@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from attrs import frozen
@@ -113,6 +113,11 @@ def tier_of_run(config: pytest.Config) -> Tier:
     return Tier[config.getoption("tier").upper()]
 
 
+def left_to_others(config: pytest.Config) -> Tier | int:
+    """The highest tier that this run leaves out, 0 for none."""
+    return Tier[above.upper()] if (above := config.getoption("above")) else 0
+
+
 def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
     """The tier of a test. Raises MisplacedTestError: its mark and its file's row in the table do not agree."""
     named = item.get_closest_marker("tier")
@@ -188,7 +193,7 @@ class Guard:
 
     def check(self, args: object) -> None:
         """Raise an UnmarkedProcessError if the running test must not start this."""
-        words = [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else [os.fsdecode(args)]
+        words = words_of(args)
         if self._item is None or self._item.get_closest_marker("server"):
             return
         if starts_server(words):
@@ -215,6 +220,11 @@ class Guard:
         return result
 
 
+def words_of(args: Any) -> list[str]:
+    """The words of what subprocess.Popen is given; a text is one word."""
+    return [os.fsdecode(word) for word in args] if isinstance(args, (list, tuple)) else [os.fsdecode(args)]
+
+
 def starts_server(words: list[str]) -> bool:
     """Whether a command line starts a server or a JVM."""
     name = Path(words[0]).name
@@ -223,10 +233,7 @@ def starts_server(words: list[str]) -> bool:
 
 def starts_python(words: list[str]) -> bool:
     """Whether a command line starts another Python, as `aclog` does."""
-    name = Path(words[0]).name
-    return (
-        name == "aclog" or name.startswith("python") or any(Path(word).name.startswith("python") for word in words[:3])
-    )
+    return Path(words[0]).name == "aclog" or any(Path(word).name.startswith("python") for word in words[:3])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -248,14 +255,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no test file that has nothing of this run's tiers: importing them all takes each worker seconds."""
+    highest = tier_of_run(config)
     path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
-    if path.startswith("tests/") and path.endswith(".py"):
-        text = collection_path.read_text(encoding="utf-8")
-        has = tiers_in(path, text, table().get(path))
-        lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
-        if tier_of_run(config) is not Tier.ALL and not any(lowest < tier <= tier_of_run(config) for tier in has):
-            return True
-    return None
+    if highest is Tier.ALL or not (path.startswith("tests/") and path.endswith(".py")):
+        return None
+    has = tiers_in(path, collection_path.read_text(encoding="utf-8"), table().get(path))
+    return None if any(left_to_others(config) < tier <= highest for tier in has) else True
 
 
 def tiers_in(path: str, text: str, row: ServerFile | None) -> set[Tier]:
@@ -276,7 +281,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files = table()
     only_all = left_out(items)
     highest = tier_of_run(config)
-    lowest = Tier[above.upper()] if (above := config.getoption("above")) else 0
+    lowest = left_to_others(config)
     kept, dropped = [], []
     for item in items:
         try:
