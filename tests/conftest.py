@@ -21,6 +21,12 @@ os.environ.pop("ACLOG_CONTEXT", None)
 # the time. What was left open is found all the same, at the latest at the end, where pytest looks for it.
 gc.set_threshold(20_000, 20, 20)
 
+
+def pytest_collection_finish() -> None:
+    """Exclude what collecting the tests made, modules and tests, from every garbage collection."""
+    gc.freeze()
+
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A test run in the background of a script is born ignoring SIGINT, and its children would be too.
     signal.signal(signal.SIGINT, signal.default_int_handler)

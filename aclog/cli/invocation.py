@@ -8,9 +8,12 @@ import contextvars
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from io import TextIOWrapper
+from typing import Any
 
 import typer
+from typer.main import get_command
 
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.notices import complain
@@ -46,11 +49,17 @@ def _paged(arguments: Sequence[str]) -> int:
         return _invoke(arguments)
 
 
-def _invoke(arguments: Sequence[str]) -> int:
+@cache
+def _command() -> Any:
+    """Return the whole command: typer would build it anew, from every signature, for each command line."""
     from aclog.cli.app import app
 
+    return get_command(app)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
     try:
-        result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
+        result = _command()(args=list(arguments), prog_name="aclog", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):  # typer exits with 1 on a broken pipe

@@ -24,9 +24,15 @@ class LazyCommand(TyperCommand):
         """Stand for the command of this name, whose help begins with this line."""
         super().__init__(name, help=line, rich_markup_mode="rich")
         self._name = name
+        self._loaded: TyperCommand | TyperGroup | None = None
 
     def load(self) -> TyperCommand | TyperGroup:
-        """Import the command's module and return the command, or the group of commands."""
+        """Import the command's module, once, and return the command, or the group of commands."""
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def _load(self) -> TyperCommand | TyperGroup:
         from aclog.cli.from_context.command_lines import take_from_context  # nothing that --help needs
 
         holder = typer.Typer(rich_markup_mode="rich")

@@ -157,6 +157,7 @@ def test_what_decides_besides_the_rules_is_said_once_and_flags_win_over_it(path)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pexpect forks a process with threads
+@pytest.mark.process
 def test_flags_win_over_what_a_context_allows(path, tmp_path):
     (tmp_path / "none.jsonl").touch()
     settings = ("allow-everyone-if-no-acl-found = true", "cidr = true", 'semantics = "documented"')
@@ -170,6 +171,7 @@ def test_flags_win_over_what_a_context_allows(path, tmp_path):
     assert both.endswith("expected one of them")
 
 
+@pytest.mark.process
 def test_a_format_is_that_of_the_context_on_a_terminal_where_a_command_knows_it(path):
     write(path, f'log = "{LOG}"', 'format = "json"')
 
@@ -416,6 +418,7 @@ def asked(*words: str):
         terminal.close()
 
 
+@pytest.mark.process
 def test_a_write_at_a_terminal_asks_and_writes_to_what_it_named(path, log, tmp_path):
     write(path, f'log = "{log}"', current="it")
     with asked("acls", "add", *RULE) as terminal:
@@ -433,6 +436,7 @@ def test_a_write_at_a_terminal_asks_and_writes_to_what_it_named(path, log, tmp_p
     assert (terminal.exitstatus, has_rule(log), has_rule(tmp_path / "other")) == (0, True, False)
 
 
+@pytest.mark.process
 def test_a_question_that_nobody_sees_or_answers_is_none(path, log):
     write(path, f'log = "{log}"', current="it")
     for streams in ("<&-", "2>/dev/null >/dev/null"):
@@ -443,6 +447,7 @@ def test_a_question_that_nobody_sees_or_answers_is_none(path, log):
     assert not has_rule(log)
 
 
+@pytest.mark.process
 def test_the_end_of_the_terminal_is_no_answer(path, log):
     write(path, f'log = "{log}"', current="it")
     with asked("acls", "add", *RULE) as terminal:

@@ -101,6 +101,7 @@ def test_what_waits_for_a_server_ends_at_once(arguments, silent):
     assert interrupted([*arguments, silent]) == []
 
 
+@pytest.mark.process
 def test_a_question_is_no_answer():
     words = ["-m", "aclog", "acls", "remove", "--log", str(LOG), "--topic", "orders"]
     child = pexpect.spawn(sys.executable, words, cwd=str(ROOT), timeout=60, encoding="utf-8")

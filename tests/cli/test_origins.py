@@ -189,6 +189,7 @@ def test_names_of_files_that_are_no_text_are_shown(repository: Repository) -> No
 
 def test_a_hook_reads_what_is_committed(repository: Repository) -> None:
     hook = repository.path / ".git/hooks/pre-commit"
+    hook.parent.mkdir()
     command = f"{sys.executable} -m aclog who-can --ref :kafka --operation READ --topic audit"
     hook.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} {command} > told\n")
     hook.chmod(0o755)

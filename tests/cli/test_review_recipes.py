@@ -20,6 +20,9 @@ PAGE = (ROOT / "docs/pull-requests.md").read_text()
 WIDENED, NOTHING = PULL_REQUESTS[0], PULL_REQUESTS[-1]
 
 
+pytestmark = pytest.mark.process
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     """Return the clone of a repository whose last commit is a pull request, as a job checks it out."""
@@ -154,7 +157,6 @@ def test_the_line_of_jenkins(work: Path, binaries: Path) -> None:
     assert (work / "review.md").read_text().startswith("### aclog review: passes: 1 gained")
 
 
-@pytest.mark.tier("test")
 def test_the_hooks_of_pre_commit(work: Path, binaries: Path) -> None:
     """By pre-commit itself; our aclog stands for the one that it would install."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())

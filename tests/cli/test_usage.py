@@ -60,6 +60,7 @@ def test_the_window_ends_at_the_latest_access(tmp_path, acls):
     assert answers("--accesses", log, "--acls", acls, "--days", 2, *until)["User:*", "orders"][1:3] == (2, 2)
 
 
+@pytest.mark.process
 def test_files_in_several_forms_and_processes(tmp_path, acls):
     (tmp_path / "logs.d").mkdir()
     for number in range(3):

@@ -74,6 +74,7 @@ def test_takes_what_is_new_once(tmp_path, acls):
     assert matched(tmp_path) == {("User:a", "orders"): 3, ("User:*", "orders"): 3}
 
 
+@pytest.mark.process
 def test_says_the_same_whatever_processes_read_it(tmp_path, acls):
     logs = [written(tmp_path / f"{at}.log", days(*range(at, at + 9), principal=f"User:{at}")) for at in range(1, 4)]
     for workers in (1, 2):

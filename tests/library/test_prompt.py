@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pexpect
+import pytest
 
 ROOT = Path(__file__).parents[2]
 TYPED = (
@@ -21,6 +22,7 @@ TYPED = (
 )  # fmt: skip
 
 
+@pytest.mark.process
 def test_a_session():
     prompt = pexpect.spawn(sys.executable, ["-q", "-i"], cwd=ROOT, encoding="utf-8", timeout=60, dimensions=(40, 300))
     for line, shown in TYPED:

@@ -72,6 +72,7 @@ def test_a_session_in_a_terminal(tmp_path):
     assert again.exitstatus == 0
 
 
+@pytest.mark.process
 def test_a_dumb_terminal_is_enough(tmp_path):
     shell = spawn(tmp_path, term="dumb", arguments=("--as-of", "69"))
     shell.expect_exact("/@69>")

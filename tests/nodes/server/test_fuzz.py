@@ -2,9 +2,12 @@
 
 import random
 
+import pytest
+
 from tests.scenarios.wire_fuzz import campaign
 
 
+@pytest.mark.process
 def test_malformed_input_harms_nobody():
     outcome = campaign(frames=4000, seed=random.randrange(1 << 30))
     assert outcome.connections_end == 1, outcome

@@ -272,6 +272,7 @@ def commit_until(out, step):
     os._exit(0)
 
 
+@pytest.mark.process
 def test_a_kill_at_any_step_of_a_commit_loses_and_doubles_nothing(tmp_path):
     fork, codes, outcomes = multiprocessing.get_context("fork"), [], set()
     for step in range(100):

@@ -234,6 +234,7 @@ def test_nothing_that_the_repository_names_is_run(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit({"kafka/a": "a\n", ".gitattributes": "* filter=evil diff=evil text=auto\n"})
+    (repository.path / ".git/hooks").mkdir()
     evil = tmp_path / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
     evil.chmod(0o755)

@@ -43,7 +43,7 @@ DIRECTORIES = ("tests/browser", "tests/integration", "tests/oracle")
 FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "java"}
 """All tests that have one of these are `server`."""
 TABLE = ROOT / "tests" / "README.md"
-CASES = 8
+CASES = 5
 """Cases of a parametrized test that run below the tier `all`, unless it is marked otherwise."""
 SEED = 801
 """Of the samples that the tiers below `all` take of long walks."""

@@ -86,7 +86,7 @@ def test_no_parts(tmp_path):
     assert (len(counted.accesses), counted.rows.total, counted.days) == (0, 0, frozenset())
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.process)])
 def test_a_damaged_file_is_told(tmp_path, workers):
     paths = files(tmp_path, count=2)
     parts = parts_of(paths, 6)

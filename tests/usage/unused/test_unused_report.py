@@ -70,6 +70,7 @@ def questions(random: Random) -> list[UnusedQuestion]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.sample(1)
+@pytest.mark.tier("test")
 def test_a_log_of_rules_that_come_and_go(seed, tmp_path):
     """Days in any order, some of them twice, each with the log as it is at the end."""
     random = Random(seed)
@@ -86,6 +87,7 @@ def test_a_log_of_rules_that_come_and_go(seed, tmp_path):
 
 @pytest.mark.parametrize("seed", range(4, 8))
 @pytest.mark.sample(1)
+@pytest.mark.tier("test")
 def test_a_log_that_grows_with_the_days(seed, tmp_path):
     """Each day with the log as it was at its end; the last of the rules come after the last day."""
     random = Random(seed)
@@ -102,6 +104,7 @@ def test_a_log_that_grows_with_the_days(seed, tmp_path):
 
 @pytest.mark.parametrize("seed", [18, 19, 217])
 @pytest.mark.sample(1)
+@pytest.mark.tier("test")
 def test_allow_everyone_if_no_acl_found(seed, tmp_path):
     """The last ACL on a resource keeps others out, even if it matches nothing."""
     random = Random(seed)
