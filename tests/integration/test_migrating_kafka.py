@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from aclog.authorizer.acl import resource_of
+from aclog.authorizer.acl import StandardAcl, resource_of
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.client.connect import open_client
@@ -23,7 +23,7 @@ from tests.support.zookeeper.server import ZooKeeperServer
 
 CONTROLLER = 3000
 LOGIN = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
-BY_KAFKA, BESIDE = acl("t", "User:by-kafka"), acl("t", "User:beside")
+BY_KAFKA, BESIDE, LATER = acl("t", "User:by-kafka"), acl("t", "User:beside"), acl("t", "User:later")
 
 
 def controller_of(kafka: ZooKeeperKafka, store: AclStore, home, connect: str) -> KafkaServer:
@@ -80,11 +80,15 @@ def test_what_is_written_beside_is_lost_and_so_it_is_refused(tmp_path):
             refused = aclog("acls", "add", *place, "--allow-principal", "User:second", *added[2:])
             assert f"KRaft controller {CONTROLLER} owns the cluster" in refused.err
             assert refused.code != 0
-            store.update(resource_path(resource_of(BESIDE)), lambda held: held | {entry_of(BESIDE)})
             with AdminClient(kafka.port) as admin:
-                wait_until(lambda: added_by_kafka(admin), "the migration is done")
+                wait_until(lambda: added_by_kafka(admin, BY_KAFKA), "the migration is done")
                 wait_until(lambda: "User:by-kafka" in principals(store), "the controller has written it")
-        assert principals(store) == {"User:first", "User:by-kafka"}, "and what was written beside is lost"
+                # not before: what is there when the controller copies the ZooKeeper is copied with it
+                store.update(resource_path(resource_of(BESIDE)), lambda held: held | {entry_of(BESIDE)})
+                wait_until(lambda: added_by_kafka(admin, LATER), "the controller takes another rule")
+                wait_until(lambda: "User:later" in principals(store), "the controller has written it too")
+        written = {"User:first", "User:by-kafka", "User:later"}
+        assert principals(store) == written, "and what was written beside is lost"
         wanted = tmp_path / "wanted.jsonl"
         wanted.write_text(json.dumps(object_of_rule(acl("t", "User:second"))) + "\n")
         planned = aclog("plan", *place, "--want", wanted, "--journal", tmp_path / "journal")
@@ -92,9 +96,9 @@ def test_what_is_written_beside_is_lost_and_so_it_is_refused(tmp_path):
         assert f"KRaft controller {CONTROLLER} owns the cluster" in planned.err
 
 
-def added_by_kafka(admin: AdminClient) -> bool:
+def added_by_kafka(admin: AdminClient, rule: StandardAcl) -> bool:
     try:
-        admin("createAcls", acls=[object_of_rule(BY_KAFKA)])
+        admin("createAcls", acls=[object_of_rule(rule)])
     except KafkaError:
         return False
     return True
