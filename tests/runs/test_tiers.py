@@ -1,11 +1,130 @@
-"""The quick tier starts no server: a test without the mark cannot."""
+"""Which tier a test is of, and that none is lost between them; the quick tier starts no server."""
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.support.runs.tiers import UnmarkedProcessError, starts_server
+from tests.support.runs.tiers import (
+    CASES,
+    MisplacedTestError,
+    ServerFile,
+    Tier,
+    UnmarkedProcessError,
+    check_is_collected,
+    left_out,
+    sampled,
+    server_files,
+    starts_server,
+    tier_of,
+    tiers_in,
+)
+
+KAFKA = "tests/integration/test_kafka.py"
+"""A file that starts servers."""
+QUICK = "tests/metalog/test_varints.py"
+
+
+def row(tier: str, path: str = KAFKA) -> ServerFile:
+    """A row of the table in tests/README.md."""
+    return ServerFile(path=path, guards="what only it would catch", seconds=1.0, tier=tier)
+
+
+def item(path: str, *marks: pytest.MarkDecorator, case: str | None = None) -> Any:
+    """A test of a file with marks, or a case of one."""
+    by_name = {each.name: each.mark for each in marks}
+    made = SimpleNamespace(nodeid=f"{path}::test_it{case or ''}", get_closest_marker=by_name.get)
+    if case is not None:
+        made.callspec = SimpleNamespace()
+    return made
+
+
+@pytest.mark.parametrize(("tier", "expected"), [("test", Tier.TEST), ("all", Tier.ALL), ("some", Tier.ALL)])
+def test_a_server_test_is_of_the_tier_of_its_file(tier: str, expected: Tier) -> None:
+    assert tier_of(item(KAFKA, pytest.mark.server), {KAFKA: row(tier)}) is expected
+
+
+def test_a_server_test_has_a_tier_of_its_own_only_where_the_table_says_some() -> None:
+    test = item(KAFKA, pytest.mark.server, pytest.mark.tier("test"))
+    assert tier_of(test, {KAFKA: row("some")}) is Tier.TEST
+    for tier in ("test", "all"):
+        with pytest.raises(MisplacedTestError, match="must be `some`"):
+            tier_of(test, {KAFKA: row(tier)})
+
+
+def test_a_server_test_without_a_row_is_refused() -> None:
+    with pytest.raises(MisplacedTestError, match="has no row"):
+        tier_of(item(KAFKA, pytest.mark.server), {})
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ([], Tier.CHECK),
+        ([pytest.mark.process], Tier.TEST),
+        ([pytest.mark.slow(3)], Tier.ALL),
+        ([pytest.mark.slow(3), pytest.mark.process], Tier.ALL),
+        ([pytest.mark.slow(3), pytest.mark.tier("test")], Tier.TEST),
+        ([pytest.mark.tier("all")], Tier.ALL),
+    ],
+)
+def test_another_test_is_of_the_tier_of_its_marks(marks: list[pytest.MarkDecorator], expected: Tier) -> None:
+    assert tier_of(item(QUICK, *marks), {}) is expected
+
+
+def test_the_cases_that_are_left_out_are_always_the_same() -> None:
+    cases = [item(QUICK, case=f"[{number}]") for number in range(4 * CASES)]
+    dropped = left_out(cases)
+    assert len(dropped) == 3 * CASES
+    assert left_out(reversed(cases)) == dropped
+    assert left_out([*cases[:CASES], item(QUICK)]) == set()
+    few = [item(QUICK, pytest.mark.sample(1), case=f"[{number}]") for number in range(3)]
+    assert len(left_out(few)) == 2
+
+
+def test_a_sample_keeps_the_order_of_the_steps() -> None:
+    steps = range(100)
+    assert list(sampled(steps, 7)) == sorted(sampled(steps, 7))
+    assert sampled(steps, 7) == sampled(steps, 7)
+    assert sampled(steps, 100) == steps
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "tier", "expected"),
+    [
+        (QUICK, "def test_it(): ...", None, {Tier.CHECK}),
+        (QUICK, "@pytest.mark.process\ndef test_it(): ...", None, {Tier.CHECK, Tier.TEST}),
+        (QUICK, '@pytest.mark.tier("test")\ndef test_it(): ...', None, {Tier.CHECK, Tier.TEST}),
+        (QUICK, "pytestmark = pytest.mark.server", "test", {Tier.TEST}),
+        (QUICK, "pytestmark = pytest.mark.server", "all", set()),
+        (QUICK, "@pytest.mark.server\ndef test_it(): ...", "test", {Tier.CHECK, Tier.TEST}),
+        (KAFKA, "def test_it(): ...", "all", set()),
+        (KAFKA, '@pytest.mark.tier("test")\ndef test_it(): ...', "some", {Tier.TEST}),
+        (KAFKA, "def test_it(): ...", "test", {Tier.TEST}),
+    ],
+)
+def test_a_file_shows_the_tiers_below_all_that_it_has(
+    path: str, text: str, tier: str | None, expected: set[Tier]
+) -> None:
+    assert tiers_in(path, text, row(tier, path) if tier else None) == expected
+
+
+def test_a_test_in_a_file_that_its_run_would_not_import_is_refused() -> None:
+    """A mark that comes from elsewhere, such as a class that a file imports, cannot be read in the file's text."""
+    path = "tests/integration/test_migrating_kafka.py"
+    rows = {path: row("all", path)}
+    check_is_collected(item(path), Tier.ALL, rows)
+    with pytest.raises(MisplacedTestError, match="is of the tier test, which"):
+        check_is_collected(item(path), Tier.TEST, rows)
+
+
+def test_rows_are_read_from_the_table() -> None:
+    text = f"| file | guards | seconds | tier |\n|---|---|---|---|\n| `{KAFKA}` | a \\| b | 12.5 | some |\nother text\n"
+    assert server_files(text) == {
+        KAFKA: ServerFile(path=KAFKA, guards="a \\| b", seconds=12.5, tier="some"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,18 @@ def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
     return Tier.TEST if item.get_closest_marker("process") else Tier.CHECK
 
 
+def check_is_collected(item: pytest.Item, tier: Tier, files: Mapping[str, ServerFile]) -> None:
+    """Raise a MisplacedTestError if a run of this tier would not import the test's file: the test would be lost."""
+    path = item.nodeid.partition("::")[0]
+    if tier is not Tier.ALL and tier not in _tiers_in_file(path, files.get(path)):
+        raise MisplacedTestError(f"{item.nodeid} is of the tier {tier.name.lower()}, which {path} does not show")
+
+
+@cache
+def _tiers_in_file(path: str, row: ServerFile | None) -> set[Tier]:
+    return tiers_in(path, Path(ROOT, path).read_text(encoding="utf-8"), row)
+
+
 def tries_more(item: pytest.Item) -> bool:
     """Whether a test tries more in the tier `all` than in those below: more examples, or a whole walk."""
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
@@ -286,6 +298,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         try:
             tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
+            check_is_collected(item, tier, files)
         except MisplacedTestError as error:  # a worker cannot refuse the run: the test fails in all of them
             item.stash[_MISPLACED] = error
             tier = Tier(lowest + 1)
