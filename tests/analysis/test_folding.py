@@ -28,7 +28,7 @@ from tests.support.analysis.policies import changed_rules, entry_of, image_of, r
 from tests.support.builders.acls import acl, record_of
 from tests.support.runs.profiles import examples
 
-EXACTLY_TOLD = (Setting.CIDR, Setting.SEMANTICS)
+EXACTLY_TOLD = (Setting.SEMANTICS,)
 CAMPAIGN = settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
 

@@ -1,18 +1,16 @@
 """Where two policies may differ: below which roots for everyone, and below which for single principals."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 
 from attrs import define, field
 
 from aclog.analysis.engine.changed_cells import CellKey, cell_of
 from aclog.analysis.policy import Policy
+from aclog.analysis.range_rules import range_rules
 from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.analysis.regions.root import Root, root_of_names, root_of_pattern, topmost, within
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclBindingFilter
-from aclog.authorizer.cidr import is_cidr
-from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.keys import split_pair
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL
 
 _EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(kind, "", literal=False)) is not None)
 """The root of each resource type."""
@@ -69,7 +67,9 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     scope = Scope(changed=differing)
     before, after = old.settings, new.settings
     open_to_all = before.allow_everyone or after.allow_everyone
-    for key in changed if before.cidr == after.cidr else chain(changed, _ranges(old, new)):
+    if before.cidr is not after.cidr:
+        changed = chain(changed, map(cell_of, chain(range_rules(old.acls), range_rules(new.acls))))
+    for key in changed:
         differing.add(key.principal)
         root = root_of_pattern(key.kind, key.name, literal=key.literal)
         if root is not None:
@@ -84,19 +84,3 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     elif before.documented is not after.documented:
         scope.everyone.update(Root(root.kind, WILDCARD, literal=False) for root in _EVERYTHING if not root.literal)
     return scope.reduced()
-
-
-def _ranges(old: Policy, new: Policy) -> Iterator[CellKey]:
-    """Yield the cells whose host is a CIDR range."""
-    for policy in old, new:
-        for principal, host in dict.fromkeys(_range_pairs(policy.acls.index)):
-            if is_cidr(host):
-                for rule in policy.acls.matching(AclBindingFilter(principal=principal, host=host)):
-                    yield cell_of(rule.acl)
-
-
-def _range_pairs(index: AclIndex) -> Iterator[tuple[str, str]]:
-    for pair in index.base.range_pairs:
-        yield split_pair(index.base.pairs.key(pair))
-    for principal, hosts in index.overlay.ranges.items():
-        yield from ((principal, host) for host in hosts)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aclog.analysis.policy import Policy
+from aclog.analysis.range_rules import range_rules
 from aclog.analysis.regions.hosts import EVERYWHERE
 from aclog.analysis.regions.names import ANY_NAME, NamePart
 from aclog.analysis.regions.operations import REQUESTED
@@ -76,6 +77,8 @@ class Candidate:
     setting: Setting | None
     effects: tuple[Effect, ...]
     """The wider after the narrower."""
+    is_exact: bool = False
+    """Whether no summary may stand for it: its effects are bounded by its rules."""
     touched: dict[Effect, list[Difference]] = field(factory=dict)
     """By effect: the differences in which it has a part."""
 
@@ -103,7 +106,24 @@ class Candidate:
 def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> list[Candidate]:
     """Return a candidate for each naive row of changed rules, and for each changed setting."""
     rules = [_of_rules(row, old.settings, new.settings) for row in naive_rows(changed)]
-    return [*rules, *_of_settings(old.settings, new.settings)]
+    return [*rules, *_of_ranges(old, new, changed), *_of_settings(old.settings, new.settings)]
+
+
+def _of_ranges(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> Iterator[Candidate]:
+    """Yield the candidates of another generation of Kafka: the rules with a range that both policies have.
+
+    They are as good as added where ranges begin to match, or removed where they end to. Their resource has had a rule
+    before, so none of them closes it to others.
+    """
+    if old.settings.cidr is new.settings.cidr:
+        return
+    on_one_side = {rule for _, rule in changed}
+    both = [(new.settings.cidr, rule) for rule in range_rules(new.acls) if rule not in on_one_side]
+    settings = evolve(old.settings, allow_everyone=False), evolve(new.settings, allow_everyone=False)
+    for row in naive_rows(both):
+        candidate = _of_rules(row, *settings)
+        candidate.is_exact = True
+        yield candidate
 
 
 def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
@@ -143,8 +163,6 @@ def _of_settings(old: Settings, new: Settings) -> Iterator[Candidate]:
         yield _of_setting(Setting.ALLOW_EVERYONE, come, _direction(gains=come))
     if old.documented is not new.documented:
         yield _of_setting(Setting.SEMANTICS, new.documented, *Direction)
-    if old.cidr is not new.cidr:
-        yield _of_setting(Setting.CIDR, new.cidr, *Direction)
 
 
 def _of_setting(

@@ -11,8 +11,8 @@ from aclog.analysis.rows.extent import Extent
 from aclog.analysis.rows.extent_index import index_of_extents, index_of_region, near_region
 from aclog.analysis.rows.row import Setting
 
-_EXACT_ROWS: Mapping[Setting | None, int] = {Setting.CIDR: 4, Setting.SEMANTICS: 4}
-"""Exact rows in which a changed setting may be told: these two change what some rules say. The others are told best as
+_EXACT_ROWS: Mapping[Setting | None, int] = {Setting.SEMANTICS: 4}
+"""Exact rows in which a changed setting may be told: this one changes what some rules say. The others are told best as
 a whole, and so are rules that changed, in no more rows than their own number."""
 
 
@@ -25,6 +25,8 @@ class Component:
 
     def is_short(self) -> bool:
         """Return whether the exact rows are few enough for their causes; without a known cause they stand anyway."""
+        if any(candidate.is_exact for candidate in self.candidates):
+            return True
         most = sum(_EXACT_ROWS.get(candidate.setting, 1) for candidate in self.candidates)
         return not most or (len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most)
 

@@ -24,7 +24,7 @@ def rows(
     change are one row, and so are operations, types and names with the same who. Where the exact rows would be more
     than the changed rules folded naively (NaiveRow), summaries by cause stand in their place: all rows are never more
     than the naive ones, and one for each changed setting (two for super users that come and others that go, four for
-    CIDR ranges and for semantics).
+    semantics). Another generation of Kafka is as good as a change of the rules with a range as host.
     """
     found: list[Row] = []
     for part in components(exact_rows(differences), candidates_of(old, new, list(changed))):

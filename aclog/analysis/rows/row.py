@@ -27,7 +27,6 @@ class Setting(Enum):
     SUPER_USERS = "super.users"
     ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
     SEMANTICS = "what LITERAL * covers"
-    CIDR = "CIDR ranges"
 
 
 @frozen(kw_only=True)
