@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-SECONDS = 120.0
+SECONDS = 300.0
 
 T = TypeVar("T")
 
