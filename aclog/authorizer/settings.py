@@ -18,7 +18,10 @@ class Settings:
     documented: bool = False
     """Whether LITERAL `*` also covers longer names that begin with `*`; in Kafka 4.3.1 it does not."""
     cidr: bool = False
-    """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
+    """Whether the host of an ACL may be a CIDR range (KIP-1276): the generation of Kafka that decides."""
+    is_kafka_stated: bool = True
+    """Whether `cidr` is what a person or a configuration states; if not, a state may state another
+    (aclog.snapshots.deciding_kafka.settled)."""
 
     @classmethod
     def of_texts(

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from attrs import define
@@ -10,11 +10,13 @@ from attrs import define
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, code_name
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.decision import Decision
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
 from aclog.authorizer.rule_object import enum_field
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
+from aclog.cli.deciding import each_generation, only_on
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.request import Request
@@ -53,18 +55,25 @@ _BY_RESOURCE_TYPE = "byResourceType"
 _CACHE_LIMIT = 1 << 18
 """Cached lines, at about 400 bytes each; the cache is cleared when it is full."""
 
+_ALLOWED = AuthorizationResult.ALLOWED
+
 _canonical = lru_cache(1 << 16)(host_address)
 
 
 def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
-    """Return an authorizer on this state, without a decision cache. Raises ConfigError: a super user with no colon."""
+    """Return an authorizer on this state, without a decision cache; a Kafka that no flag names is one up to 4.3.
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
     flags.warn_of_super_users()
     return build_authorizer(
         image.acls,
         super_users=flags.super_users,
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
-        cidr=flags.cidr,
+        cidr=flags.generation is Generation.V4_4,
         cache=False,
     )
 
@@ -74,21 +83,48 @@ def decide_one(
 ) -> int:
     """Print the decision and its rule, and as text in a second line where this stands; return the exit code.
 
+    If several generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
+
     Raises:
         ConfigError: the host is not an IP address, or a super user has no colon.
         InvalidRequestError: a request for which Kafka's authorizer throws.
 
     """
-    decision = decide(authorizer_of(image, flags), request)
+    each = each_generation(image, flags)
+    decisions = {generation: decide(authorizer_of(image, own), request) for generation, own in each.flags.items()}
+    generation, decision = strictest(decisions)
+    others = {other: made for other, made in decisions.items() if made.text != decision.text}
+    if others:
+        each.warn(image)
     if output.is_rows:
         row = _decision_object(decision, request, origins)
+        if others:
+            more = [_other_object(other, made) for other, made in others.items()]
+            row = {**row, "generation": generation.value, "otherGenerations": more}
         output.print_answer(row, DECISION_COLUMNS, [row])
     else:
-        say(f"{decision.result.value} {decision.text}")
-        if decision.rule is not None:
-            for place in origins.of(decision.rule.acl):
-                say(f"  at {printable(origin_text(place))}")
+        say(f"{decision.result.value} {decision.text}{only_on(generation) if others else ''}")
+        _say_places(decision, origins)
+        for other, made in others.items():
+            say(f"{other}: {made.result.value} {made.text}")
+            _say_places(made, origins)
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
+
+
+def strictest(decisions: Mapping[Generation, Decision]) -> tuple[Generation, Decision]:
+    """Return the first decision that denies, else the first one, and its generation."""
+    denied = (each for each in decisions.items() if each[1].result is not AuthorizationResult.ALLOWED)
+    return next(denied, next(iter(decisions.items())))
+
+
+def _say_places(decision: Decision, origins: Origins) -> None:
+    if decision.rule is not None:
+        for place in origins.of(decision.rule.acl):
+            say(f"  at {printable(origin_text(place))}")
+
+
+def _other_object(generation: Generation, decision: Decision) -> dict[str, str]:
+    return {"generation": generation.value, "decision": decision.result.value, "rule": decision.text}
 
 
 def _decision_object(decision: Decision, request: Request, origins: Origins) -> Row:
@@ -124,7 +160,10 @@ def decide_requests(
         LogError: the image file that the state is mapped from was overwritten meanwhile.
 
     """
-    decider = LineDecider(authorizer_of(image, flags), image.acls)
+    each = each_generation(image, flags)
+    each.warn(image)
+    authorizers = {generation: authorizer_of(image, own) for generation, own in each.flags.items()}
+    decider = LineDecider(authorizers, image.acls)
     counted = _Counted(path)
     if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
         output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))
@@ -167,11 +206,14 @@ class LineDecider:
     `failed` is the number of lines that were malformed.
     """
 
-    def __init__(self, authorizer: StandardAuthorizer, acls: AclsImage) -> None:
-        """Take an authorizer that does not change, as its decisions are cached, and the ACLs that it decides on."""
+    def __init__(self, authorizers: Mapping[Generation, StandardAuthorizer], acls: AclsImage) -> None:
+        """Take an authorizer for each generation that may decide, and the ACLs that they decide on.
+
+        They do not change, as their decisions are cached.
+        """
         self.failed = 0
         self._acls = acls
-        self._authorizer = authorizer
+        self._authorizers = authorizers
         self._cache: dict[bytes, bytes] = {}
         self._malformed: set[bytes] = set()
         """The outputs in the cache that are errors."""
@@ -203,22 +245,31 @@ class LineDecider:
     def _output(self, line: bytes) -> tuple[str, bool]:
         """Return the output for a line, and whether that is a decision."""
         try:
-            result, rule = self._decide(parse_request(line))
+            request = parse_request(line)
+            answers = {each: _decide(own, request) for each, own in self._authorizers.items()}
         except MetadataError as error:
             return f'{{"decision":"ERROR","error":{json_string(str(error))}}}', False
-        decision = "ALLOWED" if result is AuthorizationResult.ALLOWED else "DENIED"
-        return f'{{"decision":"{decision}","rule":{json_string(rule)}}}', True
+        result, rule = next(
+            (each for each in answers.values() if each[0] is not _ALLOWED), next(iter(answers.values()))
+        )
+        decision = "ALLOWED" if result is _ALLOWED else "DENIED"
+        more = ""
+        if len({each for each, _ in answers.values()}) > 1:
+            allowing = [each.value for each, (own, _) in answers.items() if own is _ALLOWED]
+            more = f',"allowedOnlyOn":{json.dumps(allowing)}'
+        return f'{{"decision":"{decision}","rule":{json_string(rule)}{more}}}', True
 
-    def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
-        if request.name is not None:
-            decision = decide(self._authorizer, request)
-            return decision.result, decision.text
-        context = RequestContext(principal=request.principal, host=_canonical(request.host))
-        result = self._authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
-        # authorizeByResourceType returns no rule. What is shown is the decision on the name that Kafka tries first.
-        probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
-        asked = Action(operation=request.operation, resource_pattern=probe)
-        return result, f"{PROBE}:{self._authorizer.decide(context, asked).text}"
+
+def _decide(authorizer: StandardAuthorizer, request: Request) -> tuple[AuthorizationResult, str]:
+    if request.name is not None:
+        decision = decide(authorizer, request)
+        return decision.result, decision.text
+    context = RequestContext(principal=request.principal, host=_canonical(request.host))
+    result = authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
+    # authorizeByResourceType returns no rule. What is shown is the decision on the name that Kafka tries first.
+    probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
+    asked = Action(operation=request.operation, resource_pattern=probe)
+    return result, f"{PROBE}:{authorizer.decide(context, asked).text}"
 
 
 def parse_request(line: bytes) -> Request:

@@ -41,6 +41,8 @@ def explain(
 
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
+    from aclog.cli.deciding import each_generation
+    from aclog.cli.decisions import strictest
     from aclog.cli.explained import examined_columns, examined_rows, explain_one, with_log_origins
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
@@ -55,11 +57,29 @@ def explain(
         place=chosen.source.change_place,
     )
     image = chosen.image()
-    explanation = explain_one(image, authorizer, asked, evolve(options, origins=chosen.origins))
+    each = each_generation(image, authorizer)
+    options = evolve(options, origins=chosen.origins)
+    explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
     if origins:
-        explanation = with_log_origins(explanation, chosen.source, image)
+        explanations = {
+            generation: with_log_origins(explanation, chosen.source, image)
+            for generation, explanation in explanations.items()
+        }
+    generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})
+    first = explanations.pop(generation)
+    each.warn(image)
     if how.is_rows:
-        how.print_answer(explanation.to_dict(), examined_columns(in_log=origins), examined_rows(explanation))
+        answer = first.to_dict()
+        if explanations:
+            answer["generation"] = generation.value
+            answer["otherGenerations"] = {of.value: other.to_dict() for of, other in explanations.items()}
+        how.print_answer(answer, examined_columns(in_log=origins), examined_rows(first))
         return
-    for line in explanation_lines(explanation):
+    if explanations:
+        say(f"On {generation}:")
+    for line in explanation_lines(first):
         say(line)
+    for of, other in explanations.items():
+        say(f"\nOn {of}:")
+        for line in explanation_lines(other):
+            say(line)

@@ -8,6 +8,7 @@ from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.cli.decisions import authorizer_of
@@ -45,8 +46,9 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     action = Action(operation=request.operation, resource_pattern=pattern)
     decision = authorizer_of(image, flags).decide(context, action)
-    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
-    if not flags.cidr:
+    has_ranges = flags.generation is Generation.V4_4
+    acls = image.acls.with_options(documented=flags.documented, cidr=has_ranges)
+    if not has_ranges:
         watch = CidrWatch(options.origins)
         watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
         watch.report()

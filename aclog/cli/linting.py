@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
@@ -17,8 +18,10 @@ from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import Origins
+from aclog.cli.deciding import merged, only_on
 from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
@@ -96,8 +99,15 @@ def lint_inputs(
     )
 
 
-def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInputs) -> LintReport:
-    """Return the report on a state of a source.
+def run_lint(
+    chosen: ChosenSource,
+    image: Image,
+    policy: Policy,
+    inputs: LintInputs,
+    *,
+    policies: Mapping[Generation, Policy] | None = None,
+) -> LintReport:
+    """Return the report on a state of a source; `policies`: those of each generation of Kafka that may decide.
 
     Raises:
         ConfigError: a comment that suppresses findings without a lint or a reason.
@@ -105,7 +115,39 @@ def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInp
 
     """
     with progress("looking for what is odd", "lints") as advance:
-        return lint_report(chosen, image, policy, inputs, tell=note, advance=advance)
+        find = partial(_find_in_each, policies) if policies and len(policies) > 1 else None
+        return lint_report(chosen, image, policy, inputs, tell=note, advance=advance, find=find)
+
+
+def _find_in_each(
+    policies: Mapping[Generation, Policy], _policy: Policy, context: LintContext, select: frozenset[str]
+) -> tuple[list[Finding], list[str]]:
+    """Lint by the rules of each generation.
+
+    What only one of them finds has no fix: to the other the rule may be of use.
+    """
+    undecided: list[str] = []
+    answers = {
+        generation: list(lint(policy, context, select=select, note=undecided.append))
+        for generation, policy in policies.items()
+    }
+    findings = [
+        finding
+        if generation is None
+        else evolve(
+            finding,
+            lost=f"{finding.lost}{only_on(generation)}",
+            fix=(),
+            advice=f"State the Kafka that decides (--kafka-version): on {_other(generation, policies)} this is not so.",
+            neutral=False,
+        )
+        for finding, generation in merged(answers, lambda each: (each.lint, each.rules, each.lost, each.fix))
+    ]
+    return sorted(findings, key=lambda each: each.lint), list(dict.fromkeys(undecided))
+
+
+def _other(generation: Generation, policies: Mapping[Generation, Policy]) -> str:
+    return " and ".join(str(each) for each in policies if each is not generation)
 
 
 def lint_report(

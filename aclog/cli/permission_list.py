@@ -1,34 +1,44 @@
 """Prints permissions."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 
 from aclog.analysis.answers.permission_report import all_of, permission_lines, permission_object
 from aclog.analysis.answers.permissions import SUPER_USER, Permission
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
+from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.flags.output import Output
-from aclog.cli.region_columns import PERMISSION_COLUMNS
+from aclog.cli.region_columns import PERMISSION_COLUMNS, with_generation
 from aclog.metalog.printable import printable
 from aclog.terminal.output import say
 from aclog.terminal.progress import tracked
 from aclog.terminal.rows import print_rows
 
 
-def print_permissions(found: Iterable[Permission], output: Output, origins: Origins, *, none: str) -> None:
-    """Print permissions, super users last and apart; `none` if there are none."""
-    found = tracked(found, "looking for what is allowed", "permissions", streams=True)
+def print_permissions(
+    answers: Mapping[Generation, Iterable[Permission]], output: Output, origins: Origins, *, none: str
+) -> None:
+    """Print permissions, super users last and apart; `none` if there are none.
+
+    What only one of several generations of Kafka allows is marked.
+    """
+    found = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
-        rows = (permission_object(permission, origins) for permission in found)
-        print_rows(PERMISSION_COLUMNS, rows, output.form, chosen=output.columns)
+        rows = (
+            permission_object(permission, origins) | generation_object(generation) for permission, generation in found
+        )
+        print_rows(with_generation(PERMISSION_COLUMNS, answers), rows, output.form, chosen=output.columns)
         return
     supers, count = "", 0
-    for permission in found:
+    for permission, generation in found:
         if permission.rules == (SUPER_USER,):
             supers = all_of(permission.region.principals)
             continue
         count += 1
-        for line in permission_lines(permission, origins):
+        first, *more = permission_lines(permission, origins)
+        for line in (first + only_on(generation), *more):
             say(printable(line))
     if supers:
         say(printable(f"super users, who may do everything: {supers}"))
@@ -36,7 +46,12 @@ def print_permissions(found: Iterable[Permission], output: Output, origins: Orig
         say(printable(none))
 
 
-def print_denies(rules: Iterable[StandardAcl], origins: Origins) -> None:
-    """Print rules that deny something."""
-    for rule in rules:
-        say(printable(f"denied: {located_text(rule, origins)}"))
+def permission_key(permission: Permission) -> Hashable:
+    """Return what two generations must agree on, for one permission to be that of both."""
+    return permission.region, permission.rules, permission.denies
+
+
+def print_denies(rules: Mapping[Generation, Iterable[StandardAcl]], origins: Origins) -> None:
+    """Print rules that deny something, by the generation of Kafka; what only one denies is marked."""
+    for rule, generation in merged(rules, lambda each: each):
+        say(printable(f"denied: {located_text(rule, origins)}{only_on(generation)}"))

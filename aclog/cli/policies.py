@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.rule_change import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import Settings
+from aclog.cli.deciding import each_generation, only_generation
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.sources.name_file import NameFile
@@ -47,9 +50,27 @@ class Sides:
 
 
 def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
-    """Return the policy of a state; warn as settings_of. Raises ConfigError: a super user without a colon."""
+    """Return the policy of a state; warn as settings_of.
+
+    Raises:
+        ConfigError: a super user without a colon, or which generation of Kafka decides is not known, and matters.
+
+    """
     flags.warn_of_super_users()
-    return _policy(image, flags)
+    return _policy(image, only_generation(image, flags))
+
+
+def policies_of(image: Image, flags: AuthorizerFlags) -> dict[Generation, Policy]:
+    """Return the policy of a state for each generation of Kafka that may decide; warn if there is more than one.
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    flags.warn_of_super_users()
+    each = each_generation(image, flags)
+    each.warn(image)
+    return {generation: _policy(image, own) for generation, own in each.flags.items()}
 
 
 def settings_of(flags: AuthorizerFlags) -> Settings:
@@ -64,8 +85,8 @@ def settings_of(flags: AuthorizerFlags) -> Settings:
 
 
 def _policy(image: Image, flags: AuthorizerFlags) -> Policy:
-    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
-    return Policy(acls, _settings(flags))
+    settings = _settings(flags)
+    return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
 
 def _settings(flags: AuthorizerFlags) -> Settings:
@@ -73,7 +94,8 @@ def _settings(flags: AuthorizerFlags) -> Settings:
         super_users=parse_super_users(flags.super_users),
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
-        cidr=flags.cidr,
+        cidr=flags.generation is Generation.V4_4,
+        is_kafka_stated=flags.generation is not None,
     )
 
 
@@ -104,10 +126,23 @@ class SideFlags:
         """Read both sides.
 
         Raises:
-            ConfigError: a malformed file, or a change that was not made for this state.
+            ConfigError: a malformed file, a change that was not made for this state, or which generation of Kafka
+                decides is not known, and matters.
             MetadataError, OSError: a source is damaged or cannot be read.
 
         """
+        (sides,) = self._read(only_one=True).values()
+        return sides
+
+    def read_each(self) -> dict[Generation | None, Sides]:
+        """Read both sides for each generation of Kafka that may decide on both; warn if there is more than one.
+
+        Each side is decided by its own generation, under None, where both state it. Raises as `read`, but for the last
+        case of ConfigError.
+        """
+        return self._read(only_one=False)
+
+    def _read(self, *, only_one: bool) -> dict[Generation | None, Sides]:
         notify = _once()  # both sides may read one log, and have the same to say of it
         topics = self.source.topics()
         first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
@@ -117,15 +152,30 @@ class SideFlags:
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         known = chosen is None and not self.maps
-        return Sides(
+        after_flags = self.settings.after(self.target.authorizer(self.authorizer))
+        pairs = _generations((before, self.authorizer), (after, after_flags))
+        if len(pairs) > 1:
+            image = before if not deciding_kafka(before, self.authorizer.generation).is_known else after
+            if only_one:
+                only_generation(image, self.authorizer)
+            each_generation(image, self.authorizer).warn(image)
+        sides = Sides(
             old=_policy(old, self.authorizer),
-            new=_policy(after, self.settings.after(self.target.authorizer(self.authorizer))),
+            new=_policy(after, after_flags),
             changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),
             topics=topics,
             origins=self._origins(first, chosen, changes),
         )
+        return {
+            generation: evolve(
+                sides,
+                old=_policy(old, self.authorizer.of_generation(own)),
+                new=_policy(after, after_flags.of_generation(to)),
+            )
+            for generation, (own, to) in pairs.items()
+        }
 
     def _origins(self, first: ChosenSource, second: ChosenSource | None, changes: Sequence[RuleChange]) -> TwoOrigins:
         old = MappedOrigins(first.origins, self.maps) if self.maps else first.origins
@@ -133,6 +183,26 @@ class SideFlags:
             return TwoOrigins(old=old, new=second.origins)
         both = ChangedOrigins.of_changes(first.origins, changes)
         return TwoOrigins(old=old if self.maps else both, new=both)
+
+
+def _generations(
+    first: tuple[Image, AuthorizerFlags], second: tuple[Image, AuthorizerFlags]
+) -> dict[Generation | None, tuple[Generation, Generation]]:
+    """Return the generations that decide on two states: one for each that may decide on both.
+
+    A state that does not state its own is decided as the other: rules in files are those of the other's cluster. Unless
+    a flag names a Kafka for the second one: then the first is decided by the other generation, as before an upgrade.
+    """
+    found = [deciding_kafka(image, flags.generation) for image, flags in (first, second)]
+    old, new = found[0].stated or found[1].stated, found[1].stated or found[0].stated
+    if found[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
+        old = next(each for each in Generation if each is not new)
+    if old is not None and new is not None:
+        return {None: (old, new)}
+    possible = [each for each in Generation if any(each in kafka.generations for kafka in found)]
+    if len(possible) == 1:
+        return {None: (possible[0], possible[0])}
+    return {each: (each, each) for each in possible}
 
 
 def _once() -> Callable[[str], None]:

@@ -1,6 +1,6 @@
 """The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 from aclog.terminal.columns import Column
@@ -60,6 +60,14 @@ REGION_COLUMNS = (
     Column(key="hosts", cut=True, text=set_text),
 )
 """The five sets."""
+
+_GENERATION = Column(key="generation", title="ONLY ON KAFKA")
+
+
+def with_generation(columns: Sequence[Column], answers: Sized) -> tuple[Column, ...]:
+    """Return the columns, and the generation of Kafka that alone decides so, if there are answers for several."""
+    return (*columns, _GENERATION) if len(answers) > 1 else tuple(columns)
+
 
 WITNESS_COLUMNS = (
     Column(key="witness", title="SUCH AS", cut=True, spare=True, text=request_text),

@@ -42,16 +42,21 @@ def what_can(
     from aclog.authorizer.hosts import host_address
     from aclog.cli.flags.asked import asked_principals
     from aclog.cli.permission_list import print_denies, print_permissions
-    from aclog.cli.policies import policy_of
+    from aclog.cli.policies import policies_of
 
     how = output.choose()
     [asked] = asked_principals([principal])
     query = Query(principals=only(asked), host=None if host is None else host_address(host))
     chosen = source.choose()
-    policy = policy_of(chosen.image(), authorizer)
-    found = list(permissions(policy, query))
-    print_permissions(found, how, chosen.origins, none="nothing")
-    if not how.is_rows and asked not in policy.settings.super_users:  # nothing is denied to those
-        shown = {rule for permission in found for rule in permission.denies}
-        left = (rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)
-        print_denies(left, chosen.origins)
+    policies = policies_of(chosen.image(), authorizer)
+    answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
+    print_permissions(answers, how, chosen.origins, none="nothing")
+    if how.is_rows:
+        return
+    shown = {rule for found in answers.values() for permission in found for rule in permission.denies}
+    denying = {
+        generation: [rule for rule in RulesAbout.of(policy, query).denying if rule not in shown]
+        for generation, policy in policies.items()
+        if asked not in policy.settings.super_users  # nothing is denied to those
+    }
+    print_denies(denying, chosen.origins)

@@ -35,15 +35,18 @@ def who_can(
     from aclog.analysis.answers.permissions import intent_permissions, permissions
     from aclog.analysis.regions.principals import EVERYONE
     from aclog.cli.permission_list import print_permissions
-    from aclog.cli.policies import policy_of
+    from aclog.cli.policies import policies_of
 
     asked.check()
     how = output.choose()
     needs, query = asked.needs(), asked.query(EVERYONE, host)
     chosen = source.choose()
-    policy = policy_of(chosen.image(), authorizer)
-    if needs:
-        found = intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
-    else:
-        found = permissions(policy, query)
-    print_permissions(found, how, chosen.origins, none="nobody")
+    answers = {
+        generation: (
+            intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
+            if needs
+            else permissions(policy, query)
+        )
+        for generation, policy in policies_of(chosen.image(), authorizer).items()
+    }
+    print_permissions(answers, how, chosen.origins, none="nobody")

@@ -13,7 +13,8 @@ class Defaults:
     """As in the broker property."""
     allow_everyone: bool = False
     semantics: str = "kafka"
-    cidr: bool = False
+    cidr: bool | None = None
+    """Whether the Kafka that decides takes a host with a slash for a range; None: as the state says of its brokers."""
 
 
 @frozen(kw_only=True)

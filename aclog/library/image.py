@@ -18,6 +18,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.generation import generation_of_version
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer
@@ -27,6 +28,7 @@ from aclog.library.defaults import Defaults
 from aclog.library.rows import RULES, Rows
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
+from aclog.snapshots.deciding_kafka import deciding_kafka, range_hosts
 from aclog.snapshots.moments import timestamp_text
 
 if TYPE_CHECKING:
@@ -133,6 +135,7 @@ class Image:
         super_users: str | Iterable[str] | None = None,
         allow_everyone_if_no_acl_found: bool | None = None,
         semantics: Literal["kafka", "documented"] | None = None,
+        kafka_version: str | None = None,
         cidr: bool | None = None,
     ) -> Authorizer:
         """Return an authorizer on this state; what is not given is as in the context of the log, or Kafka's default.
@@ -141,10 +144,13 @@ class Image:
             super_users: as in the broker property (`User:a;User:b`), or an iterable of principals.
             allow_everyone_if_no_acl_found: as the broker property.
             semantics: "documented" follows Kafka's documentation where Kafka 4.3.1 departs from it.
-            cidr: also match hosts that are CIDR ranges (KIP-1276), which 4.3.1 does not support.
+            kafka_version: the Kafka that decides, such as "4.3.1": from 4.4 on, the host of an ACL may be a range
+                (KIP-1276). By default what the state says of its brokers.
+            cidr: the same as `kafka_version="4.4"`, or "4.3" if False.
 
         Raises:
-            ConfigError: a super user without a colon, or unknown semantics.
+            ConfigError: a super user without a colon, unknown semantics, or the state has ranges as hosts and does not
+                say whether its brokers match them.
 
         """
         defaults = self._defaults
@@ -152,7 +158,7 @@ class Image:
             raise ConfigError(f"semantics {shown(semantics)} is neither 'kafka' nor 'documented'")
         documented = (semantics or defaults.semantics) == "documented"
         everyone = flag_of("allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found, defaults.allow_everyone)
-        ranges = flag_of("cidr", cidr, defaults.cidr)
+        ranges = self._has_ranges(kafka_version, cidr)
         users = defaults.super_users
         if isinstance(super_users, str):
             users = text_of("super_users", super_users, "User:admin")
@@ -180,6 +186,27 @@ class Image:
         )
         return Authorizer(standard, acls, options, Policy(acls, settings))
 
+    def _has_ranges(self, kafka_version: str | None, cidr: bool | None) -> bool:
+        """Return whether the Kafka that decides takes a host with a slash for a range. Raises ConfigError."""
+        if cidr is not None:
+            cidr = flag_of("cidr", cidr, False)
+        if kafka_version is not None:
+            named = generation_of_version(text_of("kafka_version", kafka_version, "4.3.1")).has_ranges
+            if cidr not in (None, named):
+                raise ConfigError(f"kafka_version={kafka_version!r} and cidr={cidr} differ: expected one of them")
+            return named
+        known = self._defaults.cidr if cidr is None else cidr
+        if known is not None:
+            return known
+        kafka = deciding_kafka(self.state, None)
+        if not kafka.is_known:
+            host = next(range_hosts(self.state.acls))
+            raise ConfigError(
+                f"{kafka.reason()}, and the host {host} of an ACL is a range, which Kafka 4.4 matches and Kafka 4.3 "
+                "does not: pass kafka_version"
+            )
+        return kafka.generations[0].has_ranges
+
     def diff(
         self,
         other: "Image",
@@ -187,6 +214,7 @@ class Image:
         super_users: str | Iterable[str] | None = None,
         allow_everyone_if_no_acl_found: bool | None = None,
         semantics: Literal["kafka", "documented"] | None = None,
+        kafka_version: str | None = None,
         cidr: bool | None = None,
     ) -> Comparison:
         """Return what `other` allows and this state does not, and the other way round, exactly.
@@ -204,6 +232,7 @@ class Image:
                 super_users=super_users,
                 allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
                 semantics=semantics,
+                kafka_version=kafka_version,
                 cidr=cidr,
             )
             for image in (self, other)

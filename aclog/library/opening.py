@@ -139,7 +139,7 @@ def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
         super_users=found.super_users or "",
         allow_everyone=bool(found.allow_everyone),
         semantics=found.semantics or "kafka",
-        cidr=bool(found.cidr),
+        cidr=found.cidr,
     )
     if settings := ", ".join(found.decides().values()):
         notes.append(f"context {name}: decided with {settings}, unless image.authorizer() is given others")

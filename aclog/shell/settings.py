@@ -1,22 +1,41 @@
 """The options of commands that decide: the broker's settings."""
 
+from attrs import evolve
+
 from aclog.authorizer.config import parse_cidr_enabled
+from aclog.authorizer.generation import generation_of_version
 from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Arguments, Option
+from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.image import Image
 
 _SUPER_USERS = Option(flag="--super-users", value="USERS", help="The broker's super.users, such as 'User:a;User:b'.")
 _ALLOW_EVERYONE = Option(
     flag="--allow-everyone", value="BOOLEAN", help="The broker's allow.everyone.if.no.acl.found: true or false."
 )
-_CIDR = Option(flag="--cidr", value="BOOLEAN", help="Whether the host of an ACL may be a CIDR range: true or false.")
+_VERSION = Option(flag="--kafka-version", value="V", help="The Kafka that decides, such as 4.3.1.")
+_CIDR = Option(flag="--cidr", value="BOOLEAN", help="The same: true for Kafka 4.4, false for one up to 4.3.")
 
-SETTINGS = (_SUPER_USERS, _ALLOW_EVERYONE, _CIDR)
+SETTINGS = (_SUPER_USERS, _ALLOW_EVERYONE, _VERSION, _CIDR)
 
 
-def settings_of(arguments: Arguments) -> Settings:
-    """Return the settings. Raises ConfigError: a super user without a colon, or --cidr is not true or false."""
-    return Settings.of_texts(
-        arguments.text(_SUPER_USERS.flag),
-        arguments.text(_ALLOW_EVERYONE.flag),
-        cidr=parse_cidr_enabled(arguments.text(_CIDR.flag) or None, _CIDR.flag),
+def settings_of(arguments: Arguments, image: Image) -> Settings:
+    """Return the settings by which a state is decided.
+
+    Raises:
+        ConfigError: a super user without a colon, no version of a known Kafka, --cidr is neither true nor false or
+            another than the version, or nothing states which Kafka decides, and it matters.
+
+    """
+    version, ranges = arguments.text(_VERSION.flag), arguments.text(_CIDR.flag)
+    has_ranges = parse_cidr_enabled(ranges or None, _CIDR.flag)
+    if version:
+        named = generation_of_version(version).has_ranges
+        if ranges and has_ranges is not named:
+            raise ConfigError(f"{_VERSION.flag} {version} and {_CIDR.flag} {ranges} differ: expected one of them")
+        has_ranges = named
+    settings = Settings.of_texts(
+        arguments.text(_SUPER_USERS.flag), arguments.text(_ALLOW_EVERYONE.flag), cidr=has_ranges
     )
+    return settled(evolve(settings, is_kafka_stated=bool(version or ranges)), image)

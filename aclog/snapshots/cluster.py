@@ -59,6 +59,12 @@ class ClusterImage:
         version = register_broker_version(metadata_version)
         return (evolve(each, version=version) for each in self.brokers())
 
+    def newest_levels(self, feature: str) -> Iterator[tuple[int, int]]:
+        """Yield the id of each broker and the newest level of a feature that it supports; 0 if it registered none."""
+        for broker in self.brokers():
+            levels = (each.max_supported_version for each in broker.features if each.name == feature)
+            yield broker.broker_id, next(levels, 0)
+
     def apply(self, changes: Iterable[tuple[int, BrokerRecord]]) -> Self:
         """Return the image after these (offset, record) pairs, in order.
 

@@ -79,7 +79,9 @@ def decisions(path, requests, flags):
         json.dumps(dict(zip(("principal", "host", "operation", "resourceType", "resourceName"), each, strict=True)))
         for each in requests
     ]
-    answers = aclog("authorize", "--acls", path, "--requests", "-", *flags, stdin="\n".join(lines).encode()).ok()
+    answers = aclog(
+        "authorize", "--acls", path, "--requests", "-", "--no-cidr", *flags, stdin="\n".join(lines).encode()
+    ).ok()
     return [json.loads(line)["decision"] == "ALLOWED" for line in answers.lines]
 
 
@@ -89,7 +91,7 @@ def test_json_lines_are_exactly_the_requests_that_are_decided_otherwise(write, s
     old, new = write("old", *random_rows(random)), write("new", *random_rows(random))
     flags = random.choice([(), ("--super-users", "User:b"), ("--allow-everyone-if-no-acl-found",)])
     more = random.choice([(), ("--to-super-users", "User:a"), ("--to-allow-everyone-if-no-acl-found",)])
-    result = aclog("diff", "--acls", old, "--to-acls", new, *flags, *more, "--format", "jsonl")
+    result = aclog("diff", "--acls", old, "--to-acls", new, *flags, *more, "--no-cidr", "--format", "jsonl")
     lines = [json.loads(line) for line in result.lines]
     assert result.code == bool(lines)
     requests = list(product(PRINCIPALS, HOSTS, ("READ", "WRITE", "DESCRIBE"), ("TOPIC", "GROUP"), (*NAMES, "c", "ax")))

@@ -149,7 +149,7 @@ def settings_flags(settings: Settings) -> list[str]:
     flags = ["--super-users", ";".join(sorted(settings.super_users))] if settings.super_users else []
     flags += ["--allow-everyone-if-no-acl-found"] if settings.allow_everyone else []
     flags += ["--semantics", "documented"] if settings.documented else []
-    return [*flags, *(["--cidr"] if settings.cidr else [])]
+    return [*flags, "--cidr" if settings.cidr else "--no-cidr"]
 
 
 @pytest.mark.parametrize("seed", range(20))

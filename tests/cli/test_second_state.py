@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
 from aclog.cli.flags.second_settings import SecondSettingsFlags
@@ -100,7 +101,8 @@ def test_settings_of_the_second_state_are_those_of_the_first_unless_given():
         to_super_users="", no_to_allow_everyone=True, to_semantics=Semantics.KAFKA, to_cidr=False
     )
     assert other.given()
-    assert other.after(first) == AuthorizerFlags()
+    assert other.after(first) == AuthorizerFlags(cidr=False)
+    assert SecondSettingsFlags(to_kafka_version="4.3.1").after(first).generation is Generation.V4_3
     assert SecondSettingsFlags(to_allow_everyone=True).after(AuthorizerFlags()).allow_everyone
     with pytest.raises(ConfigError, match="expected one of them"):
         SecondSettingsFlags(to_allow_everyone=True, no_to_allow_everyone=True).after(first)

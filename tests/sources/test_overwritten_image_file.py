@@ -6,6 +6,7 @@ import pytest
 
 import aclog
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.standard import build_authorizer
 from aclog.cli.decisions import LineDecider
 from aclog.metalog.errors import LogError
@@ -135,7 +136,7 @@ def test_it_gets_into_no_merged_index(log, checkpoint, monkeypatch, merging):
 
 def test_lines_are_not_decided_by_it(checkpoint):
     acls = CheckpointSource(checkpoint, lambda _: None).image().acls
-    decider = LineDecider(build_authorizer(acls, cache=False), acls)
+    decider = LineDecider({Generation.V4_3: build_authorizer(acls, cache=False)}, acls)
     (line,) = decider.decide_lines([REQUEST])
     assert line.startswith(ALLOWED)
     overwrite(checkpoint)

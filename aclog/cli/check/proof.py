@@ -1,6 +1,6 @@
 """Prints what was to be proved, and what refutes it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from attrs import frozen
@@ -12,15 +12,18 @@ from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.names import Names
-from aclog.analysis.regions.region import Direction, Region
+from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.analysis.regions.witness import witness
-from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
+from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
+from aclog.cli.deciding import generation_object, merged, only_on
+from aclog.cli.differing import Compared, difference_lines, difference_objects
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
-from aclog.cli.region_columns import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text
+from aclog.cli.region_columns import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column
 from aclog.terminal.output import say
@@ -52,10 +55,14 @@ class Claim:
 
 @frozen(eq=False, kw_only=True)
 class Asked:
-    """The policy that is asked, and where its rules stand."""
+    """The policies that are asked, by the generation of Kafka that may decide, and where their rules stand."""
 
-    policy: Policy
+    policies: Mapping[Generation, Policy]
     origins: Origins
+
+    def policy(self, generation: Generation | None) -> Policy:
+        """Return the policy of one generation; of the first for None."""
+        return next(iter(self.policies.values())) if generation is None else self.policies[generation]
 
 
 def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, direction: Direction | None) -> int:
@@ -67,29 +74,47 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
 
     """
     flags.check({})
-    sides = flags.read()
-    topics = sides.existing_topics()
+    each = flags.read_each()
+    topics = next(iter(each.values())).existing_topics()
     with progress("comparing"):
-        found = Comparison.of(
-            sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
-        )
+        compared = {
+            generation: Comparison.of(
+                sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
+            )
+            for generation, sides in each.items()
+        }
+    found = [difference for difference, _ in merged(_differences(compared), lambda each: each)]
     if output.is_rows:
-        head = _head(claim, [each.region for each in found.differences], topics)
-        _print_rows(head, DIFFERENCE_COLUMNS, found.json_lines(), output, claim)
+        rows = difference_objects(compared)
+        head = _head(claim, [difference.region for difference in found], topics)
+        _print_rows(head, with_generation(DIFFERENCE_COLUMNS, compared), rows, output, claim)
     else:
-        _say(claim, [list(row_lines(report)) for report in found.rows()])
-    return REFUTED if found.differences else PROVED
+        _say(claim, [list(lines) for lines in difference_lines(compared)])
+    return REFUTED if found else PROVED
+
+
+def _differences(compared: Compared) -> dict[Generation | None, list[Difference]]:
+    return {generation: comparison.differences for generation, comparison in compared.items()}
 
 
 def prove_none(
-    claim: Claim, found: Sequence[Permission], asked: Asked, *, topics: ExistingNames | None, output: Output
+    claim: Claim,
+    found: Sequence[tuple[Permission, Generation | None]],
+    asked: Asked,
+    *,
+    topics: ExistingNames | None,
+    output: Output,
 ) -> int:
-    """Prove that nothing is found; return the exit code. What is found refutes it."""
+    """Prove that nothing is found; return the exit code.
+
+    What is found refutes it, each with the generation of Kafka that alone allows it, if it is one of several.
+    """
     if output.is_rows:
-        head = _head(claim, [each.region for each in found], topics)
-        _print_rows(head, REFUTATION_COLUMNS, _objects(asked, found, topics), output, claim)
+        head = _head(claim, [each.region for each, _ in found], topics)
+        columns = with_generation(REFUTATION_COLUMNS, asked.policies)
+        _print_rows(head, columns, _objects(asked, found, topics), output, claim)
     else:
-        _say(claim, [list(_lines(asked, each, topics)) for each in islice(found, _SHOWN)], count=len(found))
+        _say(claim, [list(_lines(asked, *each, topics)) for each in islice(found, _SHOWN)], count=len(found))
     return REFUTED if found else PROVED
 
 
@@ -124,19 +149,26 @@ def _topic_names(regions: Iterable[Region]) -> Iterator[Names]:
     return (region.names for region in regions if region.resource_type == ResourceType.TOPIC)
 
 
-def _objects(asked: Asked, found: Iterable[Permission], topics: ExistingNames | None) -> Iterator[JsonObject]:
-    for permission in found:
-        rule = deciding(asked.policy, witness(permission.region))
+def _objects(
+    asked: Asked, found: Iterable[tuple[Permission, Generation | None]], topics: ExistingNames | None
+) -> Iterator[JsonObject]:
+    for permission, generation in found:
+        rule = deciding(asked.policy(generation), witness(permission.region))
         line = {**permission_object(permission, asked.origins), "rule": decided_by_object(rule, asked.origins)}
+        line |= generation_object(generation)
         if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
             line["topics"] = len(topics.among(permission.region.names))
         yield line
 
 
-def _lines(asked: Asked, permission: Permission, topics: ExistingNames | None) -> Iterator[str]:
-    yield from permission_lines(permission, asked.origins)
+def _lines(
+    asked: Asked, permission: Permission, generation: Generation | None, topics: ExistingNames | None
+) -> Iterator[str]:
+    first, *more = permission_lines(permission, asked.origins)
+    yield first + only_on(generation)
+    yield from more
     example = witness(permission.region)
-    rule = deciding(asked.policy, example)
+    rule = deciding(asked.policy(generation), example)
     yield f"  such as {request_text(example)}: {decided_by_text(rule, asked.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"

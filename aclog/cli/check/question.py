@@ -6,13 +6,16 @@ from attrs import frozen
 
 from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
 from aclog.analysis.regions.principals import Principals
+from aclog.authorizer.generation import Generation
 from aclog.cli.check.proof import Asked, Claim, prove_none
+from aclog.cli.deciding import merged
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import policy_of
+from aclog.cli.permission_list import permission_key
+from aclog.cli.policies import policies_of
 from aclog.terminal.progress import tracked
 
 
@@ -38,16 +41,20 @@ class Question:
         names = source.topics()
         chosen = source.choose(topics=names)
         image = chosen.image()
-        policy = policy_of(image, authorizer)
+        policies = policies_of(image, authorizer)
         topics = existing_topics(names, [image], [chosen])
-        allowed: Iterable[Permission]
-        if needs:
-            allowed = intent_permissions(policy, needs, principals=self.principals, host=query.host)
-        else:
-            allowed = permissions(policy, query)
+        allowed: dict[Generation, Iterable[Permission]] = {
+            generation: (
+                intent_permissions(policy, needs, principals=self.principals, host=query.host)
+                if needs
+                else permissions(policy, query)
+            )
+            for generation, policy in policies.items()
+        }
         found = [
-            each
-            for each in tracked(allowed, "looking for who may", "permissions")
+            (each, generation)
+            for each, generation in tracked(merged(allowed, permission_key), "looking for who may", "permissions")
             if each.region.principals.complement or not unnamed
         ]
-        return prove_none(self.claim, found, Asked(policy=policy, origins=chosen.origins), topics=topics, output=output)
+        asked = Asked(policies=policies, origins=chosen.origins)
+        return prove_none(self.claim, found, asked, topics=topics, output=output)

@@ -202,5 +202,5 @@ def settings_words(flags: AuthorizerFlags) -> Iterator[str]:
         yield "--allow-everyone-if-no-acl-found"
     if flags.documented:
         yield from ("--semantics", "documented")
-    if flags.cidr:
-        yield "--cidr"
+    if flags.generation is not None:
+        yield from ("--kafka-version", flags.generation.value)

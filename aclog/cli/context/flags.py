@@ -7,6 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags import source
+from aclog.cli.flags.authorizer import check_generation
 from aclog.cli.flags.source import parse_modules
 from aclog.metalog.errors import ConfigError
 from aclog.sources.contexts.context import KINDS
@@ -114,9 +115,15 @@ class SettingFlags:
             rich_help_panel=_SETTINGS,
         ),
     ] = None
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version", metavar="V", help="The Kafka that decides, such as 4.3.1.", rich_help_panel=_SETTINGS
+        ),
+    ] = None
     cidr: Annotated[
         bool,
-        typer.Option("--cidr", metavar="", help="Let the host of an ACL be a CIDR range.", rich_help_panel=_SETTINGS),
+        typer.Option("--cidr", metavar="", help="The same as --kafka-version 4.4.", rich_help_panel=_SETTINGS),
     ] = False
     timezone: source.Timezone = None
     format: Annotated[
@@ -139,10 +146,12 @@ class SettingFlags:
             from aclog.snapshots.zones import parse_zone
 
             parse_zone(self.timezone)
+        check_generation(self.kafka_version, self.cidr or None)
         found = {
             "super-users": self.super_users,
             "allow-everyone-if-no-acl-found": self.allow_everyone or None,
             "semantics": self.semantics,
+            "kafka-version": self.kafka_version,
             "cidr": self.cidr or None,
             "timezone": self.timezone,
             "format": None if self.format is None else str(self.format),

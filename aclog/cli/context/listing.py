@@ -83,7 +83,8 @@ def _object(context: Context) -> dict[str, Any]:
         "super-users": context.super_users,
         "allow-everyone-if-no-acl-found": context.allow_everyone,
         "semantics": context.semantics,
-        "cidr": context.cidr,
+        "kafka-version": context.kafka_version,
+        "cidr": context.cidr if context.kafka_version is None else None,
         "timezone": context.timezone,
         "format": context.format,
     }

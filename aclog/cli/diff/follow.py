@@ -1,6 +1,6 @@
 """Follows a log, and prints what each committed change really gives and takes."""
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from prometheus_client import Counter
 
 from aclog.analysis.comparison import Comparison
@@ -8,16 +8,18 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.regions.region_json import JsonObject
-from aclog.analysis.rows.row_report import row_lines
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
+from aclog.cli.differing import Compared, difference_lines, difference_objects
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.step_changes import step_changes
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
 from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -80,7 +82,7 @@ class _Follower:
     stopping: bool = field(default=False, init=False)
     """Set by a signal: a line is never cut."""
     status: FollowerStatus = field(factory=FollowerStatus, init=False)
-    _last: Policy | None = field(default=None, init=False)
+    _last: dict[Generation, Policy] = field(factory=dict, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
     _regions: Counter = field(init=False)
     _changes: Counter = field(init=False)
@@ -118,43 +120,69 @@ class _Follower:
     def show(self, step: Followed) -> None:
         """Print what a step gives and takes."""
         changes = step_changes(step)
-        if changes:
-            before, after = self._before(step.before), self._policy(step.after)
+        before = self._before(step.before)
+        kafka = self._kafka(step.after)
+        if changes or set(kafka.generations) != before.keys():
+            after = self._policies(step.after, kafka)
             self._last = after
-            report = Comparison.of(before, after, changes=changes, topics=self.options.topics)
+            # A broker of another generation decides as none did before, or as some did.
+            first = next(iter(before.values()))
+            reports: Compared = {
+                generation: Comparison.of(
+                    before.get(generation, first), policy, changes=changes, topics=self.options.topics
+                )
+                for generation, policy in after.items()
+            }
             self._changes.inc(len(changes))
-            for difference in report.differences:
-                self._regions.labels(difference.direction.value).inc()
-            self._print(step, changes, report)
+            lines = list(difference_objects(reports))
+            for line in lines:
+                self._regions.labels(str(line["change"])).inc()
+            software = kafka.reason() or f"all brokers run {kafka.generations[0]}"
+            self._print(step, _summary(changes) if changes else software, reports, lines)
         if self.stopping:
             raise _StoppedError
         self.status.succeeded()
 
-    def _before(self, image: Image) -> Policy:
-        """Return the policy of the last step if nothing came in between: it knows much of what is asked again."""
-        last = self._last
-        return last if last is not None and last.acls.index is image.acls.index else self._policy(image)
+    def _before(self, image: Image) -> dict[Generation, Policy]:
+        """Return the policies of the last step if nothing came in between: they know much of what is asked again."""
+        last, kafka = self._last, self._kafka(image)
+        if last and last.keys() == set(kafka.generations):
+            first = next(iter(last.values()))
+            if first.acls.index is image.acls.index:
+                return last
+        return self._policies(image, kafka)
 
-    def _policy(self, image: Image) -> Policy:
+    def _kafka(self, image: Image) -> DecidingKafka:
         settings = self.options.settings
-        return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+        named = (Generation.V4_4 if settings.cidr else Generation.V4_3) if settings.is_kafka_stated else None
+        return deciding_kafka(image, named)
 
-    def _print(self, step: Followed, changes: list[RuleChange], report: Comparison) -> None:
+    def _policies(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
+        settings = self.options.settings
+        return {
+            each: Policy(
+                image.acls.with_options(documented=settings.documented, cidr=each.has_ranges),
+                evolve(settings, cidr=each.has_ranges, is_kafka_stated=True),
+            )
+            for each in kafka.generations
+        }
+
+    def _print(self, step: Followed, what: str, reports: Compared, lines: list[JsonObject]) -> None:
         if self.options.format is OutputFormat.JSONL:
             where: JsonObject = {
                 "offset": step.before.end_offset,
                 "endOffset": step.after.end_offset,
                 "timestamp": step.after.timestamp,
             }
-            for line in report.json_lines():
+            for line in lines:
                 emit(json_text({**where, **line}), flush=True)
             return
         place = f"offset {step.before.end_offset}..{step.after.end_offset - 1}, {time_text(step.after.timestamp)}"
-        say(f"{place}: {_summary(changes)}", flush=True)
-        for row in report.rows():
-            for text in row_lines(row):
+        say(f"{place}: {what}", flush=True)
+        for row in difference_lines(reports):
+            for text in row:
                 say(f"  {printable(text)}", flush=True)
-        if not report.differences:
+        if not lines:
             say("  no difference: every request is decided as before", flush=True)
 
 

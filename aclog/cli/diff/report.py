@@ -1,15 +1,17 @@
 """Prints the difference of two policies."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.rows.row_report import markdown_lines
 from aclog.analysis.rows.sarif import sarif_log
 from aclog.cli.diff.flags import DiffFlags
+from aclog.cli.differing import Compared, difference_objects, difference_rows
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
-from aclog.cli.region_columns import DIFFERENCE_COLUMNS
+from aclog.cli.region_columns import DIFFERENCE_COLUMNS, with_generation
 from aclog.metalog.printable import printable
 from aclog.sources.accesses import read_accesses
 from aclog.terminal.json_text import json_text
@@ -33,31 +35,52 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     output = report.output()
     flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
-    sides = flags.read()
+    each = flags.read_each()
+    sides = next(iter(each.values()))
     topics = sides.existing_topics()
     with progress("comparing"):
-        flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
-        found = Comparison.of(
-            sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips, origins=sides.origins
-        )
+        found = {
+            generation: Comparison.of(
+                own.old,
+                own.new,
+                changes=own.changes,
+                topics=topics,
+                flips=None if accesses is None else accesses.flipped(own.old, own.new),
+                origins=own.origins,
+            )
+            for generation, own in each.items()
+        }
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if output.form is OutputFormat.SARIF:
-        log = sarif_log(found.rows(), version=version("aclog"), path=flags.target.file(), refs=sides.refs())
+        rows = [row for row, _ in difference_rows(found)]
+        log = sarif_log(rows, version=version("aclog"), path=flags.target.file(), refs=sides.refs())
         emit(json_text(log))
     else:
         _print(found, output)
-    return DIFFERENT if found.differences else SAME
+    return DIFFERENT if any(comparison.differences for comparison in found.values()) else SAME
 
 
-def _print(found: Comparison, output: Output) -> None:
+def _print(found: Compared, output: Output) -> None:
     """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen."""
     if output.form is OutputFormat.MARKDOWN and not output.columns:
-        lines: Iterable[str] = markdown_lines(found.rows())
+        print_parts = partial(_say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows()))
     elif output.is_rows:
-        output.print_rows(DIFFERENCE_COLUMNS, found.json_lines())
+        output.print_rows(with_generation(DIFFERENCE_COLUMNS, found), difference_objects(found))
         return
     else:
-        lines = found.text_lines()
-    for text in lines:
-        say(printable(text))
+        print_parts = partial(_say_parts, heading="On {}:", lines_of=Comparison.text_lines)
+    print_parts(found)
+
+
+def _say_parts(found: Compared, *, heading: str, lines_of: Callable[[Comparison], Iterable[str]]) -> None:
+    """Print a report; one for each generation of Kafka that may decide, if they differ."""
+    reports = {generation: list(lines_of(comparison)) for generation, comparison in found.items()}
+    first, *others = reports.values()
+    if all(other == first for other in others):
+        reports = {None: first}
+    for number, (generation, lines) in enumerate(reports.items()):
+        if generation is not None:
+            say("\n" * (number > 0) + heading.format(generation))
+        for text in lines:
+            say(printable(text))

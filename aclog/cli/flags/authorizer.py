@@ -1,11 +1,12 @@
 """The flags that configure the authorizer of a decision."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
-from attrs import frozen
+from attrs import evolve, frozen
 
+from aclog.authorizer.generation import Generation, generation_of_version
 from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer"
@@ -61,19 +62,30 @@ class AuthorizerFlags:
             rich_help_panel=_PANEL,
         ),
     ] = Semantics.KAFKA
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version",
+            metavar="V",
+            show_default=False,
+            help="The Kafka that decides, such as 4.3.1: from 4.4 on, the host of an ACL may be a range, such as "
+            "10.0.0.0/8. [dim]Default: what the source says of its brokers[/]",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     cidr: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--cidr/--no-cidr",
             metavar="",
             show_default=False,
-            help="Let the host of an ACL be a CIDR range, such as 10.0.0.0/8, as nodes do with "
-            "[cyan]aclog.cidr.enabled[/]. Kafka 4.3.1 matches no such ACL.",
+            help="The same as [cyan]--kafka-version 4.4[/], or 4.3.",
             rich_help_panel=_PANEL,
         ),
-    ] = False
+    ] = None
 
     def __attrs_post_init__(self) -> None:
+        check_generation(self.kafka_version, self.cidr)
         if self.allow_everyone and self.no_allow_everyone:
             raise ConfigError(
                 "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
@@ -88,6 +100,35 @@ class AuthorizerFlags:
             warn(f"{flag}: {mistake}")
 
     @property
+    def generation(self) -> Generation | None:
+        """The generation of the Kafka that decides; None if no flag names it."""
+        return named_generation(self.kafka_version, self.cidr)
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same flags for a Kafka of this generation."""
+        return evolve(self, kafka_version=None, cidr=generation.has_ranges)
+
+    @property
     def documented(self) -> bool:
         """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""
         return self.semantics is Semantics.DOCUMENTED
+
+
+def check_generation(kafka_version: str | None, cidr: bool | None, *, prefix: str = "--") -> None:
+    """Check the two flags that name a generation. Raises ConfigError: no version of a known Kafka, or they differ."""
+    if kafka_version is None:
+        return
+    try:
+        named = generation_of_version(kafka_version)
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}kafka-version: {error}") from None
+    if cidr is not None and cidr is not named.has_ranges:
+        flag = f"{prefix}cidr" if cidr else f"--no-{prefix.removeprefix('--')}cidr"
+        raise ConfigError(f"{prefix}kafka-version {kafka_version} and {flag} differ: expected one of them")
+
+
+def named_generation(kafka_version: str | None, cidr: bool | None) -> Generation | None:
+    """Return the generation that two flags name; None if none does. Raises ConfigError as `check_generation`."""
+    if kafka_version is not None:
+        return generation_of_version(kafka_version)
+    return None if cidr is None else Generation.V4_4 if cidr else Generation.V4_3

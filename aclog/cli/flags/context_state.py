@@ -52,5 +52,5 @@ def context_authorizer(context: "Context") -> AuthorizerFlags:
         super_users=context.super_users or "",
         allow_everyone=bool(context.allow_everyone),
         semantics=Semantics(context.semantics or Semantics.KAFKA),
-        cidr=bool(context.cidr),
+        cidr=context.cidr,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from attrs import evolve, frozen
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
+from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, check_generation, named_generation
 from aclog.cli.flags.context import chosen_context
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
@@ -67,12 +67,18 @@ class RepositoryFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version", metavar="V", help="The Kafka that decides, such as 4.3.1.", rich_help_panel=_PANEL
+        ),
+    ] = None
     cidr: Annotated[
         bool | None,
         typer.Option(
             "--cidr/--no-cidr",
             metavar="",
-            help="Whether the host of an ACL may be a CIDR range.",
+            help="The same as [cyan]--kafka-version 4.4[/], or 4.3.",
             show_default=False,
             rich_help_panel=_PANEL,
         ),
@@ -98,11 +104,13 @@ class RepositoryFlags:
 
     def given(self) -> dict[str, Any]:
         """Return the settings of the authorizer that flags give."""
+        check_generation(self.kafka_version, self.cidr)
+        generation = named_generation(self.kafka_version, self.cidr)
         flags = {
             "super_users": self.super_users,
             "allow_everyone": self.allow_everyone or (False if self.no_allow_everyone else None),
             "semantics": self.semantics,
-            "cidr": self.cidr,
+            "cidr": None if generation is None else generation.has_ranges,
         }
         return {key: value for key, value in flags.items() if value is not None}
 
@@ -114,7 +122,7 @@ def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
         super_users=found.super_users or "",
         allow_everyone=bool(found.allow_everyone),
         semantics=Semantics(found.semantics or Semantics.KAFKA),
-        cidr=bool(found.cidr),
+        cidr=found.cidr,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
+from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, check_generation
 from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer of the second state (by default as of the first)"
@@ -50,12 +50,22 @@ class SecondSettingsFlags:
         Semantics | None,
         typer.Option("--to-semantics", metavar="kafka|documented", help="Its semantics.", rich_help_panel=_PANEL),
     ] = None
+    to_kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--to-kafka-version",
+            metavar="V",
+            help="The Kafka that decides on it, such as 4.4.0.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     to_cidr: Annotated[
         bool | None,
         typer.Option(
             "--to-cidr/--no-to-cidr",
             metavar="",
-            help="Whether the host of an ACL may be a CIDR range.",
+            help="The same as [cyan]--to-kafka-version 4.4[/], or 4.3.",
             show_default=False,
             rich_help_panel=_PANEL,
         ),
@@ -63,7 +73,7 @@ class SecondSettingsFlags:
 
     def given(self) -> bool:
         """Return whether any setting is given."""
-        named = (self.to_super_users, self.to_semantics, self.to_cidr)
+        named = (self.to_super_users, self.to_semantics, self.to_kafka_version, self.to_cidr)
         return self.to_allow_everyone or self.no_to_allow_everyone or any(flag is not None for flag in named)
 
     def after(self, first: AuthorizerFlags) -> AuthorizerFlags:
@@ -72,10 +82,13 @@ class SecondSettingsFlags:
             raise ConfigError(
                 "--to-allow-everyone-if-no-acl-found and --no-to-allow-everyone-if-no-acl-found: expected one of them"
             )
+        check_generation(self.to_kafka_version, self.to_cidr, prefix="--to-")
+        is_named = self.to_kafka_version is not None or self.to_cidr is not None
         allow_everyone = self.to_allow_everyone or (first.allow_everyone and not self.no_to_allow_everyone)
         return AuthorizerFlags(
             super_users=first.super_users if self.to_super_users is None else self.to_super_users,
             allow_everyone=allow_everyone,
             semantics=self.to_semantics or first.semantics,
-            cidr=first.cidr if self.to_cidr is None else self.to_cidr,
+            kafka_version=self.to_kafka_version if is_named else first.kafka_version,
+            cidr=self.to_cidr if is_named else first.cidr,
         )

@@ -56,7 +56,7 @@ class Filling:
             "super_users": self.put("--super-users", context.super_users),
             "allow_everyone": not self._given(never) and self.put(everyone, context.allow_everyone),
             "semantics": self.put("--semantics", context.semantics),
-            "cidr": self.put("--cidr", context.cidr),
+            "cidr": not self._given("--kafka-version") and self.put("--cidr", context.cidr),
         }
         self.deciding += [text for name, text in context.decides().items() if put[name]]
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from importlib.metadata import version
 
+from attrs import evolve
+
 from aclog.analysis.lint_report.json_report import json_lines
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.markdown_report import markdown_lines
@@ -10,6 +12,7 @@ from aclog.analysis.lint_report.sarif_report import sarif_log
 from aclog.analysis.lint_report.text_report import text_lines
 from aclog.authorizer.change_place import ChangePlace
 from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.repository import authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
@@ -17,7 +20,7 @@ from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.lint.fix import write_fix
 from aclog.cli.lint.flags import FailOn, LintFlags
 from aclog.cli.linting import lint_inputs, not_judged, run_lint
-from aclog.cli.policies import policy_of
+from aclog.cli.policies import policies_of, policy_of
 from aclog.cli.region_columns import rules_text
 from aclog.cli.repository_files import repository_path
 from aclog.metalog.printable import printable
@@ -56,9 +59,15 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     names = given.topics()
     chosen = given.choose(topics=names)
     image = chosen.image()
-    policy = policy_of(image, authorizer_flags(settings))
     inputs = lint_inputs(settings, existing_topics(names, [image], [chosen]), ignore=flags.ignore)
-    report = run_lint(chosen, image, policy, inputs)
+    decided_by = _authorizer(settings)
+    if flags.fix is None:
+        policies = policies_of(image, decided_by)
+        policy, *_ = policies.values()
+    else:  # what is removed must be of no use to any Kafka
+        policy = policy_of(image, decided_by)
+        policies = {}
+    report = run_lint(chosen, image, policy, inputs, policies=policies)
     if flags.fix is not None:
         write_fix(flags.fix, policy, report.findings)
     _print(report, output, chosen.source.change_place)
@@ -68,6 +77,14 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     if lacking is not None:
         note(lacking)
     return FOUND if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
+
+
+def _authorizer(settings: RepositorySettings) -> AuthorizerFlags:
+    """Return the flags of the authorizer; `--broker-version` names the Kafka that decides, if nothing else does."""
+    flags, version = authorizer_flags(settings), settings.lint.broker_version
+    if flags.generation is not None or version is None:
+        return flags
+    return evolve(flags, kafka_version=version.strip().removeprefix("v"))
 
 
 def _print(report: LintReport, output: Output, place: ChangePlace) -> None:

@@ -23,6 +23,7 @@ from aclog.cli.webhook import Webhook
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -189,7 +190,7 @@ class Guard:
             raise _StoppedError
 
     def _policy(self, image: Image) -> Policy:
-        settings = self.options.settings
+        settings = settled(self.options.settings, image)
         return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
     def _now(self, color: Color) -> int:

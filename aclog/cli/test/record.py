@@ -16,14 +16,15 @@ from aclog.analysis.rule_tests.recorded_accesses import tests_of_accesses
 from aclog.analysis.rule_tests.recorded_objects import TestObject
 from aclog.analysis.rule_tests.recorded_removals import Removal, tests_of_removals
 from aclog.analysis.rule_tests.recorded_state import tests_of_state
-from aclog.authorizer.settings import Settings
+from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
-from aclog.cli.policies import settings_of
+from aclog.cli.policies import policy_of
 from aclog.cli.test.guard_flags import RecordFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.printable import printable
+from aclog.snapshots.deciding_kafka import range_hosts
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import ChangeKind
 from aclog.sources.accesses import read_accesses
@@ -50,8 +51,8 @@ def record_tests(flags: RecordFlags, source: SourceFlags, repository: Repository
         raise ConfigError("--record: which rules? expected a flag such as --acls PATH or --log DIR")
     check_one_stdin({**given.files(), "--accesses": flags.accesses})
     assert flags.record is not None  # noqa: S101  # as RecordFlags.given said
-    authorizer = settings_of(authorizer_flags(settings))
-    Recording(path=flags.record, chosen=given.choose(), settings=authorizer, accesses=flags.accesses).write()
+    authorizer = authorizer_flags(settings)
+    Recording(path=flags.record, chosen=given.choose(), authorizer=authorizer, accesses=flags.accesses).write()
 
 
 @frozen(kw_only=True)
@@ -60,7 +61,7 @@ class Recording:
 
     path: Path
     chosen: ChosenSource
-    settings: Settings
+    authorizer: AuthorizerFlags
     accesses: str | None
     """Accesses to record instead of the state."""
 
@@ -75,18 +76,18 @@ class Recording:
         """Write the tests; all of them hold.
 
         Raises:
-            ConfigError: the file exists, there is nothing to record, or the accesses are malformed.
+            ConfigError: the file exists, there is nothing to record, the accesses are malformed, or which generation of
+                Kafka decides is not known, and matters.
             MetadataError, OSError: the source cannot be read, or the file not written.
 
         """
         self.check()
         image = self.chosen.image()
-        acls = image.acls.with_options(documented=self.settings.documented, cidr=self.settings.cidr)
-        policy = Policy(acls, self.settings)
+        policy = policy_of(image, self.authorizer)
         tests = list(self._tests(policy, image))
         if not tests:
             raise ConfigError(f"{self.chosen.source.name}: nothing to record")
-        content = f"{self._head(image)}{_yaml({**self._file_keys(), 'tests': tests})}"
+        content = f"{self._head(image)}{_yaml({**self._file_keys(policy), 'tests': tests})}"
         _check(content, policy)
         _write_new(self.path, content)
         say(printable(f"{self.path}: {len(tests):,} test{'' if len(tests) == 1 else 's'} recorded"))
@@ -117,7 +118,7 @@ class Recording:
         name = printable(self.chosen.source.name)
         return f"# Recorded by aclog {version('aclog')} from {name}{place}: {what}.\n"
 
-    def _file_keys(self) -> dict[str, object]:
+    def _file_keys(self, policy: Policy) -> dict[str, object]:
         """Return the source, if it is a path that others have as well, and the settings that are not the default."""
         keys: dict[str, object] = {}
         source = self.chosen.source
@@ -125,15 +126,15 @@ class Recording:
         if self.chosen.as_of is None and isinstance(source, AclsSource | LogSource) and not is_stream:
             path = os.path.relpath(source.name, self.path.parent)
             keys["rules"] = _named(source, path, self.path.parent)
-        settings = self.settings
+        settings = policy.settings
         if settings.super_users:
             keys["super-users"] = sorted(settings.super_users)
         if settings.allow_everyone:
             keys["allow-everyone-if-no-acl-found"] = True
         if settings.documented:
             keys["semantics"] = "documented"
-        if settings.cidr:
-            keys["cidr"] = True
+        if settings.cidr or next(range_hosts(policy.acls), None) is not None:
+            keys["cidr"] = settings.cidr
         return keys
 
 

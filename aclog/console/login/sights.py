@@ -10,6 +10,8 @@ from attrs import define, field
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.login.visibility import All, Own, authorizer_of, visibility, visible_image
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 
 _SIGHTS, _VIEWERS = 10_000, 256
@@ -40,7 +42,11 @@ class Sights:
             return Own(principal)
         with self._lock:
             if image is not self._image or self._authorizer is None:
-                self._image, self._authorizer = image, authorizer_of(image, self.settings)
+                try:
+                    settings = settled(self.settings, image)
+                except ConfigError:  # which Kafka decides is not known: no rule shows that it may see more
+                    return Own(principal)
+                self._image, self._authorizer = image, authorizer_of(image, settings)
                 self._known.clear()
             found = self._known.get((principal, host))
             if found is None:

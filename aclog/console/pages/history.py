@@ -20,6 +20,7 @@ from aclog.console.rule_timeline import RuleTimeline
 from aclog.metalog.errors import MetadataError
 from aclog.places.applied_changes import with_applies
 from aclog.planning.place import ApplyNote
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.rule_history import Change, ChangeKind
 
 _POLICIES = 24
@@ -71,10 +72,20 @@ class History:
         def made() -> Policy:
             """Return the policy, made of the nearest image that is known."""
             acls = timeline.acls_at(position)
-            settings = self.settings
+            settings = self.decided()
             return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
         return self._policies.get((timeline.offset(position),), made)
+
+    def decided(self) -> Settings:
+        """Return the settings by which all of it is decided: those of the newest state.
+
+        Raises:
+            ConfigError: which generation of Kafka decides is not stated, and matters.
+
+        """
+        newest = self.live.live.newest
+        return self.settings if newest is None else settled(self.settings, newest.image)
 
     def net(self, timeline: RuleTimeline, first: int, last: int) -> tuple[RuleChange, ...]:
         """Return the rules that only one of two positions has, as changes from the earlier to the later one."""

@@ -48,7 +48,7 @@ class OwnStates:
         if known is not None:
             return known
         image = self.sights.image(whole.image, self.own)
-        settings = visible_settings(self.states.settings, self.own)
+        settings = visible_settings(whole.policy.settings, self.own)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         seen = State(
             image=image,

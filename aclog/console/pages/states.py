@@ -12,7 +12,8 @@ from aclog.console.live_state import LiveState
 from aclog.console.pages.asked import BadAskedError
 from aclog.console.pages.listing import Listing
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.sources.log_mark import ReplacedError
 
@@ -58,6 +59,8 @@ class States:
     live: LiveState
     settings: Settings
     _newest: State | None = field(default=None, init=False)
+    _undecided: str = field(default="", init=False)
+    """Why the newest state is not shown: which Kafka decides on it is not known, and matters."""
     _past: "OrderedDict[int, State]" = field(factory=OrderedDict, init=False)
     """By the identity of its image: the same text may name another moment later."""
     _version: int = field(default=0, init=False)
@@ -79,7 +82,7 @@ class States:
     def now(self) -> State:
         """Return the newest state that is known. Raises NotReadyError: there is none yet; says why."""
         if self._newest is None:
-            raise NotReadyError(self.live.trouble or "no state was read yet")
+            raise NotReadyError(self._undecided or self.live.trouble or "no state was read yet")
         return self._newest
 
     def _follow(self, image: Image) -> None:
@@ -88,7 +91,10 @@ class States:
             before = self._newest
             if before is not None and before.image is image:
                 return
-            self._newest = self._derived(image, before)
+            try:
+                self._newest, self._undecided = self._derived(image, before), ""
+            except ConfigError as error:
+                self._newest, self._undecided = None, str(error)
             if before is None or before.image.acls is not image.acls:
                 self._version += 1
 
@@ -114,7 +120,10 @@ class States:
             known = self._past.get(id(image))
         if known is not None and known.as_of == as_of:
             return known
-        state = self._derived(image, known or self._newest, as_of)
+        try:
+            state = self._derived(image, known or self._newest, as_of)
+        except ConfigError as error:
+            raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
         with self._keeping:
             self._past[id(image)] = state
             self._past.move_to_end(id(image))
@@ -123,8 +132,9 @@ class States:
         return state
 
     def _derived(self, image: Image, before: State | None, as_of: str | None = None) -> State:
-        settings = self.settings
-        if before is not None and before.image.acls is image.acls:  # records of other kinds were committed
+        settings = settled(self.settings, image)  # another one for each state: brokers may have been upgraded
+        if before is not None and before.image.acls is image.acls and before.policy.settings == settings:
+            # records of other kinds were committed
             return State(image=image, policy=before.policy, listing=before.listing, as_of=as_of)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         listing = Listing.of(acls) if before is None else before.listing.followed_by(acls)

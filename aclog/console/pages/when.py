@@ -120,11 +120,12 @@ def _request(asked: Asked) -> _Request | str:
 
 def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
     # All that can have a part in it covers the name: the other rules need not be looked at.
-    acls = timeline.acls_at(0).with_options(documented=history.settings.documented, cidr=history.settings.cidr)
+    settings = history.decided()
+    acls = timeline.acls_at(0).with_options(documented=settings.documented, cidr=settings.cidr)
     pattern = request.pattern
     covering = AclsImage.from_acls(acls.candidates(pattern.resource_type, pattern.name))
     begin = Image(acls=covering, provenance=Provenance(end_offset=timeline.begin, timestamp=timeline.begin_time))
-    return intervals(begin, timeline.changes, AnyAllowed(request.query), history.settings)
+    return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
 
 
 def _answer(found: list[Interval], timeline: RuleTimeline) -> str:

@@ -10,7 +10,8 @@ from aclog.console.live_state import LiveState
 from aclog.console.pdp.decider import Decider
 from aclog.console.pdp.errors import BadRequestError, NotReadyError
 from aclog.console.pdp.mapping import Mapped
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.sources.log_mark import ReplacedError
 
@@ -59,7 +60,8 @@ class Deciders:
         if known is not None and known[1].mapping is mapping:
             if known[0] is image:
                 return known[1]
-            if known[0].acls is image.acls:  # records of other kinds were committed: what is known stays so
+            if known[0].acls is image.acls and self._settled(known[0]) == self._settled(image):
+                # records of other kinds were committed: what is known stays so
                 decider = evolve(known[1], offset=image.end_offset)
                 self._newest = (image, decider)
                 return decider
@@ -89,4 +91,16 @@ class Deciders:
             return known[1]
 
     def _made(self, image: Image, mapping: Mapped) -> Decider:
-        return Decider.of(image.acls, self.settings, mapping, image.end_offset)
+        return Decider.of(image.acls, self._settled(image), mapping, image.end_offset)
+
+    def _settled(self, image: Image) -> Settings:
+        """Return the settings by which a state is decided: each by the Kafka that its brokers run.
+
+        Raises:
+            NotReadyError: which one decides is not stated, and matters.
+
+        """
+        try:
+            return settled(self.settings, image)
+        except ConfigError as error:
+            raise NotReadyError(str(error)) from error

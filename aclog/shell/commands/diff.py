@@ -33,8 +33,8 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     before = state.image_at(take_moment(start.text)) if start else state.image()
     after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
-        settings = settings_of(arguments)
-        found = Comparison.of(Policy(before.acls, settings), Policy(after.acls, settings))
+        policies = (Policy(image.acls, settings_of(arguments, image)) for image in (before, after))
+        found = Comparison.of(*policies)
         lines = map(json_text, found.json_lines()) if as_json else map(printable, found.text_lines())
         yield from map(Line, lines)
     elif as_json:

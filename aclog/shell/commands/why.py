@@ -67,7 +67,8 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
-    policy = Policy(state.image().acls, settings_of(arguments))
+    image = state.image()
+    policy = Policy(image.acls, settings_of(arguments, image))
     acls, authorizer = policy.acls.with_options(documented=False, cidr=policy.settings.cidr), policy.authorizer
     options = ExplainOptions(
         allow_everyone=policy.settings.allow_everyone,

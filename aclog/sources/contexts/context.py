@@ -31,7 +31,10 @@ class Context:
     """As in the broker's super.users: separated by semicolons."""
     allow_everyone: bool | None = None
     semantics: str | None = None
+    kafka_version: str | None = None
+    """The Kafka that decides."""
     cidr: bool | None = None
+    """Whether that takes a host with a slash for a range of addresses."""
     timezone: str | None = None
     format: str | None = None
     """How lists and answers are printed where nothing else is asked for."""
@@ -49,6 +52,8 @@ class Context:
             "super_users": ("super.users", self.super_users or None),
             "allow_everyone": ("allow.everyone.if.no.acl.found", "true" if self.allow_everyone else None),
             "semantics": ("semantics", self.semantics if self.semantics != "kafka" else None),
-            "cidr": ("cidr", "true" if self.cidr else None),
+            "cidr": (
+                ("kafka-version", self.kafka_version) if self.kafka_version else ("cidr", "true" if self.cidr else None)
+            ),
         }
         return {name: f"{key}={value}" for name, (key, value) in named.items() if value is not None}

@@ -6,6 +6,7 @@ from pathlib import Path
 from aclog.metalog.errors import ConfigError
 from aclog.sources.contexts.context import KINDS, Context
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.repository.kafka_version import RANGES, VERSION, ranges_of
 from aclog.sources.repository.toml_table import TomlTable
 from aclog.terminal.output_format import OutputFormat
 
@@ -17,7 +18,7 @@ _BY_KIND = {
     "zookeeper-config": ("zookeeper",),
 }
 """Keys that mean something to some kinds only."""
-_DECIDING = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "cidr")
+_DECIDING = ("super-users", "allow-everyone-if-no-acl-found", "semantics", VERSION, RANGES)
 KEYS = (*KINDS, *_BY_KIND, "topics", *_DECIDING, "timezone", "format")
 """All keys of a context."""
 _CLIENT = ("security", "sasl", "ssl", "properties")
@@ -48,7 +49,8 @@ def read_context(table: TomlTable, name: str, directory: Path) -> Context:
         super_users=_joined(table.texts("super-users"), ";"),
         allow_everyone=table.flag("allow-everyone-if-no-acl-found"),
         semantics=table.choice("semantics", _SEMANTICS),
-        cidr=table.flag("cidr"),
+        kafka_version=table.text(VERSION),
+        cidr=ranges_of(table),
         timezone=table.text("timezone"),
         format=table.choice("format", tuple(OutputFormat)),
         place=table.document.place(table.path),

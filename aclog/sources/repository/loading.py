@@ -6,6 +6,7 @@ from aclog.analysis.lint.catalogue import parse_lints
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.repository.discovery import find_settings_file, shown_path
+from aclog.sources.repository.kafka_version import ranges_of
 from aclog.sources.repository.settings import (
     FAIL_ON,
     SEMANTICS,
@@ -22,7 +23,7 @@ from aclog.sources.repository.toml_table import TomlTable
 from aclog.terminal.notices import note
 
 _SOURCE = ("acls", "format", "modules", "topics", "groups", "accesses")
-_AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "cidr")
+_AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
 _TEST = ("files", "min-coverage")
 _REVIEW = ("fail-on", "untouched")
@@ -82,7 +83,7 @@ def _authorizer(table: TomlTable) -> AuthorizerSettings:
         super_users=None if users is None else ";".join(users),
         allow_everyone=table.flag("allow-everyone-if-no-acl-found"),
         semantics=table.choice("semantics", SEMANTICS),
-        cidr=table.flag("cidr"),
+        cidr=ranges_of(table),
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from aclog.analysis.rule_tests.case import Case
 from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.generation import generation_of_version
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.formats.node import Node
@@ -14,7 +15,7 @@ from aclog.sources.repository.settings import SEMANTICS, AuthorizerSettings
 from aclog.sources.rule_tests.case_nodes import CaseNodes
 from aclog.sources.rule_tests.rule_test_file import RuleTestFile
 
-_SETTINGS = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "cidr")
+_SETTINGS = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _KEYS = ("rules", *_SETTINGS, "tests")
 
 
@@ -57,7 +58,7 @@ def _cases(tests: Node, directory: Path) -> Iterator[Case]:
 
 
 def _settings(root: Node) -> AuthorizerSettings:
-    users, everyone, semantics, cidr = (root.get(key) for key in _SETTINGS)
+    users, everyone, semantics, version, cidr = (root.get(key) for key in _SETTINGS)
     chosen = None if semantics is None else semantics.text("semantics")
     if semantics is not None and chosen not in SEMANTICS:
         raise semantics.error(f"semantics {chosen!r} is not one of {', '.join(SEMANTICS)}")
@@ -65,8 +66,23 @@ def _settings(root: Node) -> AuthorizerSettings:
         super_users=None if users is None else _super_users(users),
         allow_everyone=None if everyone is None else everyone.boolean("allow-everyone-if-no-acl-found"),
         semantics=chosen,
-        cidr=None if cidr is None else cidr.boolean("cidr"),
+        cidr=_ranges(version, cidr),
     )
+
+
+def _ranges(version: Node | None, cidr: Node | None) -> bool | None:
+    """Return whether the Kafka that decides takes a host with a slash for a range; None if the file does not say."""
+    ranges = None if cidr is None else cidr.boolean("cidr")
+    if version is None:
+        return ranges
+    text = version.text("kafka-version")
+    try:
+        named = generation_of_version(text).has_ranges
+    except ConfigError as error:
+        raise version.error(f"kafka-version: {error}") from error
+    if ranges is not None and ranges is not named:
+        raise version.error(f"kafka-version {text} and cidr differ: expected one of them")
+    return named
 
 
 def _super_users(node: Node) -> str:

@@ -32,7 +32,8 @@ SOURCE = {
 }  # fmt: skip
 AUTHORIZER = {
     "super_users": st.just("") | TEXTS, "allow_everyone": st.booleans(), "no_allow_everyone": st.booleans(),
-    "semantics": st.sampled_from(Semantics), "cidr": st.booleans(),
+    "semantics": st.sampled_from(Semantics), "kafka_version": st.none() | st.just("4.4.0"),
+    "cidr": st.sampled_from([None, True]),
 }  # fmt: skip
 MCP = {
     "index": st.none() | PATHS, "accesses": st.lists(TEXTS, max_size=3), "accesses_format": st.none() | TEXTS,

@@ -1,7 +1,17 @@
 """What decides while what it is made of is replaced."""
 
-from aclog.console.pdp.decider import Decider
+from uuid import UUID
+
+import pytest
+from attrs import evolve
+
+from aclog.authorizer.settings import Settings
+from aclog.console.pdp.decider import Decider, KafkaRequest
+from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping import default_mapping, parse_mapping
+from aclog.metalog.records import BrokerFeature, RegisterBrokerRecord
+from aclog.snapshots.cluster import ClusterImage
+from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl
 from tests.support.web.points import HeldSource, image_of, look, point_of
 
@@ -32,3 +42,43 @@ def test_a_source_that_is_replaced_is_seen_at_once():
     point.deciders.live.replace(HeldSource(image_of(acl("t", "User:a"))))
     assert point.deciders.at(None) is not before
     assert list(point.deciders.at(None).acls.principals()) == ["User:a"]
+
+
+RANGE = acl("t", "User:a", "10.0.0.0/8")
+ASKED = KafkaRequest(principal="User:a", host="10.1.2.3", operation=3, resource_type=2, name="t")
+UNSTATED = Settings(is_kafka_stated=False)
+
+
+def run_by(*levels: int) -> Image:
+    """A state whose brokers' software supports these levels of metadata.version."""
+    registered = [
+        RegisterBrokerRecord(
+            broker_id=number, incarnation_id=UUID(int=number), broker_epoch=1, end_points=(),
+            features=(BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level),),
+        )
+        for number, level in enumerate(levels)
+    ]  # fmt: skip
+    return evolve(image_of(RANGE), cluster=ClusterImage.EMPTY.apply(enumerate(registered)))
+
+
+@pytest.mark.parametrize(("levels", "allowed"), [((30, 30), False), ((33,), True)])
+def test_each_state_is_decided_by_the_kafka_that_its_brokers_run(levels, allowed):
+    point = point_of(HeldSource(run_by(*levels)), settings=UNSTATED)
+    assert point.deciders.at(None).decide(ASKED).decision is allowed
+
+
+@pytest.mark.parametrize("image", [image_of(RANGE), run_by(30, 33)])
+def test_nothing_is_decided_while_that_is_not_known(image):
+    point = point_of(HeldSource(image), settings=UNSTATED)
+    with pytest.raises(NotReadyError, match="--kafka-version V settles it"):
+        point.deciders.at(None)
+    assert point_of(HeldSource(image), settings=Settings(cidr=True)).deciders.at(None).decide(ASKED).decision
+
+
+def test_an_upgrade_of_the_brokers_is_noticed_though_no_rule_changes():
+    source = HeldSource(run_by(30))
+    point = point_of(source, settings=UNSTATED)
+    assert not point.deciders.at(None).decide(ASKED).decision
+    source.held = evolve(run_by(33), acls=source.held.acls)
+    look(point)
+    assert point.deciders.at(None).decide(ASKED).decision

@@ -1,0 +1,339 @@
+"""Which generation of Kafka decides: named, stated by the brokers of a log, or unknown, and then both answers."""
+
+import json
+from itertools import pairwise
+from uuid import UUID
+
+import pytest
+
+from aclog.authorizer.acl import AclPermissionType, PatternType
+from aclog.cli.diff.follow import FollowOptions, _Follower
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.policies import settings_of
+from aclog.metalog.records import BrokerFeature, RegisterBrokerRecord, UnregisterBrokerRecord
+from aclog.snapshots.following import Followed
+from aclog.sources.choice import SourceSelection, choose_source
+from aclog.sources.paths import LogSource
+from aclog.terminal.output_format import OutputFormat
+from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.state_logs import write_log
+from tests.support.cli.command import aclog
+
+RANGE, DENIED = "10.0.0.0/8", "10.1.0.0/16"
+RULES = (
+    acl("orders", "User:a", RANGE),
+    acl("orders", "User:b"),
+    acl("orders", "User:b", DENIED, permission_type=AclPermissionType.DENY),
+)
+BY_A = ("--principal", "User:a", "--operation", "READ", "--topic", "orders", "--host", "10.1.2.3")
+BY_B = ("--principal", "User:b", *BY_A[2:])
+WHO = ("--operation", "READ", "--topic", "orders")
+WARNING = "1 host of ACLs such as 10.0.0.0/8 is a range, which Kafka 4.4 matches and Kafka 4.3 does not"
+
+
+def broker(number, level):
+    """The registration of a broker whose software supports metadata.version up to a level."""
+    feature = BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
+    return RegisterBrokerRecord(
+        broker_id=number, incarnation_id=UUID(int=number), broker_epoch=number, end_points=(), features=(feature,)
+    )
+
+
+def log_of(path, *batches):
+    """A log of these batches of records, after one with the rules."""
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    write_log(path, rules, *batches)
+    return "--log", path
+
+
+def objects(result):
+    return [json.loads(line) for line in result.ok().lines]
+
+
+def warnings(result):
+    return [line for line in result.err.splitlines() if line.startswith("aclog: warning:")]
+
+
+@pytest.fixture
+def unstated(tmp_path):
+    """A log without a broker."""
+    return log_of(tmp_path / "unstated")
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A log whose brokers are of Kafka 4.3.1."""
+    return log_of(tmp_path / "old", [broker(1, 30), broker(2, 30)])
+
+
+@pytest.fixture
+def new(tmp_path):
+    """A log whose brokers are of Kafka 4.4.0."""
+    return log_of(tmp_path / "new", [broker(1, 33), broker(2, 33)])
+
+
+@pytest.fixture
+def rolling(tmp_path):
+    """A log of a cluster that is being upgraded."""
+    return log_of(tmp_path / "rolling", [broker(1, 30), broker(2, 30)], [broker(2, 33)])
+
+
+def test_the_brokers_of_a_log_state_it(old, new):
+    assert aclog("authorize", *old, *BY_A).out == "DENIED DefaultDeny\n"
+    assert aclog("authorize", *new, *BY_A).ok().out.startswith("ALLOWED MatchingAcl(")
+    assert aclog("authorize", *old, *BY_B).ok().out.startswith("ALLOWED MatchingAcl(")
+    denied = aclog("authorize", *new, *BY_B)
+    assert (denied.code, warnings(denied)) == (1, [])
+    assert f"host={DENIED}" in denied.out
+    assert "User:a" not in aclog("who-can", *old, *WHO).ok().out
+    assert (
+        f"User:a: READ, DESCRIBE on TOPIC orders, from {RANGE}".replace(", DESCRIBE", "")
+        in aclog("who-can", *new, *WHO).ok().out
+    )
+
+
+@pytest.mark.parametrize("flags", [("--kafka-version", "4.3.1"), ("--no-cidr",)])
+def test_a_flag_takes_precedence(new, flags):
+    answer = aclog("authorize", *new, *BY_A, *flags)
+    assert (answer.code, answer.out, warnings(answer)) == (1, "DENIED DefaultDeny\n", [])
+
+
+@pytest.mark.parametrize("flags", [("--kafka-version", "4.4"), ("--kafka-version", "4.4.0", "--cidr"), ("--cidr",)])
+def test_of_the_new_generation_as_well(old, flags):
+    assert warnings(aclog("authorize", *old, *BY_A, *flags).ok()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (("--kafka-version", "4.4", "--no-cidr"), "--kafka-version 4.4 and --no-cidr differ: expected one of them"),
+        (("--kafka-version", "4.3.1", "--cidr"), "--kafka-version 4.3.1 and --cidr differ: expected one of them"),
+        (("--kafka-version", "4.5.0"), "how Kafka 4.5.0 decides is not known: expected a version up to 4.4"),
+        (("--kafka-version", "new"), "'new' is no version of Kafka: expected one such as 4.3.1 or 4.4.0"),
+    ],
+)
+def test_flags_that_cannot_be(old, flags, complaint):
+    refused = aclog("authorize", *old, *BY_A, *flags)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.complaint.endswith(complaint)
+
+
+def test_a_decision_is_the_strictest_and_the_other_is_named(unstated):
+    for asked, denying in ((BY_A, "4.3"), (BY_B, "4.4")):
+        answer = aclog("authorize", *unstated, *asked)
+        first, second = answer.lines
+        assert (answer.code, first.startswith("DENIED "), first.endswith(f" (on Kafka {denying} only)")) == (
+            1,
+            True,
+            True,
+        )
+        assert second.startswith(f"Kafka {'4.4' if denying == '4.3' else '4.3'}: ALLOWED MatchingAcl(")
+        assert WARNING.replace("1 host", "2 hosts").replace("is a range", "are ranges") in answer.err
+        (row,) = (json.loads(line) for line in aclog("authorize", *unstated, *asked, "--format", "json").lines)
+        assert (row["decision"], row["generation"]) == ("DENIED", denying)
+        assert [each["decision"] for each in row["otherGenerations"]] == ["ALLOWED"]
+
+
+def test_what_both_decide_alike_is_one_answer(unstated):
+    asked = (*BY_B[:-1], "11.0.0.1")
+    answer = aclog("authorize", *unstated, *asked).ok()
+    assert (len(answer.lines), warnings(answer)) == (1, [])
+
+
+def test_without_a_range_nothing_is_said(tmp_path):
+    path = tmp_path / "log"
+    write_log(path, [acl_record(1, acl("orders", "User:a", "10.0.0.0/99"))])
+    for words in (("authorize", "--log", path, *BY_A), ("who-can", "--log", path, *WHO)):
+        answer = aclog(*words)
+        assert "Kafka 4.4" not in answer.out + answer.err
+
+
+def test_requests_are_decided_by_both(unstated):
+    asked = [
+        {"principal": who, "host": host, "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders"}
+        for who in ("User:a", "User:b")
+        for host in ("10.1.2.3", "11.0.0.1")
+    ]
+    lines = "\n".join(map(json.dumps, asked)).encode()
+    found = objects(aclog("authorize", *unstated, "--requests", "-", stdin=lines))
+    assert [(each["decision"], each.get("allowedOnlyOn")) for each in found] == [
+        ("DENIED", ["4.4"]),
+        ("DENIED", None),
+        ("DENIED", ["4.3"]),
+        ("ALLOWED", None),
+    ]
+
+
+def test_an_explanation_is_given_for_each(unstated):
+    shown = aclog("explain", *unstated, *BY_A)
+    titles = [line for line in shown.lines if line.startswith("On Kafka ")]
+    assert titles == ["On Kafka 4.3:", "On Kafka 4.4:"]
+    answer = json.loads(aclog("explain", *unstated, *BY_A, "--format", "json").out)
+    assert (answer["decision"], answer["generation"]) == ("DENIED", "4.3")
+    assert answer["otherGenerations"]["4.4"]["decision"] == "ALLOWED"
+
+
+def test_who_is_added_by_which(unstated):
+    lines = [line for line in aclog("who-can", *unstated, *WHO).ok().lines if not line.startswith(" ")]
+    assert lines == [
+        "User:b: READ on TOPIC orders, from any host (on Kafka 4.3 only)",
+        f"User:a: READ on TOPIC orders, from {RANGE} (on Kafka 4.4 only)",
+        f"User:b: READ on TOPIC orders, from any host but {DENIED} (on Kafka 4.4 only)",
+    ]
+    rows = objects(aclog("who-can", *unstated, *WHO, "--format", "jsonl"))
+    assert [each["generation"] for each in rows] == ["4.3", "4.4", "4.4"]
+    rows = objects(aclog("what-can", *unstated, "--principal", "User:b", "--format", "jsonl"))
+    assert {each.get("generation") for each in rows} == {"4.3", "4.4"}
+
+
+@pytest.mark.parametrize(
+    ("words", "generation"),
+    [
+        (("not-granted", *WHO, "--principal", "User:a"), "4.4"),
+        (("only", *WHO, "--principal", "User:b"), "4.4"),
+        (("no-new-access", "--kafka-version", "4.3", "--to-kafka-version", "4.4"), None),
+        (("equal", "--to-kafka-version", "4.4"), None),
+    ],
+)
+def test_nothing_is_proved_that_one_of_them_refutes(unstated, words, generation):
+    name, *rest = words
+    refuted = aclog("check", name, *unstated, *rest)
+    assert refuted.code == 1, refuted
+    assert refuted.out.startswith("REFUTED: ")
+    assert ("(on Kafka 4.4 only)" in refuted.out) is (generation is not None)
+    rows = [json.loads(line) for line in aclog("check", name, *unstated, *rest, "--format", "jsonl").lines]
+    assert (rows[0]["verdict"], {row.get("generation") for row in rows[1:]}) == ("REFUTED", {generation})
+
+
+def test_what_one_of_them_cannot_refute_is_proved_for_both(unstated):
+    proved = aclog("check", "not-granted", *unstated, "--operation", "WRITE", "--topic", "orders").ok()
+    assert proved.out.startswith("PROVED: ")
+
+
+def test_an_upgrade_changes_what_ranges_say(unstated, rolling, new):
+    for source in (unstated, rolling):
+        changed = aclog("diff", *source, "--to-kafka-version", "4.4")
+        assert changed.code == 1
+        assert [line.partition(":")[0] for line in changed.lines if line[0] != " "][:2] == [
+            "GAINED  User",
+            "LOST  User",
+        ]
+        assert f"from {RANGE}" in changed.out
+        assert f"from {DENIED}" in changed.out
+    assert aclog("diff", *new, "--to-kafka-version", "4.4").ok().out.startswith("no difference")
+
+
+def test_an_upgrade_is_told_rule_by_rule_and_never_as_a_whole(tmp_path):
+    rules = [
+        acl(f"t{number}", "User:*" if number % 9 == 0 else f"User:{number % 7}", f"10.{number}.0.0/16")
+        for number in range(90)
+    ]
+    rules += [acl("t", "User:z", pattern_type=PatternType.PREFIXED), acl("*", "User:y", "10.1.0.0/16")]
+    path = tmp_path / "log"
+    write_log(path, [acl_record(number + 1, rule) for number, rule in enumerate(rules)])
+    rows = [line for line in aclog("diff", "--log", path, "--to-kafka-version", "4.4").lines if line[0] != " "]
+    assert len(rows) > 80
+    assert not [line for line in rows if "everything" in line or "from any host" in line]
+
+
+def test_a_difference_is_shown_by_generation(unstated, tmp_path):
+    (tmp_path / "before").write_text("")
+    changed = aclog("diff", "--acls", tmp_path / "before", "--to-log", unstated[1])
+    assert changed.code == 1
+    assert [line for line in changed.lines if line.startswith("On ")] == ["On Kafka 4.3:", "On Kafka 4.4:"]
+    table = aclog("diff", "--acls", tmp_path / "before", "--to-log", unstated[1], "--format", "markdown")
+    assert [line for line in table.lines if line.startswith("#")] == ["### Kafka 4.3", "### Kafka 4.4"]
+
+
+def test_files_of_rules_are_decided_as_the_cluster_they_are_compared_with(new, old, tmp_path):
+    (tmp_path / "none").write_text("")
+    for source, expected in ((new, True), (old, False)):
+        shown = aclog("diff", *source, "--to-acls", tmp_path / "none")
+        assert ("User:a" in shown.out, "version of its brokers" in shown.err) == (expected, False)
+
+
+def test_brokers_that_differ_are_named(rolling):
+    answer = aclog("authorize", *rolling, *BY_A)
+    assert "the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4, and 2 hosts" in answer.err
+    assert answer.out.startswith("DENIED DefaultDeny (on Kafka 4.3 only)\nKafka 4.4: ALLOWED ")
+
+
+def test_time_travel_takes_the_brokers_of_the_moment(tmp_path):
+    gone = UnregisterBrokerRecord(broker_id=1, broker_epoch=1)
+    source = log_of(tmp_path / "log", [broker(1, 30)], [broker(2, 33)], [gone])
+    ends = {4: "DENIED DefaultDeny\n", 5: "DENIED DefaultDeny (on Kafka 4.3 only)\n", 6: "ALLOWED Matching"}
+    for end, expected in ends.items():
+        assert aclog("authorize", *source, *BY_A, "--as-of", end).out.startswith(expected), end
+
+
+def test_lint_states_which_generation_it_is_about_and_advises_nothing_then(unstated, new):
+    of_one = [line for line in objects_of_lint(unstated) if " only)" in line["lost"]]
+    assert {line["lint"] for line in of_one} >= {"04", "10"}
+    for line in of_one:
+        assert line["fix"].startswith("# State the Kafka that decides")
+        assert "emove" not in line["fix"]
+    assert not {"04", "10"} & {line["lint"] for line in objects_of_lint(new)}
+
+
+def objects_of_lint(source):
+    return [json.loads(line) for line in aclog("lint", *source, "--format", "jsonl").lines]
+
+
+def test_a_broker_version_names_it_for_lint(unstated):
+    found = {
+        json.loads(line)["lint"]
+        for line in aclog("lint", *unstated, "--format", "jsonl", "--broker-version", "4.4.0").lines
+    }
+    assert not {"04", "10"} & found
+
+
+def test_no_fix_is_made_that_one_of_them_needs(unstated, tmp_path):
+    refused = aclog("lint", *unstated, "--fix", tmp_path / "fix.jsonl")
+    assert refused.code == 2
+    assert "the source does not state the version of its brokers" in refused.complaint
+
+
+def test_settings_files_name_it(unstated, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "aclog.toml").write_text('[authorizer]\nkafka-version = "4.4.0"\n')
+    found = {json.loads(line)["lint"] for line in aclog("lint", *unstated, "--format", "jsonl").lines}
+    assert not {"04", "10"} & found
+    (tmp_path / "aclog.toml").write_text('[authorizer]\nkafka-version = "4.9"\n')
+    refused = aclog("lint", *unstated)
+    assert "aclog.toml:2" in refused.complaint
+    assert "how Kafka 4.9 decides is not known" in refused.complaint
+    (tmp_path / "aclog.toml").write_text('[authorizer]\nkafka-version = "4.4"\ncidr = false\n')
+    assert "false, and kafka-version is 4.4: expected one of them" in aclog("lint", *unstated).complaint
+
+
+def test_a_context_names_it(unstated, tmp_path, monkeypatch):
+    config = tmp_path / "config.toml"
+    config.write_text(f'[contexts.it]\nlog = "{unstated[1]}"\nkafka-version = "4.4.0"\n')
+    monkeypatch.setenv("ACLOG_CONFIG", str(config))
+    answer = aclog("authorize", "-c", "it", *BY_A).ok()
+    assert "kafka-version=4.4.0" in answer.err
+    assert aclog("authorize", "-c", "it", *BY_A, "--kafka-version", "4.3").out == "DENIED DefaultDeny\n"
+
+
+def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
+    """A registration changes decisions as an ACL does: those of one broker, and in the end of all."""
+    log, gone = rolling[1], UnregisterBrokerRecord(broker_id=1, broker_epoch=1)
+    log_of(log, [broker(1, 30), broker(2, 30)], [broker(2, 33)], [gone])
+    images = [LogSource(log, lambda _: None).image_at(offset) for offset in (3, 5, 6, 7)]
+    settings = settings_of(AuthorizerFlags())
+    options = FollowOptions(settings=settings, topics=None, format=OutputFormat.TEXT, http=None, give_up_after=None)
+    follower = _Follower(chosen=choose_source(SourceSelection(log=log)), options=options)
+    shown = []
+    for before, after in pairwise(images):
+        follower.show(Followed(before=before, after=after, changes=()))
+        shown.append(capsys.readouterr().out.splitlines())
+    first, second, third = ([line for line in lines if not line.startswith("    ")] for lines in shown)
+    # Both generations might have decided before the first broker registered, and only the old one did then.
+    assert first[0].endswith(": all brokers run Kafka 4.3")
+    assert second[0].endswith(": the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4")
+    assert second[1:] == [
+        f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders, from {RANGE} (on Kafka 4.4 only)",
+        f"  LOST  User:b: READ on TOPIC orders, from {DENIED} (on Kafka 4.4 only)",
+    ]
+    assert third[0].endswith(": all brokers run Kafka 4.4")
+    assert third[1:] == ["  no difference: every request is decided as before"]
