@@ -79,6 +79,8 @@ class _Holdings:
 
     def shared(self) -> Iterator[tuple[list[int], int]]:
         """Yield for each pattern that several principals hold, all or in part, some of their rows and how many more."""
+        if not len(self.rows):  # all are on patterns that cover no name, such as LITERAL ""
+            return
         first = np.flatnonzero(np.append(True, np.diff(self.places) != 0))
         ends = np.searchsorted(self.places, self.ends[first])
         for low, high in zip(first.tolist(), ends.tolist(), strict=True):

@@ -231,6 +231,16 @@ def test_a_name_that_several_principals_hold(lint_id, kind, operation):
     assert len(found) == 10
 
 
+@pytest.mark.parametrize(
+    ("lint_id", "kind", "operation"), [("19", "GROUP", "READ"), ("20", "TRANSACTIONAL_ID", "WRITE")]
+)
+def test_a_name_that_covers_nothing_is_shared_by_nobody(lint_id, kind, operation):
+    # Kafka took such rules before KAFKA-14733, so upgraded clusters hold them.
+    empty = rule("", operation, kind=kind)
+    assert found_by(lint_id, empty) == []
+    assert found_by(lint_id, empty, evolve(empty, principal="User:b"), evolve(empty, host="")) == []
+
+
 def test_rules_that_close_a_resource_to_those_who_used_it():
     used = Request(
         principal="User:b",
