@@ -86,8 +86,9 @@ class _Writer:
     def _is_of_rename(self, report: ReportRow) -> bool:
         """Return whether a rename tells what a row does: both are about the same principals, and no others."""
         renamed = {name for each in self.review.renames if each.is_whole for name in (each.old, each.new)}
-        principals = report.row.principals
-        return not principals.complement and renamed.issuperset(principals.named)
+        principals, summary = report.row.principals, report.row.summary
+        by = () if summary is None else (rule.principal for rule in summary.cause.rules)
+        return not principals.complement and renamed.issuperset((*principals.named, *by))
 
     def _row_text(self, report: ReportRow) -> str:
         """Return a row on one line: of a summary, what was counted as well, and which DENY is gone."""

@@ -8,17 +8,36 @@ from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
 
 MOST = 5_000
 """Folding looks at pairs of names; a report cuts so many anyway."""
+_FEW = 100
+"""A part with more exceptions is compared with no others."""
 
 
 def fold(parts: Iterable[NamePart]) -> Names:
     """Return the same names as fewer parts, in the order of their names, a prefix before what begins with it.
 
-    Beyond `MOST` parts and exceptions nothing is folded.
+    Beyond `MOST` parts and exceptions only what lies in the widest part is left out.
     """
     distinct = set(parts)
+    if sum(map(_size, distinct)) > MOST:
+        distinct = _without_inner(distinct)
     if len(distinct) > 1 and sum(map(_size, distinct)) <= MOST:
         distinct = _folded(distinct)
     return tuple(sorted(distinct, key=place))
+
+
+def _without_inner(parts: set[NamePart]) -> set[NamePart]:
+    """Return the parts without those that lie in the widest one."""
+    subtrees = (part for part in parts if isinstance(part, Subtree))
+    widest = min(subtrees, key=lambda part: (len(part.prefix), _size(part)), default=None)
+    if widest is None or _size(widest) > _FEW:
+        return parts
+    return {part for part in parts if part == widest or not _lies_in(part, widest)}
+
+
+def _lies_in(part: NamePart, outer: Subtree) -> bool:
+    if isinstance(part, Literal):
+        return part.name in outer
+    return part.prefix.startswith(outer.prefix) and _covers(outer, part)
 
 
 def _folded(parts: set[NamePart]) -> set[NamePart]:

@@ -29,6 +29,19 @@ class Setting(Enum):
     SEMANTICS = "what LITERAL * covers"
 
 
+class Bound(Enum):
+    """Of what a row may claim more than changed."""
+
+    NONE = ""
+    """Nothing: every request of the row changed."""
+    WHO = "who and hosts"
+    """Each operation of a clause changed on each of its names: for some of the principals, from some of the hosts."""
+    NAMES = "who, names and hosts"
+    """Each operation of a clause changed: on some of its names, for some of the principals, from some of the hosts."""
+    ALL = "who, operations, names and hosts"
+    """Some of it changed: ranges of addresses overlap in ways that are not looked into."""
+
+
 @frozen(kw_only=True)
 class Cause:
     """Why a summary's requests changed: rules that were added or removed, all with one permission, or a setting."""
@@ -41,9 +54,10 @@ class Cause:
 
 @frozen(kw_only=True)
 class Summary:
-    """What a summary counts, exactly."""
+    """What a summary counts, exactly, and how far it goes beyond what changed."""
 
     cause: Cause
+    bound: Bound
     principals: int
     """How many principals that rules or settings name gained or lost something."""
     everyone_else: bool
@@ -58,8 +72,8 @@ class Row:
     """What some principals gained or lost from some hosts.
 
     Without `summary` the row is exact: one direction, and every request by one of the principals, from one of the
-    hosts, for what a clause says changed in it. With `summary` only some of these requests changed, and no others for
-    that cause; a summary may have both directions.
+    hosts, for what a clause says changed in it. With `summary` no others changed for that cause, and its `bound` says
+    of what the row may claim too much; a summary may have both directions.
     """
 
     directions: tuple[Direction, ...]
@@ -75,6 +89,11 @@ class Row:
     legal: bool
     """Whether a legal name (of a topic, if it is one) fits the row."""
     summary: Summary | None = None
+
+    @property
+    def bound(self) -> Bound:
+        """Of what the row may claim more than changed."""
+        return Bound.NONE if self.summary is None else self.summary.bound
 
     def __contains__(self, request: Request) -> bool:
         """Return whether the row is about a request; in a summary it need not have changed."""

@@ -7,8 +7,8 @@ from attrs import field, frozen
 
 from aclog.analysis.regions.region import Request
 from aclog.analysis.regions.region_text import hosts_text, who_text
-from aclog.analysis.rows.row import Row
-from aclog.analysis.rows.row_text import directions_text, summary_text, what_text
+from aclog.analysis.rows.row import Bound, Row
+from aclog.analysis.rows.row_text import bound_text, claim_text, directions_text, summary_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
@@ -41,7 +41,8 @@ class ReportRow:
         """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""
         found = []
         if self.topics is not None:
-            found.append(f"{self.topics:,} topic{' exists' if self.topics == 1 else 's exist'}")
+            most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
+            found.append(f"{most}{self.topics:,} topic{' exists' if self.topics == 1 else 's exist'}")
         if self.accesses is not None:
             found.append(f"{self.accesses:,} access{' flips' if self.accesses == 1 else 'es flip'}")
         return ", ".join(found)
@@ -63,7 +64,8 @@ def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGIN
 def row_lines(report: ReportRow) -> Iterator[str]:
     """Yield the lines of a row."""
     row = report.row
-    yield f"{directions_text(row)}  {who_text(row.principals)}: {what_text(row.clauses)}, from {hosts_text(row.hosts)}"
+    claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
+    yield f"{directions_text(row)}  {claim}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
     before, after = _decided_by(report)
@@ -94,7 +96,7 @@ def _decided_by(report: ReportRow) -> tuple[str, str]:
 def row_cells(report: ReportRow) -> tuple[str, ...]:
     """Return the cells of a row, under TITLES."""
     row = report.row
-    what = what_text(row.clauses)
+    what = claim_text(row) + bound_text(row)
     if row.summary is not None:
         what = f"{what}: {summary_text(row, row.summary)}"
     return (

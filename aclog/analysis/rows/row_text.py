@@ -6,7 +6,7 @@ from aclog.analysis.regions.names import ANY_NAME, Names
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.regions.region_text import requests_text
 from aclog.analysis.rows.extent import is_allow
-from aclog.analysis.rows.row import Cause, Clause, Row, Setting, Summary
+from aclog.analysis.rows.row import Bound, Cause, Clause, Row, Setting, Summary
 from aclog.authorizer.acl import ResourceType
 
 _VERBS = {Direction.GAINED: "gain", Direction.LOST: "lose"}
@@ -25,6 +25,17 @@ _RULES_TEXTS = {
 def directions_text(row: Row) -> str:
     """Return `GAINED`, `LOST` or `GAINED, LOST`."""
     return ", ".join(direction.value for direction in row.directions)
+
+
+def claim_text(row: Row) -> str:
+    """Return what a row is about, such as `READ on TOPIC a` or, if it may be too much, `up to READ on TOPIC *`."""
+    what = what_text(row.clauses)
+    return what if row.bound is Bound.NONE else f"up to {what}"
+
+
+def bound_text(row: Row) -> str:
+    """Return of what a row may claim too much, such as ` (a bound on who and hosts)`; empty if it is exact."""
+    return "" if row.bound is Bound.NONE else f" (a bound on {row.bound.value})"
 
 
 def what_text(clauses: Sequence[Clause]) -> str:

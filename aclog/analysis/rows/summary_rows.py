@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Self
 
@@ -9,20 +10,22 @@ from attrs import define, evolve
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.names import NamePart
 from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.region import Difference, Direction, Request
 from aclog.analysis.regions.witness import has_legal_name
 from aclog.analysis.rows.causes import Candidate
-from aclog.analysis.rows.clauses import clauses_of
 from aclog.analysis.rows.exact_rows import CLAUSES
 from aclog.analysis.rows.extent import Extent, extent_of
 from aclog.analysis.rows.extent_index import index_of_extents, near_region
 from aclog.analysis.rows.intersection import common_request
 from aclog.analysis.rows.row import Cause, Row, Setting, Summary
+from aclog.analysis.rows.summary_reach import summary_reach
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclPermissionType,
+    ResourceType,
 )
 
 _LOOKED_AT = 100
@@ -93,25 +96,37 @@ def _principals_of(extents: Iterable[Extent]) -> Principals:
 
 
 def _row(draft: _Draft, request: Request, known: set[str], old: Policy, new: Policy) -> Row:
-    first, members = draft.hull[0], draft.members
+    members = draft.members
+    reach = summary_reach(draft.hull, draft.touched, partial(_denied_names, draft.hull[0].principals, old, new))
     rules = tuple(rule for member in members for rule in member.rules)
-    named, everyone_else = _affected(draft, first.principals, known)
+    named, everyone_else = _affected(reach.differences, reach.principals, known)
     return Row(
         directions=draft.directions,
-        principals=first.principals,
-        hosts=first.hosts,
-        clauses=clauses_of(extent.region() for extent in draft.hull),
+        principals=reach.principals,
+        hosts=reach.hosts,
+        clauses=reach.clauses,
         witness=request,
         before=deciding(old, request),
         after=deciding(new, request),
         legal=any(has_legal_name(difference.region) for difference in draft.touched),
         summary=Summary(
             cause=Cause(is_added=members[0].is_added, rules=rules, setting=draft.setting),
+            bound=reach.bound,
             principals=named,
             everyone_else=everyone_else,
             rules=draft.rules,
         ),
     )
+
+
+def _denied_names(principals: Principals, old: Policy, new: Policy, kind: ResourceType) -> Iterator[NamePart]:
+    """Yield the names of a type that DENY rules of either policy are about, for all of some principals."""
+    wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.DENY)
+    for policy in (old, new):
+        for entry in policy.acls.matching(wanted):
+            extent = extent_of(entry.acl, policy.settings)
+            if extent.principals in (EVERYONE, principals):
+                yield from extent.names
 
 
 def _witness(draft: _Draft) -> Request | None:
@@ -126,11 +141,11 @@ def _witness(draft: _Draft) -> Request | None:
     return next((request for request in found if request is not None), None)
 
 
-def _affected(draft: _Draft, principals: Principals, known: set[str]) -> tuple[int, bool]:
-    """Return how many named principals of the row have a request that changed, and whether the unnamed ones have."""
+def _affected(differences: Iterable[Difference], principals: Principals, known: set[str]) -> tuple[int, bool]:
+    """Return how many named principals of a row have a request that changed, and whether the unnamed ones have."""
     named: set[str] = set()
     left_out: set[str] | None = None
-    for region in (each.region for each in draft.touched):
+    for region in (each.region for each in differences):
         if not region.principals.complement:
             named.update(region.principals.named)
         elif left_out is None:

@@ -25,9 +25,12 @@ def diff(
 ) -> None:
     """Show which requests a second state allows and the first one does not, and which it no longer allows.
 
-    The answer is exact: it covers every principal, host, operation and name,
-    not only those that occur in a rule. Exit code 0 if every request is
-    decided the same, 1 if not, 2 for bad input.
+    It covers every principal, host, operation and name, not only those that
+    occur in a rule. The exit code and the regions of jsonl, json, csv and
+    table are exact. So is each row of text, markdown and sarif, unless it says
+    "up to": then nothing outside of it changed for its cause, and it names
+    what may be more than changed: who, hosts, names or operations. Exit code
+    0 if every request is decided the same, 1 if not, 2 for bad input.
 
     With --follow there is no second state: for each committed change of a log
     it shows what that really gives and takes, until Ctrl-C or SIGTERM.

@@ -140,7 +140,8 @@ PULL_REQUESTS = (
         name="dropped deny",
         edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
         seen=(
-            "GAINED  everyone: ALL on TOPIC billing.pii.*",
+            "GAINED  User:audit, User:billing: up to ALL on TOPIC billing.pii.*, from any host",
+            "(a bound on who and hosts)",
             "gain what other rules allow of it: 2 principals",
             "test fails",
         ),
