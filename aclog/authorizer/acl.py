@@ -128,6 +128,9 @@ WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 """As the principal of an ACL, matches every principal of every type (StandardAuthorizerData.WILDCARD_PRINCIPAL)."""
 
+ANONYMOUS_PRINCIPAL = "User:ANONYMOUS"
+"""Of a client that did not authenticate (KafkaPrincipal.ANONYMOUS)."""
+
 CLUSTER_NAME = "kafka-cluster"
 """The only name a CLUSTER resource may have (Resource.CLUSTER_NAME)."""
 

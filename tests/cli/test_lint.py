@@ -326,6 +326,39 @@ def test_authorizer_settings_too_and_flags_win(write):
     assert found(result) == {("17", "User:root"), ("04", "User:a")}
 
 
+def test_what_everyone_may_do_is_suppressed_like_all_else(write):
+    wide = acl_row("*", principal="User:*", operation="READ")
+    flags = ("lint", "--acls", write("acls.jsonl", wide, *FINE), "--format", "jsonl")
+    [error, *warnings] = lines_of(aclog(*flags, "--select", "08,27"))
+    assert (error["lint"], error["severity"]) == ("27", "error")
+    assert error["fix"] == "# Rules for the principals, names and operations that need it."
+    assert [(line["lint"], line["rules"][0]["principal"]) for line in warnings] == [("08", "User:b")]
+    assert "suspect is ALLOW READ every topic to User:*" in warnings[0]["lost"]
+    assert warnings[0]["fix"].startswith("# Keep it")
+    write(
+        "aclog.toml",
+        "[[lint.ignore]]\nlint = 'everyone-reaches-far'\nprincipal = 'User:*'\nresourceName = '*'\nreason = 'a lab'\n",
+    )
+    result = aclog("lint", "--acls", "acls.jsonl", "--select", "27").ok()
+    assert result.lines == ["no findings in 3 rules; 1 suppressed"]
+
+
+def test_a_lint_with_errors_and_warnings_has_a_heading_for_each(write):
+    rows = [acl_row(name, principal="User:*", operation=each) for name, each in (("*", "READ"), ("*", "DESCRIBE"))]
+    lines = aclog("lint", "--acls", write("acls.jsonl", *rows), "--select", "27").lines
+    heads = [line.partition(":")[0] for line in lines if line.startswith(("error", "warning"))]
+    assert heads == ["error 27 everyone-reaches-far", "warning 27 everyone-reaches-far"]
+
+
+@pytest.mark.parametrize(("kind", "operation"), [("GROUP", "READ"), ("TRANSACTIONAL_ID", "WRITE")])
+def test_a_rule_on_an_empty_name_is_no_crash(write, kind, operation):
+    row = acl_row("", principal="User:a", operation=operation, resourceType=kind)
+    result = aclog("lint", "--acls", write("acls.jsonl", row))
+    assert result.code == 1
+    assert any(line.startswith("error 09 overridden-allow") for line in result.lines)
+    assert aclog("lint", "--acls", "acls.jsonl", "--select", "19,20").ok().lines == ["no findings in 1 rule"]
+
+
 # formats
 
 

@@ -20,6 +20,7 @@ class Lint:
     title: str
     """What is wrong, in one clause, about one rule or several."""
     severity: Severity
+    """Of its findings; those of lint 27 may be less severe."""
     exact: bool
     """Whether a finding is a fact; else it is a guess about what was meant, from names and habits."""
     harm: str
@@ -102,7 +103,8 @@ LINTS: tuple[Lint, ...] = (
         name="shadowed",
         severity=_W,
         title="other rules allow all that this ALLOW allows",
-        harm="It gives nothing, and whoever removes it to take access away takes nothing.",
+        harm="It gives nothing, and whoever removes it to take access away takes nothing. Where only a wide rule for "
+        "everyone makes it needless, that one is the suspect: keep this one.",
         mend="Remove it.",
         exact=True,
     ),
@@ -271,6 +273,16 @@ LINTS: tuple[Lint, ...] = (
         mend="A longer prefix, or the names that were meant.",
         exact=False,
         needs="a source with a history",
+    ),
+    Lint(
+        id="27",
+        name="everyone-reaches-far",
+        severity=_E,
+        title="everyone holds a right that reaches far",
+        harm="User:* is every client of any type, User:ANONYMOUS every one that does not log in: all names of a type, "
+        "internal topics, the cluster or all operations are theirs. To describe, or from one host only: a warning.",
+        mend="Rules for the principals, names and operations that need it.",
+        exact=True,
     ),
 )
 """By id, which are the numbers from 1 on."""

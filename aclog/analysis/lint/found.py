@@ -22,7 +22,7 @@ class Told(NamedTuple):
 
 
 def finding(lint: str, rules: Sequence[StandardAcl], told: Told, *, neutral: bool = False) -> Finding:
-    """Return a finding of a lint about some rules."""
+    """Return a finding of a lint about some rules, as severe and with the mend that the catalogue says."""
     about = BY_ID[lint]
     return Finding(
         lint=lint,

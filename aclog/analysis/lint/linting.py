@@ -49,6 +49,7 @@ _FINDERS: Mapping[str, Finder] = MappingProxyType(
         "23": names.name_below_star,
         "24": names.illegal_topic_name,
         "25": holders.many_literals,
+        "27": operations.everyone_reaches_far,
     }
 )
 """By id, but for those that share their work (aclog.analysis.lint.redundant)."""

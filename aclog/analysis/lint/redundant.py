@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
-from attrs import define
+from attrs import define, evolve
 from numpy.typing import NDArray
 
 from aclog.analysis.lint.context import LintContext
@@ -14,6 +15,7 @@ from aclog.analysis.lint.found import Told, finding
 from aclog.analysis.lint.responsible import Responsible
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import brief, noun, verb, what, who
+from aclog.analysis.lint.wide_rules import wide_rows, without_wide
 from aclog.authorizer.acl import AclOperation, StandardAcl
 from aclog.authorizer.index.masks import rule_mask
 from aclog.authorizer.rule_change import RuleChange
@@ -21,6 +23,9 @@ from aclog.metalog.vectors import Bools
 
 _EXPLAINED = 10_000
 """So many findings of a lint name the rule that makes theirs needless: to look for it takes longer than all else."""
+_SUSPECTS = 2
+"""A finding names no more rules that may be wrong instead of its own."""
+_KEPT = "Keep it, and mend the wide rule for everyone: once that is gone, this one is needed."
 
 
 @define(eq=False, slots=False)
@@ -46,7 +51,8 @@ class Redundancy:
 
     def shadowed(self, _table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the ALLOWs whose operations other rules allow wherever they are not denied (08)."""
-        return self._findings("08", Verdict.COVERED, self._tell_shadowed, implied=False)
+        for each in self._findings("08", Verdict.COVERED, self._tell_shadowed, implied=False):
+            yield self._with_suspect(each) if each.rules[0] in self._leaning else each
 
     def overridden(self, _table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the ALLOWs that allow nothing in the end (09)."""
@@ -71,6 +77,29 @@ class Redundancy:
             lost = tell(rule) if number < _EXPLAINED else f"nothing: every request is decided as without {brief(rule)}"
             told = Told(lost, (RuleChange(added=False, acl=rule),))
             yield finding(lint, (rule,), told, neutral=True)
+
+    def _with_suspect(self, found: Finding) -> Finding:
+        """Return a finding that blames the wide rules for everyone: their end would leave nothing of a removed rule."""
+        (rule,) = found.rules
+        suspects = " and ".join(map(brief, islice(self.responsible.sharing(rule, self._wide), _SUSPECTS)))
+        lost = f"nothing today; the suspect is {suspects or 'a wide rule for everyone'}: without that it is needed"
+        return evolve(found, lost=lost, fix=(), advice=_KEPT, neutral=False)
+
+    @cached_property
+    def _wide(self) -> frozenset[StandardAcl]:
+        """The rules that give everyone a right that reaches far."""
+        return frozenset(map(self.table.rule, np.flatnonzero(wide_rows(self.table)).tolist()))
+
+    @cached_property
+    def _leaning(self) -> frozenset[StandardAcl]:
+        """The shadowed rules that are needed as soon as the wide rules for everyone are gone."""
+        narrow = without_wide(self.table)
+        covered = np.flatnonzero(self.verdicts == Verdict.COVERED).tolist() if narrow is not None else []
+        if narrow is None or not covered:
+            return frozenset()
+        rest = RuleTable.of(narrow)
+        needless = {rest.rule(row) for row in np.flatnonzero(verdicts(rest) == Verdict.COVERED).tolist()}
+        return frozenset(map(self.table.rule, covered)) - needless - self._wide
 
     @cached_property
     def _implied(self) -> Bools:

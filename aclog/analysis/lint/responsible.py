@@ -1,6 +1,6 @@
 """The rules because of which another one is not needed: named in findings, where a single rule suffices."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from attrs import frozen
 
@@ -44,6 +44,14 @@ class Responsible:
                 if other != rule and is_allow(other) is allows and wanted and not wanted & ~mask:
                     return other
         return None
+
+    def sharing(self, rule: StandardAcl, among: Container[StandardAcl]) -> Iterator[StandardAcl]:
+        """Yield those of some ALLOWs that allow a part of what another one allows, on all its names."""
+        bits = rule_mask(rule.operation, rule.permission_type) & self.asked
+        for resource in self._around(rule):
+            for other in self._on(resource, rule):
+                if other in among and other != rule and bits & rule_mask(other.operation, other.permission_type):
+                    yield other
 
     def implying(self, rule: StandardAcl) -> StandardAcl | None:
         """Return an ALLOW of another operation, for the same principal on the same pattern, that implies an ALLOW."""

@@ -112,10 +112,10 @@ class LintReport:
 
 
 def grouped(findings: Sequence[LocatedFinding]) -> Iterator[list[LocatedFinding]]:
-    """Yield the findings of each lint, in their order."""
-    found: dict[str, list[LocatedFinding]] = {}
+    """Yield the findings of each lint, those of one severity together, in their order."""
+    found: dict[tuple[str, Severity], list[LocatedFinding]] = {}
     for each in findings:
-        found.setdefault(each.finding.lint, []).append(each)
+        found.setdefault((each.finding.lint, each.finding.severity), []).append(each)
     yield from found.values()
 
 
