@@ -52,7 +52,8 @@ def test_what_came_to_the_base_since_is_not_the_change(repository: Repository) -
     apply(PULL_REQUESTS[1], Path())
     repository.git("commit", "--quiet", "--all", "--message", "moves on")
     repository.git("switch", "--quiet", "change")
-    assert aclog("review", "kafka", "--base", "main").ok().lines[0] == "aclog review: passes: no effective change"
+    nothing = "aclog review: no blocking check failed: no effective change"
+    assert aclog("review", "kafka", "--base", "main").ok().lines[0] == nothing
 
 
 def test_a_path_that_only_one_side_has(repository: Repository) -> None:
@@ -103,7 +104,7 @@ def test_checks_that_a_change_deletes_are_told(repository: Repository) -> None:
     assert json.loads(failing.lines[0])["checksChanged"] == ["tests/more.yaml (deleted)"]
     Path("aclog.toml").unlink()
     lines = aclog("review", "kafka", "--base", "main").ok().lines
-    assert lines[0] == "aclog review: passes: no effective change, 2 files of the checks changed"
+    assert lines[0] == "aclog review: no blocking check failed: no effective change, 2 files of the checks changed"
     assert f"{told}aclog.toml (deleted), tests/more.yaml (deleted)" in lines[:5]
     repository.git("commit", "--quiet", "--all", "--message", "weaker")
     assert (
@@ -166,6 +167,18 @@ def test_what_fails_is_the_repositorys_choice(repository: Repository, arguments:
     assert aclog("review", "kafka", "--base", "main", "--topics", "topics.txt", *arguments).code == code
 
 
+def test_a_change_that_gives_something_to_everyone_fails_unless_it_is_accepted(repository: Repository) -> None:
+    path = Path("kafka/audit.csv")
+    path.write_text(path.read_text() + "User:*,Topic,LITERAL,orders.placed,Read,Allow,*\n")
+    result = aclog("review", "kafka", "--base", "main")
+    assert result.code == 1
+    assert result.lines[0].startswith("aclog review: FAILS: 1 gained, 0 lost, everyone gains access")
+    verdict = json.loads(aclog("review", "kafka", "--base", "main", "--format", "jsonl").lines[0])
+    assert ("everyone" in verdict["found"], "everyone" in verdict["failOn"]) == (True, True)
+    accepted = aclog("review", "kafka", "--base", "main", "--fail-on", "breaks,proofs,tests,lint-error").ok()
+    assert accepted.lines[0].startswith("aclog review: no blocking check failed: 1 gained, 0 lost, everyone gains acce")
+
+
 def test_files_get_other_formats(repository: Repository) -> None:
     apply(PULL_REQUESTS[8], Path())
     result = aclog("review", *CHECKED, "--out", "markdown=r.md", "--out", "sarif=r.sarif", "--out", "jsonl=r.jsonl")
@@ -225,7 +238,8 @@ def test_a_malformed_file_of_either_side_ends_it_with_its_line(repository: Repos
 
 def test_a_subdirectory_of_the_repository_will_do(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("kafka")
-    assert aclog("review", ".", "--base", "main").ok().lines[:2] == ["aclog review: passes: no effective change", ""]
+    nothing = "aclog review: no blocking check failed: no effective change"
+    assert aclog("review", ".", "--base", "main").ok().lines[:2] == [nothing, ""]
     apply(PULL_REQUESTS[3], Path(".."))
     for path in (".", repository.path / "kafka"):
         lines = aclog("review", path, "--base", "main").ok().lines

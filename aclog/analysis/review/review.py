@@ -6,6 +6,7 @@ from attrs import define, field
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.regions.region import Direction
+from aclog.analysis.review.everyone import gives_everyone
 from aclog.analysis.review.flipped import Flipped
 from aclog.analysis.review.move import Move
 from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
@@ -42,6 +43,7 @@ class Review:
         present = {
             Kind.GAINED: Direction.GAINED in directions,
             Kind.LOST: Direction.LOST in directions,
+            Kind.EVERYONE: any(map(gives_everyone, self.comparison.differences)),
             Kind.BREAKS: any(each.direction is Direction.LOST for each in self.flipped),
             Kind.PROOFS: not all(proof.holds for proof in self.proofs),
             Kind.TESTS: bool(self.tests.failures),

@@ -7,9 +7,11 @@ from attrs import frozen
 
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.document import Document, Item, Section
+from aclog.analysis.review.everyone import tells_of_everyone
 from aclog.analysis.review.points import ROOM, Points, chosen
 from aclog.analysis.review.review import Review
 from aclog.analysis.review.risk import is_deny, risk
+from aclog.analysis.review.verdict import Kind
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.analysis.rows.row_text import summary_text
 from aclog.authorizer.acl import ResourceType, StandardAcl, acl_text
@@ -33,7 +35,8 @@ class _Writer:
 
     def document(self) -> Document:
         """Return the whole."""
-        verdict = "FAILS" if self.review.fails else "passes"
+        # It does not say "passes": what no check covers may be wrong.
+        verdict = "FAILS" if self.review.fails else "no blocking check failed"
         return Document(
             head=f"aclog review: {verdict}: {', '.join(self._counts())}",
             points=tuple(chosen(list(self._points()))),
@@ -45,6 +48,8 @@ class _Writer:
         counts = Counter(direction for report in self.review.rows for direction in report.row.directions)
         gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
         yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING
+        if Kind.EVERYONE in self.review.found:
+            yield "everyone gains access"
         refuted = sum(not proof.holds for proof in self.review.proofs)
         yield from _counted(refuted, "proof refuted", "proofs refuted")
         yield from _counted(len(self.review.tests.failures), "test fails", "tests fail")
@@ -81,7 +86,7 @@ class _Writer:
             yield Points(texts=[each.text() for each in changes[:1]], total=len(changes))
 
     def _ranked(self) -> list[ReportRow]:
-        return sorted(self.review.rows, key=risk)
+        return sorted(self.review.rows, key=lambda report: (not tells_of_everyone(report.row), risk(report)))
 
     def _is_of_rename(self, report: ReportRow) -> bool:
         """Return whether a rename tells what a row does: both are about the same principals, and no others."""

@@ -12,6 +12,8 @@ class Kind(StrEnum):
     """A request that was allowed is denied."""
     BREAKS = "breaks"
     """A recent access would be denied."""
+    EVERYONE = "everyone"
+    """Everyone gains access: clients that no rule names, or those that do not log in."""
     PROOFS = "proofs"
     """Something that must stay as it is does not."""
     TESTS = "tests"
@@ -24,5 +26,5 @@ class Kind(StrEnum):
     """The change touches the checks themselves: settings, tests, what is known of the cluster."""
 
 
-DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
-"""That access is gained or lost is what most changes are made for; people judge it."""
+DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.EVERYONE, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
+"""That access is gained or lost is what most changes are made for; people judge it. Hardly one is made for everyone."""

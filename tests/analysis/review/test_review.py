@@ -28,6 +28,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.origin import FileOrigin, Origin
+from aclog.authorizer.settings import Settings
 
 
 def _rule(principal: str, name: str = "t", operation: AclOperation = AclOperation.READ) -> StandardAcl:
@@ -159,7 +160,7 @@ def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
 class TestReview:
     def test_nothing_changed(self) -> None:
         document = document_of(_review([_rule("User:a")], [_rule("User:a")]))
-        assert next(iter(text_lines(document))) == "aclog review: passes: no effective change"
+        assert next(iter(text_lines(document))) == "aclog review: no blocking check failed: no effective change"
 
     def test_what_fails_comes_first(self) -> None:
         review = _review([_rule("User:a")], [_rule("User:b", "u")])
@@ -218,6 +219,42 @@ class TestReview:
         review = _review([_rule("User:a")], [])
         review.fail_on = fail_on
         assert review.fails is fails
+
+    @pytest.mark.parametrize("who", ["User:*", "User:ANONYMOUS"])
+    def test_that_everyone_gains_access_fails_unless_it_is_accepted(self, who: str) -> None:
+        review = _review([_rule("User:a")], [_rule("User:a"), _rule(who, "u"), _prefixed("User:b", "t")])
+        assert Kind.EVERYONE in review.found
+        head, first, *_ = text_lines(document_of(review))
+        assert head == "aclog review: FAILS: 2 gained, 0 lost, everyone gains access"
+        assert first.startswith(f"- GAINED  {'everyone' if who == 'User:*' else who}: READ, DESCRIBE on TOPIC u, ")
+        review.fail_on = frozenset(Kind) - {Kind.EVERYONE, Kind.GAINED}
+        head = next(iter(text_lines(document_of(review))))
+        assert head == "aclog review: no blocking check failed: 2 gained, 0 lost, everyone gains access"
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ([], [_rule("User:a"), _prefixed("User:b", "")]),
+            ([_rule("User:*")], []),
+            ([_rule("User:*")], [_rule("User:*"), _rule("User:*", operation=AclOperation.DESCRIBE)]),
+            # no topic can have such a name
+            ([], [_rule("User:*", "a b")]),
+            # the DENY is gone for everyone, and it kept one principal from something
+            ([_rule("User:a"), _deny("User:*", "t")], [_rule("User:a")]),
+        ],
+    )
+    def test_that_some_gain_access_is_for_people_to_judge(
+        self, old: Sequence[StandardAcl], new: Sequence[StandardAcl]
+    ) -> None:
+        review = _review(old, new)
+        assert Kind.EVERYONE not in review.found
+        assert "everyone gains access" not in document_of(review).head
+        assert not review.fails
+
+    def test_that_the_last_rule_goes_opens_a_topic_to_everyone(self) -> None:
+        old, new = (Policy(_policy(*rules).acls, Settings(allow_everyone=True)) for rules in ([_rule("User:a")], []))
+        comparison = Comparison.of(old, new)
+        assert Review(comparison=comparison, rows=comparison.rows()).fails
 
     def test_a_comment_is_cut_to_what_a_comment_may_hold_and_says_so(self) -> None:
         review = _review([], [_rule(f"User:{n}", f"t{n}") for n in range(3)])
