@@ -38,6 +38,7 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 
@@ -159,6 +160,7 @@ SCHEMAS = MappingProxyType(
             AbortTransactionRecord, tagged=(TaggedField(tag=0, name="reason", kind=STRING),)
         ),
         RecordType.REMOVE_DELEGATION_TOKEN_RECORD: _only(RemoveDelegationTokenRecord, ("token_id", STRING)),
+        RecordType.UNREGISTER_CONTROLLER_RECORD: _only(UnregisterControllerRecord, ("controller_id", INT32)),
     }
 )
 """The schemas of every record type that aclog interprets: one for each version that Kafka 4.3.1 has, from 0."""

@@ -19,7 +19,10 @@ FRAME_VERSION = 1
 
 
 class RecordType(IntEnum):
-    """The apiKeys of all metadata records of Kafka 4.3.1; `.name` is what DumpLogSegments prints."""
+    """The apiKeys of all metadata records of Kafka 4.4.0, of which 4.3.1 has those up to 28.
+
+    `.name` is what DumpLogSegments prints.
+    """
 
     REGISTER_BROKER_RECORD = 0
     UNREGISTER_BROKER_RECORD = 1
@@ -47,6 +50,7 @@ class RecordType(IntEnum):
     REMOVE_DELEGATION_TOKEN_RECORD = 26
     REGISTER_CONTROLLER_RECORD = 27
     CLEAR_ELR_RECORD = 28
+    UNREGISTER_CONTROLLER_RECORD = 29
 
 
 @frozen(kw_only=True)
@@ -260,6 +264,15 @@ class BrokerRegistrationChangeRecord:
 
 
 @frozen(kw_only=True)
+class UnregisterControllerRecord:
+    """Removes the registration of a controller (KIP-1312), from metadata.version 4.4-IV2 on."""
+
+    api_key: ClassVar[RecordType] = RecordType.UNREGISTER_CONTROLLER_RECORD
+    controller_id: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
 class OpaqueRecord:
     """A record that aclog does not interpret: `value` is the whole record value, frame included, kept verbatim."""
 
@@ -290,5 +303,6 @@ MetadataRecord: TypeAlias = (
     | EndTransactionRecord
     | AbortTransactionRecord
     | BrokerRecord
+    | UnregisterControllerRecord
     | OpaqueRecord
 )

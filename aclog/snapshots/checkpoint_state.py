@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from aclog.metalog.errors import DecodeError
+from aclog.metalog.errors import CheckpointError, DecodeError, NewerKafkaError
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_reader import read_image_file
@@ -23,5 +23,14 @@ def read_state(
         notify(f"{error}; it is ignored, and the checkpoint read instead")
     else:
         if image is not None:
+            _check_level(path, image, newer or NewerKafka())
             return image
     return read_checkpoint(path, newer=newer)
+
+
+def _check_level(path: Path, image: Image, newer: NewerKafka) -> None:
+    try:
+        for record in image.features.records():
+            newer.check_feature(record, image.end_offset - 1)
+    except NewerKafkaError as error:
+        raise CheckpointError(str(error.at(path=str(path)))) from error

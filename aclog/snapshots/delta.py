@@ -25,13 +25,14 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.opaque_records import OpaqueChange
 from aclog.snapshots.provenance import Provenance, error_in_value
-from aclog.snapshots.record_subjects import effect_of
+from aclog.snapshots.record_subjects import effect_of, removed_controller
 
 AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
 
@@ -81,6 +82,9 @@ class Delta:
                 | BrokerRegistrationChangeRecord()
             ):
                 self._cluster.append((offset, record))
+            case UnregisterControllerRecord():
+                # Registrations of controllers are not interpreted; what was undone is not kept.
+                self._opaque.append(OpaqueChange(effect=removed_controller(record.controller_id), value=b""))
             case OpaqueRecord():
                 self.newer.check_opaque(record, offset)
                 self._opaque.append(_opaque_change(record, offset))

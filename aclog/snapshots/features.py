@@ -14,8 +14,8 @@ METADATA_VERSION = "metadata.version"
 TRANSACTIONS_SINCE = 13
 """The feature level of metadata.version 3.6-IV1, the first with transactions in the log."""
 
-NEWEST_METADATA_VERSION = 30
-"""The metadata.version of Kafka 4.3.1 (4.3-IV0); the meaning of a higher one is unknown here."""
+NEWEST_METADATA_VERSION = 33
+"""The newest metadata.version of Kafka 4.4.0 (4.4-IV2); the meaning of a higher one is unknown here."""
 
 
 @frozen(kw_only=True)

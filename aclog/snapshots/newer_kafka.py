@@ -7,6 +7,9 @@ from aclog.metalog.errors import NewerKafkaError
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
 
+KAFKA_VERSION_CONFIG = "aclog.kafka.version"
+"""The property of a node that selects the Kafka by whose rules it decides, and so the levels that it supports."""
+
 _NEWEST_API_KEY = max(RecordType)
 
 
@@ -18,6 +21,8 @@ class NewerKafka:
     """
 
     strict: bool = True
+    newest: int = NEWEST_METADATA_VERSION
+    """The newest level of metadata.version that is accepted: a node's follows from aclog.kafka.version."""
     _warnings: dict[str, int] = field(factory=dict, init=False)
 
     def warnings(self) -> tuple[str, ...]:
@@ -26,7 +31,7 @@ class NewerKafka:
 
     def copy(self) -> "NewerKafka":
         """Return a copy for a replay that may be discarded."""
-        copy = NewerKafka(strict=self.strict)
+        copy = NewerKafka(strict=self.strict, newest=self.newest)
         copy.adopt(self)
         return copy
 
@@ -38,7 +43,7 @@ class NewerKafka:
         """Check an uninterpreted record.
 
         Raises:
-            NewerKafkaError: strict, and its apiKey is above those of Kafka 4.3.1.
+            NewerKafkaError: strict, and its apiKey is above those of Kafka 4.4.0.
 
         """
         # An unknown number below the newest is one that Kafka has abandoned, not one of the future.
@@ -52,12 +57,14 @@ class NewerKafka:
         """Check a feature level.
 
         Raises:
-            NewerKafkaError: strict, and it is a metadata.version above that of Kafka 4.3.1.
+            NewerKafkaError: strict, and it is a metadata.version above `newest`.
 
         """
-        if record.name == METADATA_VERSION and record.feature_level > NEWEST_METADATA_VERSION:
+        if record.name == METADATA_VERSION and record.feature_level > self.newest:
+            known = record.feature_level <= NEWEST_METADATA_VERSION
+            remedy = f", or {KAFKA_VERSION_CONFIG}=4.4 in the node's configuration" if known else ""
             self._warn_or_raise(
-                f"metadata.version {record.feature_level} of a newer Kafka: expected at most {NEWEST_METADATA_VERSION}",
+                f"metadata.version {record.feature_level} of a newer Kafka: expected at most {self.newest}{remedy}",
                 offset,
             )
 

@@ -1,11 +1,11 @@
 """Records of an image that aclog does not interpret: kept as bytes, in log order, never silently dropped.
 
 A checkpoint that aclog writes must not lose a cluster's topics. Left out is only what can no longer matter: earlier
-values of one config, quota or producer id block, and everything of a topic that was removed. Removing
-a topic also removes its configs, as Kafka's MetadataDelta does; the RemoveTopicRecord itself goes as well, since Kafka
-refuses to remove a topic that it has never seen. A ClearElrRecord for all topics keeps its place; a Kafka node that
-loads it from a checkpoint has no topics yet to apply it to, and keeps their eligible leader replicas until it clears
-them again.
+values of one config, quota or producer id block, everything of a topic that was removed, and the registrations of a
+controller that was unregistered. Removing a topic also removes its configs, as Kafka's MetadataDelta does; the
+RemoveTopicRecord itself goes as well, since Kafka refuses to remove a topic that it has never seen. A ClearElrRecord
+for all topics keeps its place; a Kafka node that loads it from a checkpoint has no topics yet to apply it to, and keeps
+their eligible leader replicas until it clears them again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,6 +22,7 @@ from aclog.snapshots.record_subjects import (
     Removed,
     Subject,
     config_group,
+    controller,
     named_topic,
 )
 
@@ -83,6 +84,10 @@ class OpaqueImage:
     def topic_names(self) -> Iterator[str]:
         """Yield the names of the topics, in no particular order."""
         return iter(self._topic_names.values())
+
+    def has_controller(self, controller_id: int) -> bool:
+        """Return whether a controller is registered."""
+        return controller(controller_id) in self._chains
 
     def topics(self) -> Iterator[tuple[bytes, str]]:
         """Yield the uuid and the name of each topic, in no particular order."""

@@ -84,6 +84,22 @@ def named_topic(name: str) -> Subject:
     return "topic name", name
 
 
+def removed_controller(controller_id: int) -> Effect:
+    """Return the effect of an UnregisterControllerRecord: it deletes all registrations of the controller."""
+    return Removed(subject=controller(controller_id))
+
+
+def controller(controller_id: int) -> Subject:
+    """Return the subject of all registrations of a controller."""
+    return "controller", controller_id
+
+
+def _register_controller(value: bytes, at: int) -> Effect:
+    if at + 4 > len(value):
+        raise DecodeError("truncated controller id of 4 bytes", position=at)
+    return Appended(subject=controller(int.from_bytes(value[at : at + 4], signed=True)))
+
+
 def _topic(value: bytes, at: int) -> Effect:
     name, at = read_compact_string(value, at)
     return Appended(subject=("topic", _topic_id(value, at)), topic_name=name)
@@ -170,6 +186,7 @@ _READERS: MappingProxyType[int, Callable[[bytes, int], Effect]] = MappingProxyTy
         RecordType.REMOVE_TOPIC_RECORD: _remove_topic,
         RecordType.CLIENT_QUOTA_RECORD: _client_quota,
         RecordType.PRODUCER_IDS_RECORD: _producer_ids,
+        RecordType.REGISTER_CONTROLLER_RECORD: _register_controller,
         RecordType.CLEAR_ELR_RECORD: _clear_elr,
     }
 )

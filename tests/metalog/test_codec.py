@@ -70,6 +70,7 @@ EXAMPLES = (
     r.FenceBrokerRecord(id=1, epoch=16),
     r.UnfenceBrokerRecord(id=1, epoch=16),
     r.BrokerRegistrationChangeRecord(version=3, broker_id=1, broker_epoch=16, fenced=-1, cordoned_log_dirs=()),
+    r.UnregisterControllerRecord(controller_id=2),
 )
 """One of each type."""
 
@@ -172,7 +173,7 @@ def test_bad_values_are_refused_with_the_position(value, what, position):
 
 
 @pytest.mark.parametrize(
-    ("api_key", "known"), [(2, True), (6, False), (13, False), (28, True), (29, False), (200, False)]
+    ("api_key", "known"), [(2, True), (6, False), (13, False), (28, True), (30, False), (200, False)]
 )
 def test_an_uninterpreted_type_is_kept_verbatim(api_key, known):
     value = b"\x01" + (bytes((api_key,)) if api_key < 128 else b"\xc8\x01") + b"\x03whatever"

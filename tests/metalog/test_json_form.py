@@ -69,8 +69,8 @@ def test_a_config_that_may_be_a_password_is_hidden(name, hidden):
 
 
 def test_an_unknown_type_is_named_by_its_number():
-    record = r.OpaqueRecord(api_key=29, version=2, value=b"\x01\x1d\x02")
-    assert record_json(record) == {"type": "UNKNOWN_29", "version": 2, "data": {"base64": "AR0C"}}
+    record = r.OpaqueRecord(api_key=30, version=2, value=b"\x01\x1e\x02")
+    assert record_json(record) == {"type": "UNKNOWN_30", "version": 2, "data": {"base64": "AR4C"}}
     control = OpaqueControlRecord(control_type=9, key=b"\x00\x01\x00\x09", value=b"abc")
     assert control_json(control) == {"type": "UNKNOWN_9", "version": 1, "data": {"base64": "YWJj"}}
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import compact_string, unsigned_varint
-from aclog.metalog.records import OpaqueRecord
+from aclog.metalog.records import OpaqueRecord, UnregisterControllerRecord
 from aclog.snapshots.opaque_records import OpaqueChange, OpaqueImage
 from aclog.snapshots.record_subjects import effect_of
 from aclog.snapshots.recovery import recover
@@ -142,6 +143,23 @@ def test_a_long_chain_neither_slows_nor_crashes():
 
 def test_the_repr_is_short():
     assert repr(OpaqueImage.EMPTY.apply(changes([topic("a")]))) == "OpaqueImage(count=1, size=22)"
+
+
+def test_the_registrations_of_an_unregistered_controller_are_dropped(tmp_path):
+    """Kafka 4.4 lets a live controller register again at once: the log has its newest registration only."""
+    first, other, again = (registration(number, body) for number, body in ((2, b"one"), (3, b"two"), (2, b"again")))
+    gone = encode_record(UnregisterControllerRecord(controller_id=2))
+    unknown = encode_record(UnregisterControllerRecord(controller_id=9))
+    assert gone.hex() == "011d000000000200"
+    begin_log(tmp_path, batch([first, other, unknown, gone, again]))
+    image = recover(tmp_path).image
+    assert list(image.opaque.values()) == [other, again]
+    assert [image.opaque.has_controller(number) for number in (2, 3, 9)] == [True, True, False]
+    assert image.opaque.size == len(other) + len(again)
+
+
+def registration(controller_id, body):
+    return record(27, struct.pack(">i", controller_id) + body)
 
 
 def test_rules_outlive_the_topic_that_they_name(tmp_path):

@@ -226,14 +226,14 @@ class TestWhatIsRead:
 
     def test_a_newer_kafkas_log(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(1)])
-        unknown = build_batch([b"\1\x1d\0abc"], base_offset=1, leader_epoch=1, timestamp=5)
+        unknown = build_batch([b"\1\x1e\0abc"], base_offset=1, leader_epoch=1, timestamp=5)
         with (log / segment_name(0)).open("ab") as file:
             file.write(unknown)
-        with pytest.raises(ReplayError, match="apiKey 29, written by a newer Kafka"):
+        with pytest.raises(ReplayError, match="apiKey 30, written by a newer Kafka"):
             recover(log)
         found = recover(log, strict=False)
         assert numbers(found.image) == [1]
-        assert any("apiKey 29" in note for note in found.notes)
+        assert any("apiKey 30" in note for note in found.notes)
 
 
 class TestOffsets:

@@ -21,16 +21,17 @@ from aclog.usage.arrow.slices import slices
 MOST_ROWS = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
-_OF_BROKERS = {
+_OF_NODES = {
     RecordType.REGISTER_BROKER_RECORD,
     RecordType.UNREGISTER_BROKER_RECORD,
     RecordType.FENCE_BROKER_RECORD,
     RecordType.UNFENCE_BROKER_RECORD,
     RecordType.BROKER_REGISTRATION_CHANGE_RECORD,
+    RecordType.UNREGISTER_CONTROLLER_RECORD,
 }
 """Records that say nothing about access: their bytes are in the column `opaque`, as are those of topics."""
 
-_NOT_OPAQUE = np.array(sorted(SCHEMAS.keys() - _OF_BROKERS), np.int64)
+_NOT_OPAQUE = np.array(sorted(SCHEMAS.keys() - _OF_NODES), np.int64)
 _WITHOUT_STRUCT = np.array(
     [
         RecordType.FEATURE_LEVEL_RECORD,
@@ -38,7 +39,7 @@ _WITHOUT_STRUCT = np.array(
         RecordType.BEGIN_TRANSACTION_RECORD,
         RecordType.END_TRANSACTION_RECORD,
         RecordType.ABORT_TRANSACTION_RECORD,
-        *sorted(_OF_BROKERS),
+        *sorted(_OF_NODES),
     ],
     np.int64,
 )

@@ -27,6 +27,7 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from aclog.snapshots.applier import Applier
@@ -156,6 +157,7 @@ class RandomLog:
                 FeatureLevelRecord(name="metadata.version", feature_level=rnd.choice((0, 30))),
                 FeatureLevelRecord(name=rnd.choice("fg"), feature_level=rnd.randrange(4)),
                 NoOpRecord(),
+                UnregisterControllerRecord(controller_id=rnd.randrange(4)),
             )
         )
 
@@ -191,7 +193,7 @@ class RandomLog:
                 (14, self.quota()),
                 (15, rnd.randbytes(20) + b"\0"),
                 (21, rnd.randbytes(1) + b"\0"),
-                (27, rnd.randbytes(9)),
+                (27, struct.pack(">i", rnd.randrange(3)) + rnd.randbytes(5)),
             )
         )
         return bytes((1, key, rnd.choice((0, 0, 2)))) + body

@@ -123,7 +123,7 @@ BROKERS = st.one_of(
 )
 OPAQUE = st.builds(
     lambda key, version, body: r.OpaqueRecord(api_key=key, version=version, value=bytes((1, key, version)) + body),
-    st.sampled_from([2, 3, 4, 6, 27, 29, 127]),
+    st.sampled_from([2, 3, 4, 6, 27, 30, 127]),
     st.integers(0, 127),
     st.binary(max_size=20),
 )
@@ -138,6 +138,7 @@ RECORDS = st.one_of(
     st.builds(r.FeatureLevelRecord, name=TEXT, feature_level=INT16, tagged_fields=tagged()),
     st.builds(r.NoOpRecord, tagged_fields=tagged()),
     BROKERS,
+    st.builds(r.UnregisterControllerRecord, controller_id=INT32, tagged_fields=tagged()),
     OPAQUE,
 )
 _LEADER_VOTERS = st.lists(st.builds(LeaderChangeVoter, voter_id=INT32, tagged_fields=tagged()), max_size=3).map(tuple)

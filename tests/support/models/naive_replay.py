@@ -128,6 +128,9 @@ def step(state, offset, kind, record):
         state.brokers[record.broker_id] = record
     elif "Broker" in kind:
         broker_step(state.brokers, offset, kind, record)
+    elif kind == "UnregisterControllerRecord":
+        gone = bytes((record.controller_id >> shift) & 0xFF for shift in (24, 16, 8, 0))
+        state.opaque = [value for value in state.opaque if not (value[1] == 27 and value[3:7] == gone)]
     elif isinstance(record, OpaqueRecord):
         state.opaque = opaque_step(state.opaque, record.value)
 
