@@ -7,6 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.groups import with_flags
+from aclog.terminal.notices import note
 from aclog.terminal.output import say
 
 app = typer.Typer()
@@ -77,9 +78,11 @@ def format_(
     """
     from aclog.nodes.config.server_properties import load_config
     from aclog.nodes.storage.format import FormatOptions, format_storage
+    from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
 
+    loaded = load_config(config)
     done = format_storage(
-        load_config(config),
+        loaded,
         cluster_id,
         FormatOptions(
             standalone=flags.standalone,
@@ -93,3 +96,5 @@ def format_(
     )
     for line in done.lines:
         say(line)
+    if done.needed is not loaded.generation:
+        note(f"a node of aclog starts there with {KAFKA_VERSION_CONFIG}={done.needed.value} in {config}")

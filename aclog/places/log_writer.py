@@ -24,7 +24,8 @@ from aclog.metalog.filelog.filesystem import fsync_directory, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.nodes.controller.write_path.formatted_log import begun_log, bootstrap_checkpoint, formatted_log
+from aclog.nodes.controller.write_path.formatted_log import begun_log, formatted_log
+from aclog.snapshots.bootstrap_records import find_bootstrap
 from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
@@ -162,8 +163,8 @@ def open_writer(
 ) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
-    A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with what is in its
-    bootstrap.checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
+    A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with what formatting
+    left for it, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -191,10 +192,9 @@ def open_writer(
         if found.applier.in_transaction:  # or the records to come would become part of it
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
-        bootstrap = bootstrap_checkpoint(directory)
-        if bootstrap is not None:
+        if not found.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
             # Of a log that was just begun, or whose beginning was interrupted: without these records no Kafka takes it.
-            writer.image = begun_log(log, found.applier, bootstrap)
+            writer.image = begun_log(log, found.applier)
         yield writer
 
 

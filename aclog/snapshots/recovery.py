@@ -203,6 +203,8 @@ class _Recovery:
                 failure = e
                 self.notes.append(f"{e}; falling back to an older checkpoint or the log")
                 continue
+            if end == 0:
+                image = self._before_the_log(image, checkpoint)
             if not isinstance(as_of, datetime) or _is_known_at(image, as_of) or end == 0 < limit:
                 return image, checkpoint
         if log_start == 0:
@@ -210,6 +212,15 @@ class _Recovery:
         if failure is not None:
             raise failure
         raise self._unreachable(as_of)
+
+    def _before_the_log(self, image: Image, checkpoint: CheckpointFile) -> Image:
+        """Return the state at offset 0: the voters of the 0-0 checkpoint. Its records are for the first leader."""
+        if self.reader is None and len(image.features) + len(image.acls) + len(image.scram):
+            self.notes.append(
+                f"{checkpoint.path}: formatted, and no node has started: its {len(image.acls):,} ACLs and "
+                f"{len(image.scram):,} SCRAM credentials come into force with the first start"
+            )
+        return Image.EMPTY.at(image.provenance)
 
     def _log_start(self, limit: int) -> int | None:
         """Return the offset from which the log leads to `limit`; None if it does not (a checkpoint is ahead of it)."""

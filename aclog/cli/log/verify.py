@@ -12,6 +12,7 @@ from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.verify import Finding, FindingKind
 from aclog.metalog.printable import printable
+from aclog.snapshots.bootstrap_records import uncommitted_bootstrap
 from aclog.snapshots.image import Image
 from aclog.sources.paths import LogSource
 from aclog.terminal.columns import Column, Row
@@ -48,6 +49,11 @@ def verify_log(directory: Path, output: Output) -> Verdict:
         elif not output.is_rows:
             say(printable(str(finding)))
     image, problem = _replay(directory, found)
+    if image is not None and (uncommitted := uncommitted_bootstrap(directory, image)):
+        found.damaged = True
+        findings.append(Finding(path=directory, what=uncommitted))
+        if not output.is_rows:
+            say(printable(str(findings[-1])))
     if problem is not None and not output.is_rows:
         say(printable(f"cannot be replayed: {problem}"))
     answer: dict[str, Any] = {

@@ -56,8 +56,9 @@ class MetadataLogFlags:
         typer.Option(
             "--bootstrap-checkpoint",
             metavar="FILE",
-            help="The [cyan]bootstrap.checkpoint[/] of a Kafka node that was formatted but never started; created if "
-            "missing.",
+            help="What the first start of a formatted Kafka controller reads: its [cyan]bootstrap.checkpoint[/], from "
+            "Kafka 4.4 on its 0-0 checkpoint, or the directory that has it. A bootstrap.checkpoint is created if "
+            "missing, unless the directory is formatted.",
             rich_help_panel=_TO,
         ),
     ] = None

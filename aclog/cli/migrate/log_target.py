@@ -11,7 +11,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.nodes.controller.write_path.formatted_log import bootstrap_checkpoint, formatted_log
+from aclog.nodes.controller.write_path.formatted_log import formatted_log
 from aclog.nodes.storage.feature_levels import METADATA_VERSIONS
 from aclog.places.log_writer import LogWriter, batched, check_parent, open_writer
 from aclog.snapshots.features import METADATA_VERSION
@@ -61,10 +61,10 @@ class LogTarget:
     @contextmanager
     def open(self) -> Iterator[TargetWriter]:
         """Open the log for writing, and create it if missing; the transaction of an interrupted run is aborted."""
-        if formatted_log(self.directory) is not None:
+        if formatted := formatted_log(self.directory):
             raise ConfigError(
                 f"{self.directory}: no node has started there since it was formatted: expected --bootstrap-checkpoint "
-                f"{bootstrap_checkpoint(self.directory)}"
+                f"{formatted.bootstrap}"
             )
         is_new = not self._exists()
         if is_new:

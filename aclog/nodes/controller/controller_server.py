@@ -26,7 +26,6 @@ from aclog.nodes.controller.write_path.activation import complete_activation
 from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import check_only_voter, open_controller_log, replay
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.publisher import Publisher
 
@@ -155,7 +154,7 @@ class ControllerServer:
     def _replay_and_activate(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
-        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, current_time_ms)
+        complete_activation(log, self.publisher, log.directory, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
         return notes
 

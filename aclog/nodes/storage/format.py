@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.generation import Generation
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import UserScramCredentialRecord
@@ -65,9 +66,13 @@ _DEFAULT_OPTIONS = FormatOptions()
 
 @frozen(kw_only=True)
 class FormatResult:
-    """What was formatted; `lines` are kafka-storage's output. `meta` is that of the metadata log's directory."""
+    """What was formatted; `lines` are kafka-storage's output. `meta` is that of the metadata log's directory.
+
+    `needed` is the generation of Kafka that a node there must have: that of the configuration, or a later one.
+    """
 
     meta: MetaProperties
+    needed: Generation
     formatted: tuple[Path, ...]
     lines: tuple[str, ...]
 
@@ -95,13 +100,18 @@ def format_storage(
     given = options.quorum_flags
     _check_flags(config, given)
     levels = feature_levels(
-        options.release_version, options.features, dynamic_quorum=bool(given) and not config.voter_ids
+        options.release_version,
+        options.features,
+        dynamic_quorum=bool(given) and not config.voter_ids,
+        generation=config.generation,
     )
     plan = FormatPlan(
         cluster_id=cluster_id,
         release=levels.release,
+        generation=levels.generation,
         records=(*levels.records, *_credentials(levels, options.add_scram, token_bytes)),
         voter=_voter(config, options, token_bytes),
+        kraft_version=int(bool(given) and not config.voter_ids),
         now_ms=current_time_ms() if now_ms is None else now_ms,
         token_bytes=token_bytes,
     )
@@ -112,7 +122,7 @@ def format_storage(
     if meta is None:
         raise ConfigError(f"{config.metadata_log_dir}: {META_PROPERTIES} disappeared during formatting")
     output = tuple(lines) or ("All of the log directories are already formatted.",)
-    return FormatResult(meta=meta, formatted=directories, lines=output)
+    return FormatResult(meta=meta, needed=levels.generation, formatted=directories, lines=output)
 
 
 def ensure_formatted(

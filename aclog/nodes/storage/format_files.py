@@ -1,6 +1,7 @@
 """The files of a formatted log directory, byte for byte as kafka-storage writes them (Formatter.doFormat).
 
-bootstrap.checkpoint in every directory, the 0-0 checkpoint with the voters in the metadata log's, and meta.properties.
+Up to Kafka 4.3 bootstrap.checkpoint in every directory, and the 0-0 checkpoint with the voters in the metadata log's;
+from 4.4 on that checkpoint alone, with the records in it. And meta.properties in each.
 """
 
 import os
@@ -12,9 +13,12 @@ from uuid import UUID
 
 from attrs import frozen
 
+from aclog.authorizer.generation import Generation
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import (
+    ControlRecord,
+    KRaftVersion,
     KRaftVoters,
     SnapshotFooter,
     SnapshotHeader,
@@ -31,19 +35,24 @@ from aclog.nodes.storage.meta_properties import MetaProperties, write_meta_prope
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 FIRST_CHECKPOINT = checkpoint_name(0, 0)
-_READ_ONLY = 0o400
+READ_ONLY = 0o400
 
 BootstrapRecord: TypeAlias = FeatureLevelRecord | UserScramCredentialRecord
 
 
 @frozen(kw_only=True)
 class FormatPlan:
-    """What all directories get: `records` in bootstrap.checkpoint, `voter` in the metadata log's 0-0 checkpoint."""
+    """What all directories get: `records` in bootstrap.checkpoint, `voter` in the metadata log's 0-0 checkpoint.
+
+    From Kafka 4.4 on (KIP-1170) the records are in the 0-0 checkpoint too, which only a controller has.
+    """
 
     cluster_id: str
     release: str
+    generation: Generation
     records: tuple[BootstrapRecord, ...]
     voter: InitialVoter | None
+    kraft_version: int
     now_ms: int
     token_bytes: Callable[[int], bytes]
 
@@ -73,6 +82,24 @@ def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
     )
 
 
+def template_bytes(
+    records: Sequence[BootstrapRecord], *, kraft_version: int, voters: KRaftVoters | None, now_ms: int
+) -> bytes:
+    """Return the 0-0 checkpoint of Kafka 4.4: the voters, and the records that the first leader writes (Formatter)."""
+    opening: tuple[ControlRecord, ...] = (SnapshotHeader(last_contained_log_timestamp=now_ms),)
+    if kraft_version:
+        # Without initial controllers too: the voters of the quorum that this node joins are in its log.
+        opening += (KRaftVersion(kraft_version=kraft_version), *(() if voters is None else (voters,)))
+    end = len(opening) + len(records)
+    return b"".join(
+        (
+            control_batch(*opening, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            build_batch(list(map(encode_record, records)), base_offset=len(opening), leader_epoch=0, timestamp=now_ms),
+            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+        )
+    )
+
+
 def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> str:
     """Format one log directory; return kafka-storage's output line.
 
@@ -82,15 +109,25 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
     """
     kind, directory_id = _kind(config, directory, plan)
     _make(directory)
-    replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
-    if plan.voter is not None and directory == config.metadata_log_dir:
-        voters = plan.voter.as_voters(config.controller_listener_names[0])
-        _write_first_checkpoint(directory, first_checkpoint_bytes(voters, now_ms=plan.now_ms))
+    if plan.generation is Generation.V4_3:
+        replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
+    if directory == config.metadata_log_dir and (data := _first_checkpoint(config, plan)) is not None:
+        _write_first_checkpoint(directory, data)
     # Last: a directory without meta.properties is not formatted, so a crash before this line is repaired by a second
     # run.
     meta = MetaProperties(cluster_id=plan.cluster_id, node_id=config.node_id, directory_id=directory_id)
     write_meta_properties(directory, meta, now_ms=plan.now_ms)
     return f"Formatting {kind} {directory} with metadata.version {plan.release}."
+
+
+def _first_checkpoint(config: NodeConfig, plan: FormatPlan) -> bytes | None:
+    """Return what the 0-0 checkpoint of the metadata log's directory has; None if there is none."""
+    voters = None if plan.voter is None else plan.voter.as_voters(config.controller_listener_names[0])
+    if plan.generation is not Generation.V4_3:
+        if not config.is_controller:
+            return None
+        return template_bytes(plan.records, kraft_version=plan.kraft_version, voters=voters, now_ms=plan.now_ms)
+    return None if voters is None else first_checkpoint_bytes(voters, now_ms=plan.now_ms)
 
 
 def _kind(config: NodeConfig, directory: Path, plan: FormatPlan) -> tuple[str, UUID]:
@@ -119,7 +156,7 @@ def _write_first_checkpoint(directory: Path, data: bytes) -> None:
 
 
 def _write_read_only(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READ_ONLY)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, READ_ONLY)
     try:
         write_all(fd, data)
         os.fsync(fd)

@@ -2,11 +2,14 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, code_name
+from aclog.authorizer.cidr import parse_cidr
+from aclog.metalog.errors import ConfigError
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference, listing_key
 
 REQUESTS = 20_000
@@ -15,6 +18,7 @@ _UNKNOWN_PRINCIPALS = ("User:nobody-has-this-name",)
 _ADDRESSES = ("127.0.0.1", "10.9.8.7")
 _ENDINGS = ("", "x", "-1", ".a")
 _STARRED = ("**", "*x")
+_IPV6 = 6
 
 
 @frozen(kw_only=True)
@@ -91,7 +95,7 @@ def generated_requests(acls: Sequence[StandardAcl], count: int, seed: int = 0) -
         who = rng.choice((acl, acl, other))
         yield Request(
             principal=_principal(who, other, rng),
-            host=who.host if who.host != "*" else rng.choice(_ADDRESSES),
+            host=_host(who, rng),
             operation=acl.operation if acl.operation in operations and rng.random() < 0.6 else rng.choice(operations),
             resource_type=acl.resource_type,
             name=_name(acl, rng),
@@ -102,6 +106,19 @@ def _principal(who: StandardAcl, other: StandardAcl, rng: random.Random) -> str:
     if who.principal != "User:*":
         return who.principal
     return other.principal if other.principal != "User:*" else rng.choice(_UNKNOWN_PRINCIPALS)
+
+
+def _host(acl: StandardAcl, rng: random.Random) -> str:
+    if acl.host == "*":
+        return rng.choice(_ADDRESSES)
+    try:
+        found = parse_cidr(acl.host) if "/" in acl.host else None
+    except ConfigError:
+        found = None
+    if found is None:
+        return acl.host
+    # A client inside the range, for which no Kafka before 4.4 lets the rule decide. No IPv4 range contains 0.0.0.0.
+    return str(IPv6Address(found.first) if found.version == _IPV6 else IPv4Address(found.first or 1))
 
 
 def _name(acl: StandardAcl, rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""kafka-storage 4.3.1 and ours with the same flags: the same bytes except for ids and times, or an error from both."""
+"""kafka-storage 4.3.1 and 4.4.0, and ours with the same flags: the same bytes but for ids and times, or both refuse."""
 
 from pathlib import Path
 
@@ -6,10 +6,12 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.storage.format import FormatOptions, format_storage
+from aclog.nodes.storage.format import FormatOptions, FormatResult, format_storage
 from aclog.nodes.storage.meta_properties import read_meta_properties
+from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
 from tests.support.kafka.configs import ask
 from tests.support.kafka.format_bytes import without_ids, without_times
+from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
 pytestmark = pytest.mark.server
@@ -62,6 +64,12 @@ RIGHT = (
     (BROKER, {}, {"initial_controllers": ONE}),
 )
 
+RIGHT_IN_4_4 = (
+    (COMBINED, {}, {"standalone": True, "release_version": "4.3"}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4.4-IV0", "add_scram": SCRAM[:1]}),
+    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=32", "share.version=1"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=30", "share.version=2"]}),
+)
 WRONG = (
     (COMBINED, {}, {}),
     (COMBINED, STATIC, {"standalone": True}),
@@ -72,8 +80,8 @@ WRONG = (
     (COMBINED, {}, {"standalone": True, "features": ["foo.version=1"]}),
     (COMBINED, {}, {"standalone": True, "features": ["transaction.version=9"]}),
     (COMBINED, {}, {"standalone": True, "features": ["transaction.version"]}),
-    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=31"]}),
-    (COMBINED, {}, {"standalone": True, "release_version": "4.4-IV0"}),
+    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=34"]}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4.5-IV0"}),
     (COMBINED, {}, {"standalone": True, "release_version": "4"}),
     (COMBINED, {}, {"standalone": True, "release_version": "4.0", "features": ["metadata.version=25"]}),
     (COMBINED, {}, {"standalone": True, "release_version": "3.4", "add_scram": SCRAM[:1]}),
@@ -120,38 +128,46 @@ def tree(directory: Path) -> dict[str, tuple[int, bytes | str]]:
     return found
 
 
-def test_the_same_flags_write_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [KAFKA_VERSION, KAFKA_44])
+def test_the_same_flags_write_the_same_bytes(tmp_path: Path, version: str) -> None:
     kafkas, ours = tmp_path / "kafka", tmp_path / "aclog"
     kafkas.mkdir()
-    cases = [(*case, str(number)) for number, case in enumerate(RIGHT)]
+    right = RIGHT if version == KAFKA_VERSION else (*RIGHT, *RIGHT_IN_4_4)
+    cases = [(*case, str(number)) for number, case in enumerate(right)]
     answers = ask(
         [
             question(properties_of(base, changes, kafkas / name), flags, kafkas / f"{name}.properties")
             for base, changes, flags, name in cases
-        ]
+        ],
+        version,
     )
     for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
         assert answer.get("ok", answer).get("exit") == 0, answer
-        config = parse_config(properties_of(base, changes, ours / name), "it")
-        result = format_storage(config, CLUSTER, FormatOptions(**flags))
+        result = formatted(properties_of(base, changes, ours / name), flags, version)
         said = [line for line in answer["ok"]["out"].splitlines() if not line.startswith("Bootstrap metadata")]
         assert sorted(line.replace(str(ours), str(kafkas)) for line in result.lines) == sorted(said)
         assert tree(ours / name) == tree(kafkas / name), flags
-        assert len(tree(ours / name)) >= 2
+        assert len(tree(ours / name)) >= (1 if version == KAFKA_44 and base is BROKER else 2)
 
 
-def test_the_same_flags_are_refused(tmp_path: Path) -> None:
+def formatted(properties: dict[str, str], flags: dict, version: str) -> FormatResult:
+    return format_storage(
+        parse_config({KAFKA_VERSION_CONFIG: version, **properties}, "it"), CLUSTER, FormatOptions(**flags)
+    )
+
+
+@pytest.mark.parametrize("version", [KAFKA_VERSION, KAFKA_44])
+def test_the_same_flags_are_refused(tmp_path: Path, version: str) -> None:
     cases = [(*case, str(number)) for number, case in enumerate(WRONG)]
     answers = ask(
         [
             question(properties_of(base, changes, tmp_path / name), flags, tmp_path / f"{name}.properties")
             for base, changes, flags, name in cases
-        ]
+        ],
+        version,
     )
     for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
         assert "error" in answer or answer["ok"]["exit"], flags
         with pytest.raises(ConfigError):
-            format_storage(
-                parse_config(properties_of(base, changes, tmp_path / name), "it"), CLUSTER, FormatOptions(**flags)
-            )
+            formatted(properties_of(base, changes, tmp_path / name), flags, version)
         assert not (tmp_path / name).exists()

@@ -1,5 +1,6 @@
 import pytest
 
+from aclog.authorizer.generation import Generation
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.storage.feature_levels import METADATA_VERSIONS, feature_levels
 
@@ -31,11 +32,28 @@ def test_the_newest_release_by_default() -> None:
         ("3.9.1", 21),
         ("3.3", 7),
         (" 4.1 ", 27),
+        ("4.4", 33),
+        ("4.4.0", 33),
+        ("4.4-IV0", 31),
     ],
 )
 def test_releases(text: str, level: int) -> None:
     found = feature_levels(text, (), dynamic_quorum=True)
     assert found.metadata_version == level == METADATA_VERSIONS[found.release]
+
+
+def test_kafka_4_4_begins_with_its_own_levels() -> None:
+    found = feature_levels(None, (), dynamic_quorum=True, generation=Generation.V4_4)
+    levels_of = {record.name: record.feature_level for record in found.records}
+    assert (found.release, levels_of["metadata.version"], levels_of["share.version"]) == ("4.4-IV2", 33, 2)
+    older = feature_levels("4.3", ["share.version=2"], dynamic_quorum=True, generation=Generation.V4_4)
+    assert ("share.version", 2) in {(record.name, record.feature_level) for record in older.records}
+    assert levels("4.3")["share.version"] == 1
+
+
+@pytest.mark.parametrize(("release", "generation"), [("4.3", Generation.V4_3), ("4.4-IV0", Generation.V4_4)])
+def test_a_level_selects_the_generation_that_has_it(release: str, generation: Generation) -> None:
+    assert feature_levels(release, (), dynamic_quorum=True).generation is generation
 
 
 def test_settings() -> None:
@@ -50,14 +68,16 @@ def test_settings() -> None:
     ("release", "settings", "what"),
     [
         ("3.0", [], "not known"),
-        ("4.4", [], "not known"),
-        ("4.4-IV0", [], "not known"),
+        ("4.5", [], "not known"),
+        ("4.5-IV0", [], "not known"),
         ("4", [], "not known"),
         ("4.3.", [], "not known"),
         ("", [], "not known"),
         ("4.0", ["metadata.version=25"], "contradict each other"),
-        (None, ["metadata.version=6"], "from 7 to 30"),
-        (None, ["metadata.version=31"], "from 7 to 30"),
+        (None, ["metadata.version=6"], "from 7 to 33"),
+        (None, ["metadata.version=34"], "from 7 to 33"),
+        (None, ["share.version=2"], "from 0 to 1"),
+        ("4.4", ["share.version=3"], "from 0 to 2"),
         (None, ["transaction.version"], "expected <name>=<level>"),
         (None, ["transaction.version=x"], "expected <name>=<level>"),
         (None, ["transaction.version=99999"], "expected <name>=<level>"),

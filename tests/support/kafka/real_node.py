@@ -1,8 +1,9 @@
-"""A real Kafka 4.3.1, controller and broker in one process, behind the interface that AclogNode has too."""
+"""A real Kafka, 4.3.1 unless said otherwise, controller and broker in one process, with the interface of AclogNode."""
 
 from pathlib import Path
 from typing import Self
 
+from tests.support.kafka.jvm import KAFKA_VERSION
 from tests.support.kafka.server import KafkaServer
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 
@@ -12,10 +13,19 @@ class RealNode:
 
     kind = "kafka"
 
-    def __init__(self, home: Path, ports: Ports, properties: str | None = None, *, heap: str = "400m") -> None:
+    def __init__(
+        self,
+        home: Path,
+        ports: Ports,
+        properties: str | None = None,
+        *,
+        heap: str = "400m",
+        version: str = KAFKA_VERSION,
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home, self.ports = home, ports
-        self._server = KafkaServer(home, properties or server_properties(ports), port=ports.broker, heap=heap)
+        text = properties or server_properties(ports)
+        self._server = KafkaServer(home, text, port=ports.broker, heap=heap, version=version)
 
     @property
     def log_directory(self) -> Path:
@@ -36,9 +46,9 @@ class RealNode:
         """Have its output hold every decision, from its next start on."""
         self._server.audit_level = "trace"
 
-    def format(self) -> Self:
-        """kafka-storage format, on a directory that is not there yet."""
-        self._server.format(CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)
+    def format(self, *more: str) -> Self:
+        """kafka-storage format with `more` flags, on a directory that is not there yet."""
+        self._server.format(CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM, *more)
         return self
 
     def start(self) -> Self:

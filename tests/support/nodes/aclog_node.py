@@ -53,10 +53,10 @@ class AclogNode:
         """The process id of the running node."""
         return self._running().pid
 
-    def format(self) -> Self:
-        """`aclog format` with the flags of kafka-storage format."""
+    def format(self, *more: str) -> Self:
+        """`aclog format` with the flags of kafka-storage format, and `more`."""
         users = [word for user in self.scram for word in ("--add-scram", user)]
-        arguments = ["format", "server.properties", "-t", CLUSTER_ID, "--standalone", *users]
+        arguments = ["format", "server.properties", "-t", CLUSTER_ID, "--standalone", *users, *more]
         process, output = self._begin(arguments, "format.log"), self.home / "format.log"
         if code := process.wait(timeout=SECONDS):
             raise NodeError(f"aclog format ended with {code}: {output.read_text(encoding='utf-8')}")

@@ -1,4 +1,4 @@
-"""Migration from a real Kafka 3.9 with ZooKeeper to a real Kafka 4.3.1."""
+"""Migration from a real Kafka 3.9 with ZooKeeper to a real Kafka 4.3.1, and 4.4.0."""
 
 import asyncio
 import re
@@ -31,6 +31,7 @@ from aclog.zkstore.token_store import TokenStore
 from aclog.zkstore.znodes.acl_json import AclEntry
 from aclog.zkstore.znodes.paths import resource_path
 from tests.support.cli.command import aclog
+from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.kafka.tools import client_properties
@@ -181,13 +182,24 @@ def test_kafka_reads_and_authenticates_by_what_we_write(old, client):
 
 
 @pytest.mark.slow(11)
-@pytest.mark.tier("test")
-def test_a_new_kafka_starts_from_the_checkpoint(old, store, client, tmp_path):
+@pytest.mark.parametrize(
+    ("version", "file"),
+    [
+        pytest.param(KAFKA_VERSION, "bootstrap.checkpoint", marks=pytest.mark.tier("test")),
+        (KAFKA_44, "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"),
+    ],
+)
+def test_a_new_kafka_starts_from_the_checkpoint(old, store, client, tmp_path, version, file):
     ports = Ports.free()
     properties = server_properties(ports, delegation_token_secret_key=SECRET)
-    node = RealNode(tmp_path / "new", ports, properties)
+    node = RealNode(tmp_path / "new", ports, properties, version=version)
     node._server.format(CLUSTER_ID, "--standalone")
-    checkpoint = tmp_path / "new" / "data" / "bootstrap.checkpoint"
+    checkpoint = tmp_path / "new" / "data" / file
+    if version == KAFKA_44:
+        refused = aclog(
+            "migrate", "--zookeeper", store, "--bootstrap-checkpoint", tmp_path / "new/data/bootstrap.checkpoint"
+        )
+        assert refused.complaint.endswith(f"expected --bootstrap-checkpoint {checkpoint}")
     aclog("migrate", "--zookeeper", store, "--bootstrap-checkpoint", checkpoint, "--dry-run").ok()
     done = aclog("migrate", "--zookeeper", store, "--bootstrap-checkpoint", checkpoint).ok()
     assert re.fullmatch(r"compared: contents the same; \d+ decisions, 0 differ, and .*", done.lines[-1])

@@ -9,6 +9,7 @@ from attrs import define, field
 from aclog.authorizer.interface import Authorizer
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import FencedError, LogError, MetadataError, ReplayError
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY
 from aclog.metalog.log import EpochStart
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
@@ -19,7 +20,6 @@ from aclog.nodes.controller.shared.election_state import ElectionState
 from aclog.nodes.controller.shared.fenced_log import FencedLog, SharedLog, SharedReader
 from aclog.nodes.controller.write_path.activation import catch_up, complete_activation
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from aclog.snapshots.publisher import Publisher
 
 _POLL_SECONDS = 0.5
@@ -105,7 +105,7 @@ class LeadershipTerm:
             what = f"{log.name} ends at {mark}, below what this node has replayed: the log has lost its end"
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
-        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, current_time_ms)
+        complete_activation(log, self.publisher, self.config.metadata_log_dir / METADATA_DIRECTORY, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
         self.on_replayed()
 

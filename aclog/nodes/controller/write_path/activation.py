@@ -5,10 +5,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
-from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord, KRaftVersion
-from aclog.metalog.errors import CheckpointError
+from aclog.metalog.errors import LogError
 from aclog.metalog.log import Appended, Log, LogReader
 from aclog.metalog.records import (
     AbortTransactionRecord,
@@ -17,12 +16,12 @@ from aclog.metalog.records import (
     FeatureLevelRecord,
     MetadataRecord,
 )
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.bootstrap_records import find_bootstrap, uncommitted_bootstrap
 from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
 from aclog.snapshots.publisher import Publisher
 
 TRANSACTION_NAME = "Bootstrap records"
-"""Kafka's name for the transaction that copies bootstrap.checkpoint into a new log."""
+"""Kafka's name for the transaction that copies what formatting left into a new log."""
 
 _RECORDS_IN_BATCH = 10_000
 """The limit of Kafka's controller (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
@@ -42,16 +41,18 @@ def catch_up(log: LogReader, publisher: Publisher) -> None:
         publisher.advance(log.read(publisher.applier.next_offset))
 
 
-def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now: Callable[[], int]) -> None:
+def complete_activation(log: LedLog, publisher: Publisher, directory: Path, now: Callable[[], int]) -> None:
     """Write the activation records of a new leader (QuorumController.CompleteActivationEvent).
 
-    A transaction that the previous leader left open is aborted. An empty log gets the records of `bootstrap`, the file
-    written by `format`, in a transaction. With kraft.version 1 they are preceded by the voters of the checkpoint
-    written by `format`, for observers that read the log from its start. `now` returns ms since 1970.
+    A transaction that the previous leader left open is aborted. An empty log gets the records that formatting left in
+    or beside `directory`, that of the log or of its checkpoints, in a transaction. With kraft.version 1 they are
+    preceded by the voters of the 0-0 checkpoint, for observers that read the log from its start. `now` returns ms since
+    1970.
 
     Raises:
-        CheckpointError: `bootstrap` is incomplete or corrupt.
-        LogError: The records cannot be written.
+        CheckpointError: The file with these records is incomplete or corrupt.
+        LogError: The records cannot be written, or the log goes on without them.
+        NewerKafkaError: Their metadata.version is above those that this node supports.
 
     """
     # Must come first: records appended after an open BeginTransaction would become part of that transaction.
@@ -60,18 +61,25 @@ def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now:
     image = publisher.latest
     parts: tuple[Sized, ...] = (image.features, image.acls, image.scram, image.tokens, image.cluster, image.opaque)
     if any(len(part) for part in parts):
+        if problem := uncommitted_bootstrap(directory, image):
+            raise LogError(f"{log.name}: {problem}")
         return
     voters = image.provenance.voters
     if image.provenance.kraft_version and voters is not None:
         version = KRaftVersion(kraft_version=image.provenance.kraft_version)
         log.append_control(version, voters, timestamp=now()).result()
         catch_up(log, publisher)
-    records = _in_transaction(_records_of(bootstrap))
+    found = find_bootstrap(directory)
+    for record in () if found is None else found.records:
+        if isinstance(record, FeatureLevelRecord):
+            # Before it is written: a level that this node does not support would end the node when it is read back.
+            publisher.applier.newer.check_feature(record, publisher.applier.next_offset)
+    records = [] if found is None else _in_transaction(found.records)
     for start in range(0, len(records), _RECORDS_IN_BATCH):
         _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
 
 
-def _in_transaction(records: list[MetadataRecord]) -> list[MetadataRecord]:
+def _in_transaction(records: Sequence[MetadataRecord]) -> Sequence[MetadataRecord]:
     """Wrap the records in a transaction if their metadata.version supports transactions."""
     levels = [r.feature_level for r in records if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION]
     if not records or (levels and levels[-1] < TRANSACTIONS_SINCE):
@@ -82,16 +90,3 @@ def _in_transaction(records: list[MetadataRecord]) -> list[MetadataRecord]:
 def _append(log: LedLog, publisher: Publisher, records: Sequence[MetadataRecord], timestamp: int) -> None:
     log.append([encode_record(record) for record in records], timestamp=timestamp).result()
     catch_up(log, publisher)
-
-
-def _records_of(path: Path) -> list[MetadataRecord]:
-    """Return the records of bootstrap.checkpoint; none if there is no such file."""
-    if not path.exists():
-        return []
-    read_checkpoint(path)  # for its checks: header, footer, CRCs
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot read: {error.strerror or error}") from error
-    batches = [(position, header) for position, header in iter_batches(data) if not header.is_control]
-    return [record for position, header in batches for record in decode_values(data, position, header)]

@@ -14,19 +14,21 @@ from aclog.metalog.filelog.quorum_state import QuorumState, read_quorum_state, w
 from aclog.nodes.controller.write_path.activation import catch_up, complete_activation
 from aclog.nodes.storage.meta_properties import read_meta_properties
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME, read_checkpoint
+from aclog.snapshots.bootstrap_records import find_bootstrap
+from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 
 
 @frozen(kw_only=True)
 class FormattedLog:
-    """`directory` will hold the log of a node; `image` is what its bootstrap.checkpoint has: features and users."""
+    """`directory` will hold the log of a node; `image` is what formatting left for it: features and users."""
 
     directory: Path
     node_id: int
+    bootstrap: Path
+    """The file from which the log is begun."""
     image: Image = field(repr=False)
 
     def check_writable(self, *, force: bool) -> None:
@@ -60,42 +62,36 @@ def formatted_log(directory: Path) -> FormattedLog | None:
 
     Raises:
         LogError: a log was committed there and is gone; or a file cannot be read.
-        ConfigError, CheckpointError: meta.properties or bootstrap.checkpoint is damaged.
+        ConfigError, CheckpointError: meta.properties or the file that formatting left is damaged.
 
     """
-    bootstrap = bootstrap_checkpoint(directory)
-    if bootstrap is None or _is_begun(directory):
+    if directory.name != METADATA_DIRECTORY or is_begun(directory):
         return None
-    meta = read_meta_properties(bootstrap.parent)
-    if meta is None:
+    meta = read_meta_properties(directory.absolute().parent)
+    bootstrap = None if meta is None else find_bootstrap(directory)
+    if meta is None or bootstrap is None:
         return None
     if committed := read_committed(directory):
         committed.check_exists()
-    image = read_checkpoint(bootstrap, newer=NewerKafka(strict=True))
-    return FormattedLog(directory=directory, node_id=meta.node_id, image=image)
+    return FormattedLog(directory=directory, node_id=meta.node_id, bootstrap=bootstrap.path, image=bootstrap.image)
 
 
-def _is_begun(directory: Path) -> bool:
-    if not directory.exists():
+def is_begun(directory: Path) -> bool:
+    """Return whether a log was begun in a directory: there is more than the checkpoint that formatting leaves."""
+    if not directory.is_dir():
         return False
     later = [one for one in list_checkpoints(directory) if one.end_offset]
     return bool(list_segments(directory) or later)
 
 
-def bootstrap_checkpoint(directory: Path) -> Path | None:
-    """Return the bootstrap.checkpoint beside a metadata log; None if there is none."""
-    path = directory.absolute().parent / BOOTSTRAP_NAME
-    return path if directory.name == METADATA_DIRECTORY and path.is_file() else None
-
-
-def begun_log(log: FileLog, applier: Applier, bootstrap: Path) -> Image:
+def begun_log(log: FileLog, applier: Applier) -> Image:
     """Write to an empty log what a new leader writes first, and return its state; another log is left as it is.
 
     `applier` has replayed the log, but for the end of a transaction that was left open. Raises as complete_activation.
     """
     publisher = Publisher(applier=applier)
     catch_up(log, publisher)
-    complete_activation(log, publisher, bootstrap, current_time_ms)
+    complete_activation(log, publisher, log.directory, current_time_ms)
     return publisher.latest
 
 

@@ -11,7 +11,7 @@ from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.quorum_state import QUORUM_STATE_FILE, QuorumState, read_quorum_state, write_quorum_state
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.write_path.activation import catch_up
-from aclog.nodes.controller.write_path.formatted_log import formatted_provenance, several_voters
+from aclog.nodes.controller.write_path.formatted_log import formatted_provenance, is_begun, several_voters
 from aclog.nodes.controller.write_path.snapshot_generator import remove_partial_checkpoints
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
@@ -58,8 +58,13 @@ def _check_begun(directory: Path, config: NodeConfig) -> None:
 
     Voters that are not in the configuration are in the log, and, before there is one, in the checkpoint of the format.
     """
-    if config.voters or (directory.is_dir() and (list_segments(directory) or list_checkpoints(directory))):
+    if config.voters or is_begun(directory):
         return
+    if directory.is_dir() and list_checkpoints(directory):
+        provenance = formatted_provenance(directory)
+        # With --no-initial-controllers, Kafka from 4.4 on writes one with kraft.version 1 and no voters.
+        if provenance.voters is not None or not provenance.kraft_version:
+            return
     raise LogError(
         f"{directory}: neither a log nor the checkpoint with the voters that formatting writes. Restore the log; to "
         "start over without it, remove the whole directory and format it again (`aclog format CONFIG --standalone`)"
@@ -95,7 +100,7 @@ def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
         LogError, DecodeError, CheckpointError: As aclog.snapshots.recovery.recover_log.
 
     """
-    found = recover_log(log, list_checkpoints(log.directory))
+    found = recover_log(log, list_checkpoints(log.directory), newer=publisher.applier.newer.copy())
     publisher.replace(found.image)
     catch_up(log, publisher)
     return (*log.notes, *found.notes)
