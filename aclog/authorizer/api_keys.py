@@ -1,4 +1,4 @@
-"""Request names by apiKey, as in Kafka 4.3.1 (org.apache.kafka.common.protocol.ApiKeys.name)."""
+"""Request names by apiKey, as in Kafka 4.4.0 (org.apache.kafka.common.protocol.ApiKeys.name)."""
 
 from aclog.authorizer.errors import InvalidRequestError
 
@@ -25,6 +25,7 @@ API_NAMES = (
     "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
     "StreamsGroupHeartbeat", "StreamsGroupDescribe",
     "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
+    "StreamsGroupTopologyDescriptionUpdate", "UnregisterController",
 )
 # fmt: on
 
@@ -33,7 +34,7 @@ def api_name(api_key: int) -> str:
     """Return the name of a request.
 
     Raises:
-        InvalidRequestError: Kafka 4.3.1 does not know the key; its ApiKeys.forId throws, too.
+        InvalidRequestError: Kafka 4.4.0 does not know the key; its ApiKeys.forId throws, too.
 
     """
     if not 0 <= api_key < len(API_NAMES):

@@ -21,8 +21,15 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.creation_checks import broker_check, controller_check, filter_value, refusal
+from aclog.authorizer.creation_checks import (
+    broker_check,
+    controller_check,
+    filter_value,
+    host_check,
+    refusal,
+)
 from aclog.authorizer.errors import AclRequestError
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
@@ -50,19 +57,31 @@ class AclDeletion:
     results: tuple[AclDeleteResult, ...]
 
 
-def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *, cidr: bool = False) -> AclCreation:
+def create_acls(
+    image: AclsImage,
+    acls: Sequence[StandardAcl],
+    new_id: NewId,
+    *,
+    cidr: bool = False,
+    generation: Generation = Generation.V4_3,
+    level: int = 0,
+) -> AclCreation:
     """Return the records for the valid and new ACLs, and the result for each ACL of the request.
 
     An ACL that exists already or is repeated in the request succeeds without a record. An ACL that holds ANY or MATCH
     fails the whole request, and so do more than 10,000 new ACLs; any other error fails one ACL only. `new_id` returns
-    random uuids. With `cidr`, a host with a slash must be a valid range.
+    random uuids. A controller of Kafka 4.4 (`generation`) checks hosts by the cluster's metadata.version (`level`). One
+    of 4.3 takes any, but with `cidr` a host with a slash must be a valid range.
     """
     if any(map(filter_value, acls)):
         return AclCreation(records=(), results=_created(creation_errors(acls)))
     refused_first = [_error(broker_check(acl)) for acl in acls]
+    ranges = cidr and not generation.has_ranges
     results = [
-        error or _error(controller_check(acl, cidr=cidr)) for acl, error in zip(acls, refused_first, strict=True)
+        error or _error(controller_check(acl, cidr=ranges)) for acl, error in zip(acls, refused_first, strict=True)
     ]
+    if generation.has_ranges:
+        results = [error or _host_error(acl, level) for acl, error in zip(acls, results, strict=True)]
     new = dict.fromkeys(
         acl for acl, error in zip(acls, results, strict=True) if error is None and image.find(acl) is None
     )
@@ -93,6 +112,11 @@ def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tu
             id = new_id()  # noqa: A001
         records[id] = record_of(acl, id)
     return tuple(records.values())
+
+
+def _host_error(acl: StandardAcl, level: int) -> AclRequestError | None:
+    found = host_check(acl.host, level)
+    return None if found is None else AclRequestError(*found)
 
 
 def _error(message: str | None) -> AclRequestError | None:

@@ -1,5 +1,6 @@
 """What CreateAcls checks in a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order."""
 
+import re
 from functools import lru_cache
 
 from aclog.authorizer.acl import (
@@ -12,9 +13,14 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.cidr import parse_cidr
+from aclog.authorizer.generation import RANGES_LEVEL
 from aclog.authorizer.principals import no_colon
 from aclog.metalog.errors import ConfigError
 
+_UNSUPPORTED_VERSION, _INVALID_REQUEST = 35, 42
+
+_IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
+_MAPPED = "::ffff:"
 _COMBINATIONS = 1024
 """How many combinations of codes are remembered: valid ones are fewer, and a state has many ACLs of each."""
 
@@ -70,6 +76,50 @@ def controller_check(acl: StandardAcl, *, cidr: bool) -> str | None:
         except ConfigError as e:
             return str(e)
     return None
+
+
+def host_check(host: str, level: int) -> tuple[int, str] | None:
+    """Return the code and message about a host that Kafka 4.4 refuses at this metadata.version (KIP-1276); else None.
+
+    The controller makes this check after the others (AclControlManager.validateNewAcl).
+    """
+    if not host:
+        return _INVALID_REQUEST, "Host pattern cannot be null or empty"
+    if "/" not in host:
+        return None
+    if level < RANGES_LEVEL:
+        return _UNSUPPORTED_VERSION, "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+    try:
+        parse_cidr(host)
+    except ConfigError:
+        return _INVALID_REQUEST, f"Invalid CIDR notation '{host}': {_why_no_range(host)}"
+    return None
+
+
+def _why_no_range(host: str) -> str:
+    """Return the message of commons-net about a text that is no range (SubnetUtils, SubnetUtils6)."""
+    base, _, prefix = host.partition("/")
+    if ":" not in host:
+        numbers = _IPV4_RANGE.fullmatch(host)
+        for number, most in zip(map(int, numbers.groups()), (255, 255, 255, 255, 32), strict=True) if numbers else ():
+            if number > most:
+                return f"Value [{number}] not in range [0,{most}]"
+        return f"Could not parse [{host}]"
+    if not _is_base(base):
+        mapped = _is_base(base.replace(_MAPPED, "::", 1)) if _MAPPED in base.lower() else False
+        return f"Could not parse [{base}] - not an IPv6 address" if mapped else f"Could not parse [{host}]"
+    if prefix.lstrip("+-").isdecimal():
+        return f"Could not parse [{host}] - prefix length must be between 0 and 128"
+    return f"Could not parse [{host}]"
+
+
+def _is_base(text: str) -> bool:
+    """Return whether a text is the address of an IPv6 range."""
+    try:
+        parse_cidr(f"{text}/0")
+    except ConfigError:
+        return False
+    return ":" in text
 
 
 def unknown_field(acl: StandardAcl) -> str | None:

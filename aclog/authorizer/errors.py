@@ -43,6 +43,7 @@ class AclRequestError(MetadataError):
     NAMES: ClassVar[dict[int, str]] = {
         -1: "UNKNOWN_SERVER_ERROR",
         31: "CLUSTER_AUTHORIZATION_FAILED",
+        35: "UNSUPPORTED_VERSION",
         42: "INVALID_REQUEST",
         44: "POLICY_VIOLATION",
     }

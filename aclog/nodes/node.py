@@ -39,15 +39,17 @@ from aclog.nodes.merging import merger_of
 from aclog.nodes.node_listeners import NodeListeners
 from aclog.nodes.security.published_credentials import PublishedCredentials
 from aclog.nodes.server.admission import Admission
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.storage.feature_levels import KRAFT_VERSION, supported_features
+from aclog.nodes.server.dispatch import Dispatcher, NodeIdentity
+from aclog.nodes.storage.feature_levels import KRAFT_VERSION, NEWEST, supported_features
 from aclog.nodes.storage.log_directories import check_unchanged
 from aclog.nodes.storage.meta_properties import MetaProperties
 from aclog.nodes.storage.watch import watch_storage
 from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features, served_by
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.publisher import Publisher
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Node:
     meta: MetaProperties
     audit: AuditHook | None = None
     metrics: Metrics = field(factory=Metrics)
-    publisher: Publisher = field(factory=Publisher, init=False)
+    publisher: Publisher = field(init=False)
     serving: asyncio.Event = field(factory=asyncio.Event, init=False)
     advertised: dict[str, HostPort] = field(factory=dict, init=False)
     _authorizer: Authorizer | None = field(init=False)
@@ -87,6 +89,7 @@ class Node:
     _usage: "UsageKeeper | None" = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.publisher = Publisher(applier=Applier(newer=NewerKafka(newest=NEWEST[self.config.generation])))
         self._authorizer = authorizer_of(self.config, self.audit)
         if self.config.usage_index is not None:
             from aclog.nodes.usage_index.keeping import usage_keeper  # noqa: PLC0415  # needs pyarrow
@@ -187,7 +190,7 @@ class Node:
         auth, controller, forwarder = AuthHelper(counted), None, None
         if self.config.is_controller:
             handlers = self._make_controller(stack, auth)
-            controller = self._dispatcher(handlers, CONTROLLER_APIS)
+            controller = self._dispatcher(handlers, CONTROLLER_APIS, None)
             if self._topic_controller is None:
                 # Same process, single controller: no Envelope. On a shared log the active controller may be elsewhere.
                 forwarder = LocalForwarder(handlers)
@@ -226,7 +229,12 @@ class Node:
             server = self._topic_controller = TopicController(**common, shared=shared)
         self._controller = server
         stack.push_async_callback(server.stop)
-        apis = ControllerApis(auth=auth, serving=lambda: server.serving, contested=topic is not None)
+        apis = ControllerApis(
+            auth=auth,
+            serving=lambda: server.serving,
+            contested=topic is not None,
+            generation=self.config.generation,
+        )
         if topic is None:
             self._own_broker = apis.own_broker()
         return apis.handlers()
@@ -264,9 +272,11 @@ class Node:
             forwarder=forwarder,
             tokens=self.config.tokens,
             auto_create_topics=self.config.brokers.auto_create_topics,
+            generation=self.config.generation,
             settings=access_settings(self.config),
         )
-        return self._dispatcher(apis.handlers(), BROKER_APIS)
+        identity = NodeIdentity(cluster_id=self.meta.cluster_id, node_id=self.config.node_id)
+        return self._dispatcher(apis.handlers(), BROKER_APIS, identity)
 
     def _make_lifecycle(self, channel: ControllerChannel, incarnation_id: UUID) -> BrokerLifecycle:
         listeners = [listener for listener in self.config.listeners if not listener.controller]
@@ -278,7 +288,7 @@ class Node:
             incarnation_id=incarnation_id,
             # A directory that a Kafka before 3.7 formatted has no id; nothing is stored under it here.
             log_dirs=(self.meta.directory_id or random_uuid(secrets.token_bytes),),
-            features=supported_features(cidr=self.config.cidr),
+            features=supported_features(self.config.generation, cidr=self.config.cidr),
             endpoints=lambda: [
                 BrokerEndpoint(name=each.name, host=at.host, port=at.port, security_protocol=each.security_protocol.id)
                 for each in listeners
@@ -298,11 +308,19 @@ class Node:
         stack.push_async_callback(follower.stop)
         return follower
 
-    def _dispatcher(self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion]) -> Dispatcher:
-        return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
+    def _dispatcher(
+        self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion], identity: NodeIdentity | None
+    ) -> Dispatcher:
+        return Dispatcher(
+            handlers=handlers,
+            apis=served_by(apis, self.config.generation),
+            metrics=self.metrics,
+            features=self._features,
+            identity=identity,
+        )
 
     def _features(self) -> Features:
-        supported = supported_features(cidr=self.config.cidr)
+        supported = supported_features(self.config.generation, cidr=self.config.cidr)
         if not self._replayed():
             return Features(supported=supported)  # the levels of a partial image would be wrong ones
         image = self.publisher.current
@@ -376,9 +394,12 @@ def authorizer_of(config: NodeConfig, audit: AuditHook | None) -> Authorizer | N
     if not config.authorizer_class_name:
         return None
     authorizer = load_authorizer_class(config.authorizer_class_name)()
-    if config.cidr and not isinstance(authorizer, StandardAuthorizer):
+    has_ranges = isinstance(authorizer, StandardAuthorizer)  # one of another class decides on hosts as it likes
+    if config.cidr and not has_ranges and not config.generation.has_ranges:
         raise ConfigError(f"{CIDR_CONFIG}: {config.authorizer_class_name} has no CIDR ranges: expected false")
-    authorizer.configure(config.properties)
+    authorizer.configure(
+        {**config.properties, CIDR_CONFIG: "true"} if config.cidr and has_ranges else config.properties
+    )
     set_audit = getattr(authorizer, "set_audit", None)  # optional for plugins
     if set_audit is not None and audit is not None:
         set_audit(audit)

@@ -197,11 +197,15 @@ def test_the_line():
 
 
 @pytest.mark.parametrize(
-    ("key", "name"), [(0, "Produce"), (1, "Fetch"), (58, "Envelope"), (74, "ListConfigResources"), (92, API_NAMES[-1])]
+    ("key", "name"), [(0, "Produce"), (1, "Fetch"), (58, "Envelope"), (74, "ListConfigResources"), (94, API_NAMES[-1])]
 )
 def test_names_of_requests(key, name):
     assert api_name(key) == name
-    assert API_NAMES[-1] == "DeleteShareGroupOffsets"
+    assert API_NAMES[-3:] == (
+        "DeleteShareGroupOffsets",
+        "StreamsGroupTopologyDescriptionUpdate",
+        "UnregisterController",
+    )
 
 
 @pytest.mark.parametrize("key", [-1, 93, 999])

@@ -15,6 +15,7 @@ from aclog.authorizer.acl import AclBindingFilter, AclOperation, StandardAcl, St
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.errors import AclRequestError
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import RequestContext
 from aclog.authorizer.require import require_on_cluster
 from aclog.authorizer.standard import StandardAuthorizer
@@ -275,6 +276,62 @@ def test_a_bad_range_is_refused_only_where_ranges_mean_something(host):
     assert codes(create_acls(AclsImage.empty(), [acl(host=host)], ids())) == [0]
     assert codes(create_acls(AclsImage.empty(), [acl(host=host)], ids(), cidr=True)) == [42]
     assert codes(create_acls(AclsImage.empty(), [acl(host="10.0.0.0/8")], ids(), cidr=True)) == [0]
+
+
+INVALID, BETWEEN = "Invalid CIDR notation", "prefix length must be between 0 and 128"
+BELOW = (35, "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.")
+
+
+@pytest.mark.parametrize(
+    ("host", "below", "from_32"),
+    [
+        ("*", (0, None), (0, None)),
+        ("10.0.0.1", (0, None), (0, None)),
+        ("my host", (0, None), (0, None)),
+        ("10.0.0.1-10.0.0.9", (0, None), (0, None)),
+        ("", (42, "Host pattern cannot be null or empty"), (42, "Host pattern cannot be null or empty")),
+        ("10.0.0.0/8", BELOW, (0, None)),
+        ("10.1.2.3/8", BELOW, (0, None)),
+        ("2001:db8::/32", BELOW, (0, None)),
+        ("a/b", BELOW, (42, "Invalid CIDR notation 'a/b': Could not parse [a/b]")),
+        (" 10.0.0.0/8", BELOW, (42, "Invalid CIDR notation ' 10.0.0.0/8': Could not parse [ 10.0.0.0/8]")),
+        ("10.0.0.0/33", BELOW, (42, "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]")),
+        ("10.0.256.0/8", BELOW, (42, "Invalid CIDR notation '10.0.256.0/8': Value [256] not in range [0,255]")),
+        (
+            "::ffff:10.0.0.0/104",
+            BELOW,
+            (
+                42,
+                "Invalid CIDR notation '::ffff:10.0.0.0/104': Could not parse [::ffff:10.0.0.0] - not an IPv6 address",
+            ),
+        ),
+        (
+            "2001:db8::/129",
+            BELOW,
+            (
+                42,
+                f"{INVALID} '2001:db8::/129': Could not parse [2001:db8::/129] - {BETWEEN}",
+            ),
+        ),
+    ],
+)
+def test_hosts_that_kafka_4_4_refuses(host, below, from_32):
+    def refused(level, generation):
+        done = create_acls(AclsImage.empty(), [acl(host=host), acl()], ids(), generation=generation, level=level)
+        error = done.results[0].error
+        assert len(done.records) == (1 if error or host == "*" else 2)
+        return (0, None) if error is None else (error.code, error.message)
+
+    assert refused(33, Generation.V4_3) == refused(30, Generation.V4_3) == (0, None)
+    assert refused(30, Generation.V4_4) == refused(31, Generation.V4_4) == refused(0, Generation.V4_4) == below
+    assert refused(32, Generation.V4_4) == refused(33, Generation.V4_4) == from_32
+
+
+def test_a_host_is_checked_after_all_else():
+    done = create_acls(
+        AclsImage.empty(), [acl(host="", principal="nobody")], ids(), generation=Generation.V4_4, level=33
+    )
+    assert "principal" in str(done.results[0].error).lower()
 
 
 def test_overlapping_filters_list_a_rule_under_each_and_remove_it_once():

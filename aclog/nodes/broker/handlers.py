@@ -6,6 +6,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.generation import Generation
 from aclog.credentials.token_control import TokenSettings
 from aclog.nodes.apis.acls import AclApis, creations_of, filters_of
 from aclog.nodes.apis.authorization import AuthHelper
@@ -24,6 +25,9 @@ from aclog.snapshots.publisher import Publisher
 FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER)
 """The APIs that are forwarded unchecked; the controller authorizes them."""
 
+FORWARDED_SINCE_4_4 = (api_keys.UNREGISTER_CONTROLLER,)
+"""More of them, by a broker of Kafka 4.4."""
+
 UNSUPPORTED = {
     api_keys.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
     api_keys.LIST_GROUPS: "aclog has no consumer groups",
@@ -36,6 +40,7 @@ asked for."""
 BEFORE_REPLAY = frozenset(
     {
         *FORWARDED,
+        *FORWARDED_SINCE_4_4,
         api_keys.CREATE_ACLS,
         api_keys.DELETE_ACLS,
         api_keys.CREATE_DELEGATION_TOKEN,
@@ -62,6 +67,8 @@ class BrokerApis:
     tokens: TokenSettings = field(factory=TokenSettings)
     auto_create_topics: bool = True
     """auto.create.topics.enable"""
+    generation: Generation = Generation.V4_3
+    """The Kafka whose APIs are served."""
     settings: Mapping[str, str] = field(factory=dict)
     """The properties of its authorizer that are told (access_settings)."""
 
@@ -100,6 +107,9 @@ class BrokerApis:
             **{api_key: _refused(why) for api_key, why in UNSUPPORTED.items()},
             api_keys.DESCRIBE_CONFIGS: self._describe_configs,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
+            **(
+                {} if self.generation is Generation.V4_3 else dict.fromkeys(FORWARDED_SINCE_4_4, self.forwarder.forward)
+            ),
             api_keys.CREATE_ACLS: self._create_acls,
             api_keys.DELETE_ACLS: self._delete_acls,
             api_keys.CREATE_DELEGATION_TOKEN: tokens.create,

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from attrs import define, field
 
+from aclog.authorizer.generation import Generation
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.nodes.apis.request import RequestError
@@ -64,7 +65,7 @@ class BrokerLifecycle:
     """This broker's advertised addresses."""
     replayed: Callable[[], int]
     """Returns the last replayed offset."""
-    features: Mapping[str, tuple[int, int]] = field(factory=lambda: SUPPORTED_FEATURES)
+    features: Mapping[str, tuple[int, int]] = field(factory=lambda: SUPPORTED_FEATURES[Generation.V4_3])
     """The lowest and highest level of each feature that this node supports."""
     epoch: int = field(default=-1, init=False)
     """The broker epoch; -1 until registered."""

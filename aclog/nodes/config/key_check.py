@@ -12,6 +12,7 @@ from aclog.nodes.config.metadata_log import CLIENT_PREFIX, METADATA_LOG_KEYS
 from aclog.nodes.config.refused_keys import CHECKED_KEYS
 from aclog.nodes.config.sasl_settings import JAAS
 from aclog.nodes.config.token_settings import MAX_REAUTH, SECRET
+from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
 
 _PER_LISTENER_NAMES = """
 connections.max.reauth.ms sasl.enabled.mechanisms ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
@@ -49,6 +50,7 @@ OWN_KEYS = METADATA_LOG_KEYS | {
     "aclog.scram.decoy.secret",
     "aclog.usage.index",
     CIDR_CONFIG,
+    KAFKA_VERSION_CONFIG,
 }
 """Keys that Kafka does not have."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from aclog.authorizer.generation import Generation
 from aclog.credentials.token_control import TokenSettings
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.nodes.session import SecurityProtocol
@@ -184,8 +185,10 @@ class NodeConfig:
     controller_client: ClientSecurity = field(factory=ClientSecurity)
     """How a broker, or one of several controllers, authenticates to the controllers."""
     authorizer_class_name: str | None = None
+    generation: Generation = Generation.V4_3
+    """The Kafka whose levels of metadata.version the node supports, and whose checks it makes: aclog.kafka.version."""
     cidr: bool = False
-    """Whether the host of an ACL may be a CIDR range: aclog.cidr.enabled."""
+    """Whether the host of an ACL may be a CIDR range: by `generation`, or aclog.cidr.enabled."""
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)

@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.config import CIDR_CONFIG, parse_cidr_enabled, parse_super_users
+from aclog.authorizer.generation import Generation, generation_of_version
 from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_ACL_AUTHORIZERS
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.addresses import servers
@@ -21,6 +22,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort, LogKind, No
 from aclog.nodes.config.quorum_config import controller_login, read_quorum
 from aclog.nodes.config.refused_keys import authorizer_class_name, refuse_plugins
 from aclog.nodes.config.token_settings import DECOY_SECRET, read_token_settings
+from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
 
 NODE_ID = "node.id"
 BROKER_ID = "broker.id"
@@ -81,6 +83,7 @@ def parse_config(
     # Kafka connects to controllers by the first controller listener only.
     controllers = plan.controller_names[0]
     listeners = build_listeners(source, plan, host_name)
+    generation = _generation(source)
     unused = check_keys(source, (*plan.protocols, *plan.controller_names), strict=strict)
     return NodeConfig(
         roles=roles,
@@ -99,7 +102,8 @@ def parse_config(
         # A single controller connects to no other.
         else ClientSecurity(),
         authorizer_class_name=authorizer_class_name(source),
-        cidr=_cidr(source),
+        generation=generation,
+        cidr=_cidr(source, generation),
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
         tokens=read_token_settings(source),
@@ -176,14 +180,27 @@ def _usage_index(properties: Properties) -> Path | None:
     return Path(directory)
 
 
-def _cidr(properties: Properties) -> bool:
+def _generation(properties: Properties) -> Generation:
+    version = properties.text(KAFKA_VERSION_CONFIG)
+    try:
+        return Generation.V4_3 if version is None else generation_of_version(version.strip())
+    except ConfigError as error:
+        raise properties.error(KAFKA_VERSION_CONFIG, str(error)) from error
+
+
+def _cidr(properties: Properties, generation: Generation) -> bool:
     try:
         enabled = parse_cidr_enabled(properties.text(CIDR_CONFIG))
     except ConfigError as error:
         raise ConfigError(f"{properties.where}: {error}") from error
-    if enabled and authorizer_class_name(properties) is None:
+    class_name = authorizer_class_name(properties)
+    if enabled and class_name is None:
         raise properties.error(CIDR_CONFIG, "nothing is authorized: expected an authorizer.class.name, or false")
-    return enabled
+    if generation.has_ranges and not enabled and properties.text(CIDR_CONFIG) is not None:
+        raise properties.contradiction(
+            CIDR_CONFIG, KAFKA_VERSION_CONFIG, f"{generation} has ranges: expected true, or one of the keys"
+        )
+    return enabled or (generation.has_ranges and class_name is not None)
 
 
 def _check_super_users(properties: Properties) -> None:

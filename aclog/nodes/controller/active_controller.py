@@ -64,6 +64,7 @@ def activate(
         loop=asyncio.get_running_loop(),
         on_failure=on_failure,
         contested=contested,
+        generation=config.generation,
         cidr=isinstance(authorizer, StandardAuthorizer) and authorizer.cidr,
         metrics=metrics,
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.authorizer.api_keys import api_name
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
@@ -29,7 +29,13 @@ from aclog.nodes.wire.api_keys import (
 )
 from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
 from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, decode_envelope_request
-from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
+from aclog.nodes.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    INVALID_REQUEST,
+    REBOOTSTRAP_REQUIRED,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_VERSION,
+)
 from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
 from aclog.nodes.wire.messages import decode_request, warm_up
@@ -49,10 +55,25 @@ DescribeUserScramCredentials corrupts its memory. After one of DescribeCluster, 
 until its timeout, after a lost connection the next one; aclog's commands, which show the error, send older versions.
 """
 
+_IDENTITY_SINCE = 5
+"""The first version of ApiVersions that names the cluster and the node."""
+
 _WARM_OLDER_VERSIONS = 1
 """How many versions before the newest are warmed up at the start; the others when an older client first asks."""
 
 _log = logging.getLogger(__name__)
+
+
+@frozen(kw_only=True)
+class NodeIdentity:
+    """The cluster and the node id of a broker."""
+
+    cluster_id: str
+    node_id: int
+
+    def is_meant(self, cluster_id: str, node_id: int) -> bool:
+        """Return whether a client that names these means this broker."""
+        return (cluster_id, node_id) == (self.cluster_id, self.node_id)
 
 
 @define(eq=False, kw_only=True)
@@ -67,6 +88,8 @@ class Dispatcher:
     apis: Iterable[ApiVersion]
     metrics: Metrics
     features: Callable[[], Features] = Features
+    identity: NodeIdentity | None = None
+    """That of a broker, which tells clients that mean another cluster or node (KIP-1242)."""
     _served: dict[int, ApiVersion] = field(init=False)
     _versions: dict[int, tuple[Features, bytes]] = field(factory=dict, init=False)
     """The last ApiVersions response by version: clients send the request once or twice per connection."""
@@ -99,7 +122,9 @@ class Dispatcher:
         key, version = header.api_key, header.api_version
         # Any version of ApiVersions must be answered, unsupported ones with error 35 (KIP-511).
         if key == API_VERSIONS:
-            body, _ = self.api_versions(header, payload, position)
+            body, has_versions = self.api_versions(header, payload, position)
+            if has_versions:
+                body = self._misdirected(header, payload, position) or body
         else:
             if version not in self._served.get(key, ()):
                 raise DecodeError(f"API key {key} version {version}: not served on this listener")
@@ -130,6 +155,19 @@ class Dispatcher:
             body = api_versions_response(version, self._served.values(), features)
             self._versions[version] = known = features, body
         return known[1], True
+
+    def _misdirected(self, header: RequestHeader, payload: bytes, position: int) -> bytes | None:
+        """Return the error for a client that means another cluster or node; None for any other.
+
+        Like Kafka's, only once a client is authenticated: without a login, that is at once. Raises DecodeError.
+        """
+        version = header.api_version
+        if self.identity is None or version < _IDENTITY_SINCE:
+            return None
+        request = decode_request(API_VERSIONS, version, payload, position)
+        if request.cluster_id is None or self.identity.is_meant(request.cluster_id, request.node_id):
+            return None
+        return error_response(request, API_VERSIONS, version, REBOOTSTRAP_REQUIRED)
 
     async def _call_handler(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version

@@ -19,6 +19,7 @@ ENVELOPE = 58
 FETCH_SNAPSHOT = 59
 DESCRIBE_CLUSTER = 60
 BROKER_REGISTRATION, BROKER_HEARTBEAT, UNREGISTER_BROKER = 62, 63, 64
+UNREGISTER_CONTROLLER = 94
 
 # fmt: off
 FIRST_FLEXIBLE: dict[int, int | None] = {
@@ -27,10 +28,10 @@ FIRST_FLEXIBLE: dict[int, int | None] = {
     36: 2, 37: 2, 38: 2, 39: 2, 40: 2, 41: 2, 42: 2, 43: 2, 44: 1, 45: 0, 46: 0, 47: None, 48: 1, 49: 1, 50: 0, 51: 0,
     52: 0, 53: 1, 54: 1, 55: 0, 56: 0, 57: 0, 58: 0, 59: 0, 60: 0, 61: 0, 62: 0, 63: 0, 64: 0, 65: 0, 66: 0, 67: 0,
     68: 0, 69: 0, 70: 0, 71: 0, 72: 0, 73: 0, 74: 0, 75: 0, 76: 0, 77: 0, 78: 0, 79: 0, 80: 0, 81: 0, 82: 0, 83: 0,
-    84: 0, 85: 0, 86: 0, 87: 0, 88: 0, 89: 0, 90: 0, 91: 0, 92: 0,
+    84: 0, 85: 0, 86: 0, 87: 0, 88: 0, 89: 0, 90: 0, 91: 0, 92: 0, 93: 0, 94: 0,
 }
 # fmt: on
-"""The first flexible version of every API of Kafka 4.3.1; None if no version is flexible."""
+"""The first flexible version of every API of Kafka 4.4.0; None if no version is flexible."""
 
 
 def is_flexible(api_key: int, api_version: int) -> bool:

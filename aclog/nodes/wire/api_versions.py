@@ -7,6 +7,7 @@ from typing import Any
 from attrs import field, frozen
 from kio.schema.errors import ErrorCode
 
+from aclog.authorizer.generation import Generation
 from aclog.nodes.wire.api_keys import (
     ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
@@ -33,6 +34,7 @@ from aclog.nodes.wire.api_keys import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     UNREGISTER_BROKER,
+    UNREGISTER_CONTROLLER,
 )
 from aclog.nodes.wire.messages import encode_response, message_type
 
@@ -91,7 +93,7 @@ BROKER_APIS = _sorted(
     ApiVersion(ALTER_CLIENT_QUOTAS, 0, 1),
     ApiVersion(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
 )
-"""The APIs of a broker's listeners."""
+"""The APIs of a broker's listeners, of Kafka 4.3; served_by has those of 4.4."""
 
 CONTROLLER_APIS = _sorted(
     ApiVersion(FETCH, 4, 18),
@@ -103,14 +105,26 @@ CONTROLLER_APIS = _sorted(
 """The APIs of a controller's listeners. Fetch is advertised as by Kafka's controllers, but versions below 13 fail."""
 
 
+def served_by(apis: Iterable[ApiVersion], generation: Generation) -> tuple[ApiVersion, ...]:
+    """Return the APIs of a kind of listener as a node of a generation of Kafka serves them."""
+    if generation is Generation.V4_3:
+        return tuple(apis)
+    newer = {
+        API_VERSIONS: ApiVersion(API_VERSIONS, 0, 5),
+        UNREGISTER_CONTROLLER: ApiVersion(UNREGISTER_CONTROLLER, 0, 0),
+    }
+    kept = (api for api in apis if api.api_key not in newer)
+    return tuple(sorted((*kept, *newer.values()), key=lambda each: each.api_key))
+
+
 def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Features, error_code: int = 0) -> bytes:
-    """Return the body of the ApiVersions response (versions 0 to 4).
+    """Return the body of the ApiVersions response (versions 0 to 5).
 
     Features are included since version 3. Before version 4, features with minimum 0 are omitted because older clients
     reject 0 (KAFKA-17011).
 
     Raises:
-        DecodeError: A version above 4; respond with `unsupported_api_versions_response`.
+        DecodeError: A version above 5; respond with `unsupported_api_versions_response`.
         EncodeError: A number is out of range.
 
     """

@@ -176,6 +176,7 @@ _SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
     api_keys.METADATA: _metadata,
     api_keys.DESCRIBE_ACLS: _top_level_with_message,
     api_keys.UNREGISTER_BROKER: _top_level_with_message,
+    api_keys.UNREGISTER_CONTROLLER: _top_level_with_message,
     api_keys.CREATE_ACLS: _create_acls,
     api_keys.DELETE_ACLS: _delete_acls,
     api_keys.SASL_AUTHENTICATE: _top_level_with_message,

@@ -15,6 +15,7 @@ from kio.static.constants import EntityType
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.nodes.wire.message_readers import message_reader
+from aclog.nodes.wire.newer_messages import NEWER_MESSAGES, SAME_AS
 
 Kind: TypeAlias = Literal["request", "response"]
 
@@ -30,9 +31,12 @@ def message_type(api_key: int, version: int, kind: Kind, name: str | None = None
     """Return kio's class of a message or, with a name such as "AclCreation", of a structure inside it.
 
     Raises:
-        DecodeError: kio does not have the API, the version or the structure.
+        DecodeError: there is no such API, version or structure.
 
     """
+    version = SAME_AS.get((api_key, version, kind), version)
+    if name is None and (own := NEWER_MESSAGES.get((api_key, version, kind))) is not None:
+        return own
     try:
         if name is not None:
             return getattr(load_payload_module(api_key, version, ENTITY_TYPES[kind]), name)  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ from uuid import UUID
 import confluent_kafka.admin as cka
 import pytest
 
+from aclog.authorizer.generation import Generation
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.committed_mark import committed_path, read_committed
 from aclog.metalog.filelog.file_names import list_checkpoints
@@ -215,7 +216,8 @@ def unreadable(other: RegisterBrokerRecord) -> dict[str, dict[str, Any]]:
 def refusal(ports: Ports, **fields: Any) -> int:
     """The code of a registration of broker 7 with these fields."""
     features = (
-        part("Feature", name=name, min_supported_version=0, max_supported_version=30) for name in SUPPORTED_FEATURES
+        part("Feature", name=name, min_supported_version=0, max_supported_version=30)
+        for name in SUPPORTED_FEATURES[Generation.V4_3]
     )
     complete = {"log_dirs": (UUID(int=1 << 70),), "listeners": (), "features": tuple(features)} | fields
     with WireClient(ports.controller).plain("admin", password("admin")) as client:

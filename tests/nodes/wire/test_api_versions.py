@@ -60,7 +60,7 @@ def test_a_version_that_is_not_served_is_answered_in_version_0():
 
 def test_a_version_beyond_the_last_has_no_response_schema():
     with pytest.raises(DecodeError):
-        api_versions_response(5, BROKER_APIS, FEATURES)
+        api_versions_response(6, BROKER_APIS, FEATURES)
 
 
 @pytest.mark.parametrize("apis", [BROKER_APIS, CONTROLLER_APIS])

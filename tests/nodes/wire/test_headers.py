@@ -52,7 +52,7 @@ def test_the_table_of_flexible_versions_is_that_of_the_schemas(api_key):
 
 
 def test_the_table_has_every_api_and_no_other():
-    assert FIRST_FLEXIBLE.keys() == api_key_map.keys()
+    assert FIRST_FLEXIBLE.keys() == api_key_map.keys() | {93, 94}  # which kio does not have yet
 
 
 @given(HEADERS, st.binary(max_size=8))
@@ -101,7 +101,7 @@ def test_a_client_id_that_is_not_utf8_is_replaced():
     assert decode_header(b"\0\x12\0\0\0\0\0\0\0\2\xffA")[0].client_id == "\N{REPLACEMENT CHARACTER}A"
 
 
-@pytest.mark.parametrize("api_key", [-1, 4, 7, 93, 32767])
+@pytest.mark.parametrize("api_key", [-1, 4, 7, 95, 32767])
 def test_an_api_key_that_kafka_does_not_have_is_refused(api_key):
     frame = api_key.to_bytes(2, "big", signed=True) + bytes(10)
     with pytest.raises(DecodeError, match=f"API key {api_key}"):

@@ -7,6 +7,7 @@ from attrs import define
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.generation import Generation
 from aclog.metalog.clock import current_time_ms
 from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
@@ -18,10 +19,14 @@ from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.controller.apis.scram import ScramApis
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.apis.tokens import TokenApis
-from aclog.nodes.offload import MANY_ENTRIES_BYTES, offload_if
+from aclog.nodes.controller.write_path.controller_registration import unregister_controller
+from aclog.nodes.controller.write_path.write_event import ControllerResult
+from aclog.nodes.offload import MANY_ENTRIES_BYTES, committed, offload_if
 from aclog.nodes.wire import api_keys
-from aclog.nodes.wire.api_versions import CONTROLLER_APIS
+from aclog.nodes.wire.api_versions import CONTROLLER_APIS, served_by
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER
+from aclog.nodes.wire.message_builder import build_response
+from aclog.snapshots.image import Image
 
 FORWARDABLE = (
     api_keys.CREATE_ACLS,
@@ -50,6 +55,8 @@ class ControllerApis:
     serving: Callable[[], ServingState | None]
     contested: bool = False
     """Whether other controllers share the log: until this one is active, changes are sent to them."""
+    generation: Generation = Generation.V4_3
+    """The Kafka whose APIs are served."""
 
     def handlers(self) -> dict[int, Handler]:
         """Return a handler for every API of CONTROLLER_APIS except those that a connection handles itself."""
@@ -79,7 +86,11 @@ class ControllerApis:
             },
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
-        versions = [api for api in CONTROLLER_APIS if api.api_key in forwardable]
+        if self.generation is not Generation.V4_3:
+            handlers[api_keys.UNREGISTER_CONTROLLER] = forwardable[api_keys.UNREGISTER_CONTROLLER] = self._authorized(
+                AclOperation.ALTER, self._when_active(self._unregister_controller)
+            )
+        versions = [api for api in served_by(CONTROLLER_APIS, self.generation) if api.api_key in forwardable]
         envelopes = EnvelopeHandler(handlers=forwardable, apis=versions)
         handlers[api_keys.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
         return handlers
@@ -153,6 +164,17 @@ class ControllerApis:
 
     async def _alter_scram(self, request: Request) -> bytes:
         return await ScramApis(self.auth, self._serving().active()).alter(request)
+
+    async def _unregister_controller(self, request: Request) -> bytes:
+        serving, controller_id = self._serving(), request.body.controller_id
+
+        def operation(image: Image) -> ControllerResult[None]:
+            """See Operation."""
+            record = unregister_controller(image, controller_id, active=serving.quorum.node_id)
+            return ControllerResult(records=(record,), response=None)
+
+        await committed(serving.active().write(operation))
+        return build_response(api_keys.UNREGISTER_CONTROLLER, request.header.api_version, error_message=None)
 
     def _tokens(self) -> TokenApis:
         writer = self._serving().tokens

@@ -28,7 +28,7 @@ from aclog.nodes.controller.write_path.broker_control import (
 from aclog.nodes.controller.write_path.quorum_controller import QuorumController
 from aclog.nodes.controller.write_path.write_event import ControllerResult
 from aclog.nodes.offload import committed
-from aclog.nodes.storage.feature_levels import CIDR_FEATURE
+from aclog.nodes.storage.feature_levels import decides_by_ranges
 from aclog.snapshots.image import Image
 
 _CHECKS_PER_SESSION = 8
@@ -55,7 +55,7 @@ class BrokerWriter:
 
     def register(self, wanted: RegisterBrokerRecord) -> "Future[int]":
         """Register a broker (broker_control.register); the future holds its epoch."""
-        cidr = any(feature.name == CIDR_FEATURE for feature in wanted.features)
+        cidr = decides_by_ranges(wanted)
         if cidr is not self.controller.cidr:
             _log.warning(
                 "broker %d has %s %s, this controller %s: the same request is decided differently",

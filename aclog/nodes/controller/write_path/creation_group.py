@@ -1,13 +1,10 @@
 """CreateAcls requests that arrive together and become one batch, as in Kafka's BatchAccumulator."""
 
-from collections.abc import Callable, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.control import AclCreation, create_acls
 from aclog.authorizer.interface import AclCreateResult
 from aclog.nodes.loop_future import LoopFuture
 
@@ -35,10 +32,6 @@ class CreationGroup:
         """Add a request."""
         self.acls += acls
         self.requests.append((len(acls), future))
-
-    def decide(self, image: AclsImage, new_id: Callable[[], UUID], *, cidr: bool) -> AclCreation:
-        """Return the records and the results of all requests."""
-        return create_acls(image, self.acls, new_id, cidr=cidr)
 
     def set_result(self, results: Sequence[AclCreateResult]) -> None:
         """Complete the future of each request with its results."""

@@ -26,8 +26,9 @@ from uuid import UUID
 from attrs import define, field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
-from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.control import AclCreation, create_acls, delete_acls
 from aclog.authorizer.creation_checks import filter_value
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, RequestContext
 from aclog.metalog.batches import build_batch
 from aclog.metalog.clock import current_time_ms
@@ -44,6 +45,7 @@ from aclog.nodes.loop_future import LoopFuture
 from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.error_codes import RECORD_LIST_TOO_LARGE
+from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 
@@ -72,6 +74,8 @@ class QuorumController(AclMutator):
     """Whether another node may take over the log without this one noticing."""
     cidr: bool = False
     """Whether an ACL's host may be a CIDR range (KIP-1276)."""
+    generation: Generation = Generation.V4_3
+    """The Kafka whose checks CreateAcls makes."""
     clock: Callable[[], int] = current_time_ms
     new_id: Callable[[], UUID] = field(factory=RandomIds)
     metrics: Metrics | None = None
@@ -116,10 +120,14 @@ class QuorumController(AclMutator):
 
         def operation(image: Image) -> ControllerResult[list[AclCreateResult]]:
             """See Operation."""
-            creation = create_acls(image.acls, acls, self.new_id, cidr=self.cidr)
+            creation = self._creation(image, acls)
             return ControllerResult(records=creation.records, response=list(creation.results))
 
         return self.write(operation, offload=len(acls) > MANY)
+
+    def _creation(self, image: Image, acls: Sequence[StandardAcl]) -> AclCreation:
+        level = image.features.level(METADATA_VERSION)
+        return create_acls(image.acls, acls, self.new_id, cidr=self.cidr, generation=self.generation, level=level)
 
     def delete_acls(
         self,
@@ -161,7 +169,7 @@ class QuorumController(AclMutator):
             return future
         group = CreationGroup()
         group.add(acls, future)
-        event = creation_event(group, self.new_id, cidr=self.cidr, begun=perf_counter())
+        event = creation_event(group, self._creation, begun=perf_counter())
         if not self._refuse(event):
             self._undecided.append(event)
             if not self._group_is_due:
@@ -223,7 +231,7 @@ class QuorumController(AclMutator):
         if not isinstance(event.reply, CreationGroup) or event.request_count == 1:
             return False
         for each in reversed(event.reply.apart()):
-            self._undecided.appendleft(creation_event(each, self.new_id, cidr=self.cidr, begun=event.begun))
+            self._undecided.appendleft(creation_event(each, self._creation, begun=event.begun))
         return True
 
     def _decide_in_thread(self, event: WriteEvent) -> None:

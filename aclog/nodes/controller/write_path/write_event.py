@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
-from uuid import UUID
 
 from attrs import define, frozen
 
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.control import AclCreation
 from aclog.authorizer.interface import AclCreateResult
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import MetadataRecord
@@ -63,12 +64,14 @@ class WriteEvent:
         return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")
 
 
-def creation_event(group: CreationGroup, new_id: Callable[[], UUID], *, cidr: bool, begun: float) -> WriteEvent:
+def creation_event(
+    group: CreationGroup, decide: Callable[[Image, Sequence[StandardAcl]], AclCreation], *, begun: float
+) -> WriteEvent:
     """Return the event that decides a group of CreateAcls requests."""
 
     def operation(image: Image) -> ControllerResult[tuple[AclCreateResult, ...]]:
         """See Operation."""
-        creation = group.decide(image.acls, new_id, cidr=cidr)
+        creation = decide(image, group.acls)
         return ControllerResult(records=creation.records, response=creation.results)
 
     return WriteEvent(operation, group, begun=begun)
