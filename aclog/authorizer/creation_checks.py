@@ -12,7 +12,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     code_name,
 )
-from aclog.authorizer.cidr import parse_cidr
+from aclog.authorizer.cidr import address_number, parse_cidr
 from aclog.authorizer.generation import RANGES_LEVEL
 from aclog.authorizer.principals import no_colon
 from aclog.metalog.errors import ConfigError
@@ -20,7 +20,9 @@ from aclog.metalog.errors import ConfigError
 _UNSUPPORTED_VERSION, _INVALID_REQUEST = 35, 42
 
 _IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
-_MAPPED = "::ffff:"
+_IPV4 = 4
+_INT_END = 1 << 31
+"""The end of the range of Java's Integer.parseInt."""
 _COMBINATIONS = 1024
 """How many combinations of codes are remembered: valid ones are fewer, and a state has many ACLs of each."""
 
@@ -106,11 +108,13 @@ def _why_no_range(host: str) -> str:
                 return f"Value [{number}] not in range [0,{most}]"
         return f"Could not parse [{host}]"
     if not _is_base(base):
-        mapped = _is_base(base.replace(_MAPPED, "::", 1)) if _MAPPED in base.lower() else False
-        return f"Could not parse [{base}] - not an IPv6 address" if mapped else f"Could not parse [{host}]"
-    if prefix.lstrip("+-").isdecimal():
-        return f"Could not parse [{host}] - prefix length must be between 0 and 128"
-    return f"Could not parse [{host}]"
+        address = address_number(base)
+        mapped = address is not None and address.version == _IPV4  # Java reads ::ffff:10.0.0.0 as an IPv4 address
+        return f"Could not parse [{base}]{' - not an IPv6 address' if mapped else ''}"
+    digits = prefix[1:] if prefix[:1] in {"+", "-"} else prefix
+    is_int = digits.isdecimal() and -_INT_END <= int(prefix) < _INT_END
+    why = "prefix length must be between 0 and 128" if is_int else "invalid prefix length"
+    return f"Could not parse [{host}] - {why}"
 
 
 def _is_base(text: str) -> bool:
@@ -119,7 +123,7 @@ def _is_base(text: str) -> bool:
         parse_cidr(f"{text}/0")
     except ConfigError:
         return False
-    return ":" in text
+    return True
 
 
 def unknown_field(acl: StandardAcl) -> str | None:

@@ -132,8 +132,8 @@ class TestVerify:
         [
             b"\x02\x12\x00",
             b"\x01\x12\x01",
-            b"\x01\x1d\x00beyond",
-            encode_record(FeatureLevelRecord(name="metadata.version", feature_level=31)),
+            b"\x01\x1e\x00beyond",
+            encode_record(FeatureLevelRecord(name="metadata.version", feature_level=34)),
         ],
         ids=["a frame version", "a record version", "an apiKey", "a metadata.version"],
     )

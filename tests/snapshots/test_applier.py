@@ -211,7 +211,7 @@ class TestNewerKafka:
     def data(self, *values):
         return log_of([acl(1)]) + build_batch(values, base_offset=1, leader_epoch=1, timestamp=5)
 
-    @pytest.mark.parametrize("value", [b"\1\x1d\0abc", b"\1\x0c\0\x11metadata.version\0\x1f\0"])
+    @pytest.mark.parametrize("value", [b"\1\x1e\0abc", b"\1\x0c\0\x11metadata.version\0\x22\0"])
     def test_a_node_stops(self, bulk_bytes, value):
         applier = Applier(bulk_bytes=bulk_bytes)
         with pytest.raises(ReplayError, match="newer Kafka") as e:
@@ -221,11 +221,11 @@ class TestNewerKafka:
 
     def test_a_lenient_reader_continues_with_a_warning_each(self, bulk_bytes):
         newer = NewerKafka(strict=False)
-        unknown, version = b"\1\x1d\0abc", b"\1\x0c\0\x11metadata.version\0\x1f\0"
+        unknown, version = b"\1\x1e\0abc", b"\1\x0c\0\x11metadata.version\0\x22\0"
         image = Applier(bulk_bytes=bulk_bytes, newer=newer).apply(self.data(unknown, version, unknown))
         assert [w.split(":")[0] for w in newer.warnings()] == ["offset 1", "offset 2"]
         assert list(image.opaque.values()) == [unknown, unknown]
-        assert image.features.level("metadata.version") == 31
+        assert image.features.level("metadata.version") == 34
 
     def test_an_interpreted_record_of_a_later_version_stops_both(self, bulk_bytes):
         value = encode_record(acl(2))

@@ -152,8 +152,8 @@ class TestDamage:
         self.refused(tiny_checkpoint(values=values), match="inside a transaction")
 
     def test_one_of_a_newer_kafka(self):
-        value = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=31))
-        self.refused(tiny_checkpoint(values=[value]), match="metadata.version 31 of a newer Kafka")
+        value = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=34))
+        self.refused(tiny_checkpoint(values=[value]), match="metadata.version 34 of a newer Kafka")
         newer = NewerKafka(strict=False)
         decode_checkpoint(tiny_checkpoint(values=[value]), end_offset=9, epoch=1, newer=newer)
         assert len(newer.warnings()) == 1

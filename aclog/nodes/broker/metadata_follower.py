@@ -8,8 +8,10 @@ from attrs import define, field
 
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.follower import Follower
 from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.nodes.storage.feature_levels import NEWEST
 from aclog.snapshots.publisher import Publisher
 
 _CLOSE_SECONDS = 10.0
@@ -37,6 +39,7 @@ class MetadataFollower:
             security=self.config.controller_client,
             client_id=str(self.config.node_id),
             cluster_id=self.cluster_id,
+            options=ObserverOptions(newest_level=NEWEST[self.config.generation]),
             notify=_log.warning,
         )
         self._follower = Follower(log=self._log_reader, publisher=self.publisher, notify=_log.warning)

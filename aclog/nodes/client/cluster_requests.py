@@ -17,6 +17,7 @@ from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA
 from aclog.nodes.wire.message_builder import build
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
+from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
 
 BROKERS, CONTROLLERS = 1, 2
 """Endpoint types of DescribeCluster (KIP-919): brokers describe brokers only, controllers controllers only."""
@@ -85,11 +86,19 @@ class FeaturesDescription:
         """Whether the server is a node of ours that decides by CIDR ranges (aclog.cidr.enabled)."""
         return CIDR_FEATURE in self.supported
 
-    def upgrade_warning(self, server: HostPort) -> str | None:
-        """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop."""
+    def upgrade_warning(self, server: HostPort, newest: int = NEWEST_METADATA_VERSION) -> str | None:
+        """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop.
+
+        `newest` is the highest level that the node asking supports.
+        """
         _, most = self.supported.get(METADATA_VERSION, (0, 0))
-        if most <= NEWEST_METADATA_VERSION:
+        if most <= newest:
             return None
+        if newest < NEWEST_METADATA_VERSION:
+            return (
+                f"{server} supports metadata.version up to {most}, and this node up to {newest}: it stops at a higher "
+                f"one. Set {KAFKA_VERSION_CONFIG}=4.4 when the cluster's brokers run Kafka 4.4, before you raise it"
+            )
         return (
             f"{server} supports metadata.version up to {most}, and this aclog up to {NEWEST_METADATA_VERSION}: nodes "
             "of aclog stop at a higher one. Upgrade aclog before you raise the cluster's"

@@ -2,6 +2,8 @@
 
 from attrs import frozen
 
+from aclog.snapshots.features import NEWEST_METADATA_VERSION
+
 
 @frozen(kw_only=True)
 class ObserverOptions:
@@ -24,6 +26,8 @@ class ObserverOptions:
     retry_backoff: float = 0.05
     """Before another server is tried; doubles with each retry."""
     max_retry_backoff: float = 0.5
+    newest_level: int = NEWEST_METADATA_VERSION
+    """The highest level of metadata.version that a replay accepts: a server that supports a higher one is warned of."""
     wait_for_servers: bool = True
     """Whether servers none of which can be reached at first are a passing trouble; if not, waiting readers get the
     error at once."""

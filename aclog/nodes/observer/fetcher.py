@@ -146,7 +146,9 @@ class Fetcher:
         if self.notify is None:
             return
         with suppress(RequestError, ConfigError):  # no features: too old to be ahead of us
-            warning = (await describe_features(connection)).upgrade_warning(connection.address)
+            warning = (await describe_features(connection)).upgrade_warning(
+                connection.address, self.options.newest_level
+            )
             if warning is not None and warning not in self._warned:
                 self._warned.add(warning)
                 self.notify(warning)

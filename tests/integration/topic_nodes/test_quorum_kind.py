@@ -18,11 +18,12 @@ from aclog.snapshots.checkpoint_reader import read_checkpoint
 from tests.integration.conftest import CONTROLLER_PORT
 from tests.support.cli.command import aclog
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
-from tests.support.kafka.jvm import java_command
+from tests.support.kafka.jvm import KAFKA_44, java_command
+from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import ADMIN, AdminClient, KafkaServer, with_properties
 from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.cluster import HOST, ClusterNode
-from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password
+from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password, server_properties
 from tests.support.nodes.wire_client import WireClient
 from tests.support.processes.node_zygote import shared_zygote
 from tests.support.processes.waiting import SECONDS, wait_until
@@ -40,6 +41,7 @@ def follower(
     user: str = "admin",
     cluster_id: str = CLUSTER_ID,
     kind: str = "quorum",
+    version: str | None = None,
 ) -> ClusterNode:
     """A broker of aclog, formatted for a Kafka's cluster, which logs in to its controllers as a user."""
     ports = Ports.free()
@@ -64,6 +66,8 @@ def follower(
         "log.dirs": str(home / "data"),
         "aclog.http.listener": f"{HOST}:{ports.http}",
     }
+    if version is not None:
+        properties["aclog.kafka.version"] = version
     node = ClusterNode(home, ports, with_properties("", **properties), shared_zygote())
     format_storage(load_config(home / "server.properties", strict=True), cluster_id)
     return node
@@ -152,6 +156,45 @@ def raised_to(level: int, kafka: KafkaServer, login: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_it_follows_the_quorum_of_a_kafka_4_4_at_its_newest_level(tmp_path: Path) -> None:
+    """Kafka 4.4.0 itself has 4.5-IV0, not for production: the only server that supports more than this aclog."""
+    ports = Ports.free()
+    keys = {"unstable_api_versions_enable": "true", "unstable_feature_versions_enable": "true"}
+    kafka = RealNode(tmp_path / "kafka", ports, server_properties(ports, **keys), version=KAFKA_44)
+    kafka.format("--release-version", "4.4")
+    login = tmp_path / "login.properties"
+    login.write_text("".join(f"{key}={text.replace('{user}', 'admin')}\n" for key, text in ADMIN.items()))
+    controller = HostPort(host="localhost", port=ports.controller)
+    warning = "supports metadata.version up to 34, and this aclog up to 33: nodes of aclog stop at a higher one"
+    with kafka:
+        for flag, place in (
+            ("--bootstrap-controller", controller),
+            ("--bootstrap-server", f"localhost:{ports.broker}"),
+        ):
+            told = aclog("status", flag, place, "--command-config", login).ok()
+            assert f"warning          {place} {warning}" in told.out
+        told = aclog("status", flag, place, "--command-config", login, "--json").ok()
+        assert any(each.startswith(f"{place} {warning}") for each in json.loads(told.out)["warnings"])
+        assert list(json.loads(told.out)["authorizers"].values()) == [True]
+        with follower(tmp_path / "node", [controller], version="4.4") as node:
+            assert f"{controller} {warning}" in node.output
+            place = f"{HOST}:{node.ports.broker}"
+            rule = ("--allow-principal", "User:bob", "--operation", "Read", "--topic", TOPIC)
+            to_node = ("--bootstrap-server", place, "--command-config", login)
+            refused = aclog("acls", "add", *to_node, *rule, "--allow-host", "10.0.0.0/33")
+            assert "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]" in refused.complaint
+            aclog("acls", "add", *to_node, *rule, "--allow-host", "10.0.0.0/8").ok()
+            listed = wait_until(lambda: aclog("acls", "list", *to_node, "--topic", TOPIC).ok().out, "the rule")
+            assert "10.0.0.0/8" in listed
+        older = follower(tmp_path / "older", [controller])
+        older.spawn()
+        try:
+            wait_until(lambda: not older.running, "its end")
+            assert "metadata.version 33 of a newer Kafka: expected at most 30, or aclog.kafka." in older.output
+        finally:
+            older.kill()
+
+
 @pytest.mark.slow(15)
 def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
     stopped_kafka: KafkaServer, tmp_path: Path
@@ -164,18 +207,10 @@ def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
     login = tmp_path / "login.properties"
     login.write_text("".join(f"{key}={text.replace('{user}', 'admin')}\n" for key, text in ADMIN.items()))
     controller = HostPort(host="localhost", port=CONTROLLER_PORT)
-    warning = "supports metadata.version up to 31, and this aclog up to 30: nodes of aclog stop at a higher one"
+    warning = "supports metadata.version up to 31, and this node up to 30: it stops at a higher one"
     with stopped_kafka as kafka:
-        for flag, place in (
-            ("--bootstrap-controller", controller),
-            ("--bootstrap-server", f"localhost:{kafka.port}"),
-        ):
-            told = aclog("status", flag, place, "--command-config", login).ok()
-            assert f"warning          {place} {warning}" in told.out
-        told = aclog("status", flag, place, "--command-config", login, "--json").ok()
-        (only,) = json.loads(told.out)["warnings"]
-        assert only.startswith(f"{place} {warning}")
-        assert list(json.loads(told.out)["authorizers"].values()) == [True]
+        told = aclog("status", "--bootstrap-controller", controller, "--command-config", login, "--json").ok()
+        assert json.loads(told.out)["warnings"] == []
         cluster_id = json.loads(told.out)["clusterId"]
         node = follower(tmp_path / "node", [controller], cluster_id=cluster_id)
         node.spawn()

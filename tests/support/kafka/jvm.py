@@ -194,7 +194,7 @@ def run_tool(
 
 def main() -> None:
     """Gather and compile."""
-    for version in sys.argv[1:] or [KAFKA_VERSION]:
+    for version in sys.argv[1:] or [KAFKA_VERSION, KAFKA_44]:
         jar_directory(version)
     for version in SOURCES:
         own_classes(version)
