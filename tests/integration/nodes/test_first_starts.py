@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.file_names import image_checkpoint, list_images, list_segments
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.support.admin.requests import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_SCRAM, matching, rule
@@ -128,6 +128,12 @@ def test_kafka_4_4_goes_on_where_aclog_began(
         assert topics(ports) == ["kafkas", "ours"]
     verified = aclog("log", "verify", ours.log_directory).ok()
     assert (verified.lines[-1], verified.err) == ("all is well", "")
+    aclog("snapshot", "create", "--log", ours.log_directory, "--out", tmp_path).ok()
+    (image,) = list_images(tmp_path)
+    checkpoint = image_checkpoint(image)
+    assert checkpoint is not None
+    assert aclog("snapshot", "verify", checkpoint).ok().err == ""
+    assert len(recover(checkpoint).image.acls) == 2
 
 
 def test_aclog_does_not_begin_a_log_at_a_level_that_it_does_not_support(

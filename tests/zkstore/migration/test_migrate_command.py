@@ -20,6 +20,7 @@ from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import BeginTransactionRecord
 from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
 from aclog.places.log_writer import open_writer
+from aclog.snapshots.bootstrap_records import read_bootstrap
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import fill, in_image, in_store
@@ -340,6 +341,42 @@ def test_a_checkpoint_keeps_its_features_and_users(store, migrate, tmp_path):
     after = recover(formatted).image
     assert list(after.features.records()) == list(before.features.records())
     assert in_image(after) == in_store(store) | in_image(before)
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "code"),
+    [
+        ("4.3", "bootstrap.checkpoint", 0),
+        ("4.4", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint", 1),
+    ],
+)
+def test_the_result_is_checked_by_the_rules_of_the_kafka_that_formatted_it(
+    store, migrate, tmp_path, release, name, code
+):
+    """A host with a slash matched nobody: Kafka 4.4 reads it as a range."""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        f"process.roles=controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:1\n"
+        f"listeners=CONTROLLER://localhost:1\ncontroller.listener.names=CONTROLLER\nlog.dirs={tmp_path}/data\n"
+    )
+    scram = ("--add-scram", "SCRAM-SHA-256=[name=admin,password=secret]")
+    aclog(
+        "format", properties, "-t", "c2FtZS1zY3JpcHQtMDAwMQ", "--standalone", "--release-version", release, *scram
+    ).ok()
+    store.create("/kafka-acl/Topic/ranges", rules(RULE | {"host": "10.0.0.0/8"}))
+    before = read_bootstrap(tmp_path / "data" / name)
+    done = migrate("--bootstrap-checkpoint", tmp_path / "data")
+    assert done.code == code, done
+    if code:
+        assert any("DENIED by the store, ALLOWED by the target" in line and "10.0.0.0:" in line for line in done.lines)
+    after = read_bootstrap(tmp_path / "data" / name)
+    assert in_image(after.image) == in_store(store) | in_image(before.image)
+    assert list(after.image.features.records()) == list(before.image.features.records())
+    assert after.image.provenance == before.image.provenance
+    assert (after.image.provenance.voters is None) is (release == "4.3")
+    aclog("snapshot", "verify", tmp_path / "data" / name).ok()
+    again = migrate("--bootstrap-checkpoint", tmp_path / "data")
+    assert again.code == code
 
 
 def test_a_reverse_migration_writes_the_state_of_the_log(store, connect, migrate, tmp_path):
