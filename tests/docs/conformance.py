@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 SEMANTICS = ROOT / "docs" / "semantics.md"
 
-KIPS = (11, 290, 373, 801)
+KIPS = (11, 290, 373, 801, 1170, 1242, 1276, 1312)
 _LINK = re.compile(r"\[(KIP-\d+\.\d+)\]\(semantics\.md#kip-\d+\)")
 _QUOTED = re.compile(r"`([^`]+)`")
 
