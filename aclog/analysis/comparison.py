@@ -21,6 +21,7 @@ from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells, row_lin
 from aclog.analysis.rows.table_forms import Kind, arrow_table, html_table, pandas_frame
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.origin import TwoOrigins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange, changes_between
 from aclog.metalog.printable import printable
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_NO_DIFFERENCE = "no difference: every request is decided the same"
 _KINDS = dict.fromkeys(TITLES, Kind.TEXT)
 
 
@@ -46,6 +48,8 @@ class Comparison:
     """The accesses that flip, if any were given."""
     origins: TwoOrigins = field(factory=TwoOrigins)
     """Where the rules of both stand."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown, and could turn that nothing differs; none if something does."""
 
     def __bool__(self) -> bool:
         """Return whether any request is decided differently: `if old.diff(new)` reads as it says."""
@@ -60,12 +64,12 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         found = self.rows()
-        caption = repr(self) if found else "no difference: every request is decided the same"
+        caption = repr(self) if found else self.premises.decided(_NO_DIFFERENCE)
         return html_table(TITLES, map(row_cells, found), caption=caption, total=len(found))
 
     def to_dict(self) -> dict[str, object]:
         """Return the exact regions, as the objects of `json_lines`, under `differences`."""
-        return {"differences": list(self.json_lines())}
+        return {"differences": list(self.json_lines()), **self.premises.key()}
 
     def to_arrow(self) -> "pa.Table":
         """Return the rows for people as a table of texts. Raises ConfigError: pyarrow is not installed."""
@@ -127,7 +131,7 @@ class Comparison:
             yield from row_lines(report)
         counts = Counter(direction for report in found for direction in report.row.directions)
         if not found:
-            yield "no difference: every request is decided the same"
+            yield self.premises.decided(_NO_DIFFERENCE)
         elif len(found) > 1:
             yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:

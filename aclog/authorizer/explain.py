@@ -24,6 +24,7 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.near_misses import NearMisses, user_near_misses
+from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.quirks import quirks_of
 from aclog.authorizer.remedy import find_remedy
 from aclog.metalog.errors import ConfigError
@@ -72,6 +73,11 @@ def explain(
         near_misses=()
         if super_user
         else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern, sorter.matches)),
+        premises=options.premises.bearing_on(
+            allowed=bool(decision), has_candidate=image.has_candidate(pattern.resource_type, pattern.name)
+        )
+        if options.premises
+        else ALL_KNOWN,
         remedy=find_remedy(
             decision,
             context,

@@ -4,6 +4,7 @@ from attrs import field, frozen
 
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 
 MOST_RULES = 40
 """How many ACLs an explanation lists by default; all are counted."""
@@ -23,5 +24,7 @@ class ExplainOptions:
     """Where the advised commands make their changes."""
     origins: Origins = NO_ORIGINS
     """Where the ACLs stand."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings with which the decision was made."""
     limit: int = MOST_RULES
     """How many ACLs are listed, and how many removals are advised."""

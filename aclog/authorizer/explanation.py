@@ -12,6 +12,7 @@ from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import Origins, place_object
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 
 
 class Role(Enum):
@@ -89,6 +90,8 @@ class Explanation:
     quirks: tuple[str, ...]
     near_misses: tuple[str, ...]
     """A sentence for each group of ACLs that match nobody, and were probably meant to match this request."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown, and could turn the decision."""
     remedy: Remedy
     options: ExplainOptions = field(repr=False)
 
@@ -127,4 +130,5 @@ class Explanation:
             "nearMisses": list(self.near_misses),
             "opposite": self.remedy.to_dict(self.options.origins),
             "asOf": self.options.as_of,
+            **self.premises.key(),
         }

@@ -18,7 +18,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     context, pattern = explanation.context, explanation.action.resource_pattern
     operation = code_name(AclOperation, explanation.action.operation)
     kind = code_name(ResourceType, pattern.resource_type)
-    answer = explanation.decision.result.value
+    answer = explanation.premises.decided(explanation.decision.result.value)
     none = "" if explanation.options.host_given else " (no host was given)"
     yield f"{answer}: {context.principal} {operation} {kind} {pattern.name!r} from {context.host}{none}"
     yield f"based on {explanation.decision.text}"

@@ -1,14 +1,10 @@
 """The state source of a running cluster, read through its admin API (aclog.snapshots.state_source)."""
 
-import asyncio
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
-
 from attrs import define, field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.authorizer.rule_content import image_of
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
@@ -25,10 +21,10 @@ from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.bootstrap import connect_to_first
+from aclog.sources.event_loop import run
+from aclog.sources.live_settings import broker_settings
 from aclog.sources.max_age import check_age
 from aclog.sources.notify import Notify
-
-_T = TypeVar("_T")
 
 _RESPONSE_SECONDS = 120.0
 """How long a response with all ACLs may take: a broker needs a second or two for a hundred thousand."""
@@ -78,7 +74,7 @@ class AdminSource:
         """
         if self._closed:
             raise LogError(f"{self.name}: closed")
-        rules, users = _run(self._request())
+        rules, users = run(self._request())
         if self.max_age is not None:
             check_age(self.freshness(), self.max_age)
         return Image(acls=image_of(rules), scram=ScramImage(keyless=users))
@@ -90,7 +86,11 @@ class AdminSource:
             async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
                 return await topic_names(connection)
 
-        return _run(ask())
+        return run(ask())
+
+    def cluster_settings(self) -> ClusterSettings:
+        """Return what the brokers answer of the settings of their authorizer, asked on each call. Raises as `image`."""
+        return run(broker_settings(self.servers, self.security))
 
     def image_at(self, moment: Moment) -> Image:
         """Raise ConfigError: an admin API has no history."""
@@ -131,16 +131,6 @@ class AdminSource:
         if text not in self._notified:
             self._notified.add(text)
             self.notify(text)
-
-
-def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the coroutine; in another thread if this one already runs a loop, as a notebook does."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
 
 
 async def describe_cluster_id(connection: Connection) -> str:

@@ -1,14 +1,18 @@
 """The choice of a state source by the flags of a command."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.cluster_settings import ClusterSettings, NodeSettings
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.metalog.clock import elapsed_seconds
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
@@ -25,6 +29,20 @@ from aclog.terminal.age import AgeWatch
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import note
 from aclog.terminal.progress import BYTES, progress
+
+
+@runtime_checkable
+class LiveSource(Protocol):
+    """A running cluster, whose nodes answer what decides besides the ACLs."""
+
+    @property
+    def name(self) -> str:
+        """The servers that were given."""
+        ...
+
+    def cluster_settings(self) -> ClusterSettings:
+        """Return what its nodes answer, asked on each call. Raises MetadataError: no server responds."""
+        ...
 
 
 @define
@@ -113,6 +131,22 @@ class ChosenSource:
         return self.source.topic_names() if isinstance(self.source, AdminSource) else []
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is a running cluster."""
+        return isinstance(self.source, LiveSource)
+
+    def premises(self, given: AbstractSet[str]) -> Premises:
+        """Return which settings decide in a running cluster and are unknown; none of a source that is not one.
+
+        `given`: the properties whose values flags, a context or a settings file give.
+
+        Raises:
+            RequestError: no node of the cluster has an authorizer, so that nothing is denied there.
+
+        """
+        return premises_of(self.source, given)
+
+    @property
     def origins(self) -> Origins:
         """Where the rules of the returned image stand."""
         return self.source.origins if isinstance(self.source, AclsSource) else NO_ORIGINS
@@ -157,6 +191,25 @@ class SourceSelection:
     """In seconds: what a running cluster told longer ago is refused."""
     authorizer_properties: Sequence[str] = ()
     """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
+
+
+def premises_of(source: StateSource, given: AbstractSet[str]) -> Premises:
+    """Return which settings decide in a running cluster and are unknown. Raises as ChosenSource.premises."""
+    if not isinstance(source, LiveSource):
+        return ALL_KNOWN
+    from aclog.sources.live_settings import refuse_without_authorizer
+
+    settings = settings_of(source)
+    refuse_without_authorizer(settings, source.name)
+    return settings.premises(given)
+
+
+def settings_of(source: LiveSource) -> ClusterSettings:
+    """Return what the nodes of a cluster answer, asked on each call; nothing is known if none does."""
+    try:
+        return source.cluster_settings()
+    except MetadataError as error:
+        return ClusterSettings(nodes=(NodeSettings(node="the cluster", problem=str(error)),))
 
 
 def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSource:

@@ -6,6 +6,7 @@ from datetime import datetime
 from attrs import define, field
 
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.metalog.errors import LogError, StaleError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.fetch_options import ObserverOptions
@@ -15,6 +16,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
+from aclog.sources.event_loop import run
+from aclog.sources.live_settings import controller_settings
 from aclog.sources.max_age import check_age
 from aclog.sources.notify import Notify
 from aclog.terminal.age import STALE_SECONDS
@@ -90,6 +93,16 @@ class QuorumSource:
         image = self._caught_up()
         check_age(found, self.max_age)
         return image
+
+    def cluster_settings(self) -> ClusterSettings:
+        """Return what the controllers answer of the settings of those brokers that are not fenced now.
+
+        Asked on each call. Raises as `image`.
+        """
+        registered = list(self._caught_up().cluster.brokers())
+        alive = [broker.broker_id for broker in registered if not broker.fenced]
+        brokers = alive or [broker.broker_id for broker in registered]
+        return run(controller_settings(self.controllers, self.security, brokers))
 
     def freshness(self) -> Freshness | None:
         """Return when the leader last answered; None before the first state."""

@@ -12,6 +12,7 @@ from aclog.analysis.rows.row_text import bound_text, claim_text, directions_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.metalog.printable import printable
 
 _LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)", re.IGNORECASE)
@@ -74,10 +75,13 @@ def row_lines(report: ReportRow) -> Iterator[str]:
         yield f"  {report.counts()}"
 
 
-def markdown_lines(rows: Sequence[ReportRow]) -> Iterator[str]:
-    """Yield a table, and a line that says how many rows it has."""
+def markdown_lines(rows: Sequence[ReportRow], premises: Premises = ALL_KNOWN) -> Iterator[str]:
+    """Yield a table, and a line that says how many rows it has.
+
+    `premises`: what could turn that there is no row.
+    """
     if not rows:
-        yield "No difference."
+        yield f"{premises.decided('No difference')}."
         return
     counted = any(row.counts() for row in rows)
     titles = (*TITLES, "counts") if counted else TITLES
