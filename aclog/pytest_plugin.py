@@ -110,7 +110,7 @@ class RuleTestItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the case."""
-        outcome = self.case.run(self.file.rules.policy)
+        outcome = self.file.rules.run(self.case)
         if not outcome.passed:
             raise RuleTestFailedError(outcome)
 

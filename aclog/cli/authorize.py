@@ -40,7 +40,9 @@ def authorize(
     resourceName to ask for any resource of the type. Each request gets one
     line, in order: {"decision":"ALLOWED","rule":"..."}; a malformed one gets
     {"decision":"ERROR","error":"..."}, and the exit code is then 2. Denied
-    requests do not affect the exit code.
+    requests do not affect the exit code. What a running cluster has set and
+    does not show, and no flag gives, may turn a decision: it says "DENIED
+    unless ...", and a line of JSON then has the key premises.
 
     [bold]Examples[/]
 
@@ -48,14 +50,16 @@ def authorize(
       aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
     from aclog.cli.decisions import decide_one, decide_requests
+    from aclog.cli.premises import read_premises
 
     how = output.choose(is_live=requests is not None)
     chosen = source.choose()
     if requests is None:
         asked = request.request()
-        image = chosen.image()
-        raise typer.Exit(decide_one(image, authorizer, asked, how, chosen.file_origins))
+        image, premises = chosen.image(), read_premises(chosen, authorizer.given())
+        raise typer.Exit(decide_one(image, authorizer, asked, how, origins=chosen.file_origins, premises=premises))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     chosen.refuse_shared_stdin(requests)
-    raise typer.Exit(decide_requests(chosen.image(), authorizer, requests, how, answered=chosen.warn_of_age))
+    image, premises = chosen.image(), read_premises(chosen, authorizer.given())
+    raise typer.Exit(decide_requests(image, authorizer, requests, how, answered=chosen.warn_of_age, premises=premises))

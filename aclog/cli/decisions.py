@@ -14,6 +14,7 @@ from aclog.authorizer.generation import Generation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_object import enum_field
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.deciding import each_generation, only_on
@@ -27,7 +28,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
 from aclog.sources.text_lines import blocks, display_name
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.json_text import json_string
+from aclog.terminal.json_text import json_string, json_text
 from aclog.terminal.notices import complain
 from aclog.terminal.output import say
 from aclog.terminal.output_format import OutputFormat
@@ -70,7 +71,7 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
     flags.warn_of_super_users()
     return build_authorizer(
         image.acls,
-        super_users=flags.super_users,
+        super_users=flags.super_users or "",
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
         cidr=flags.generation is Generation.V4_4,
@@ -79,11 +80,18 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
 
 
 def decide_one(
-    image: Image, flags: AuthorizerFlags, request: Request, output: Output, origins: Origins = NO_ORIGINS
+    image: Image,
+    flags: AuthorizerFlags,
+    request: Request,
+    output: Output,
+    *,
+    origins: Origins = NO_ORIGINS,
+    premises: Premises = ALL_KNOWN,
 ) -> int:
     """Print the decision and its rule, and as text in a second line where this stands; return the exit code.
 
-    If several generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
+    `premises`: what is unknown of the settings; those that could turn the decision are part of the answer. If several
+    generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
 
     Raises:
         ConfigError: the host is not an IP address, or a super user has no colon.
@@ -96,14 +104,20 @@ def decide_one(
     others = {other: made for other, made in decisions.items() if made.text != decision.text}
     if others:
         each.warn(image)
+    acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
+    bearing = premises.bearing_on(
+        allowed=bool(decision), has_candidate=acls.has_candidate(request.resource_type, request.name or "")
+    )
     if output.is_rows:
-        row = _decision_object(decision, request, origins)
+        row = {**_decision_object(decision, request, origins), **bearing.key()}
         if others:
             more = [_other_object(other, made) for other, made in others.items()]
             row = {**row, "generation": generation.value, "otherGenerations": more}
         output.print_answer(row, DECISION_COLUMNS, [row])
     else:
-        say(f"{decision.result.value} {decision.text}{only_on(generation) if others else ''}")
+        answer = decision.result.value
+        text = f"{bearing.decided(answer)}: {decision.text}" if bearing else f"{answer} {decision.text}"
+        say(f"{text}{only_on(generation) if others else ''}")
         _say_places(decision, origins)
         for other, made in others.items():
             say(f"{other}: {made.result.value} {made.text}")
@@ -148,7 +162,13 @@ def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
 
 
 def decide_requests(
-    image: Image, flags: AuthorizerFlags, path: str, output: Output, *, answered: Callable[[], None]
+    image: Image,
+    flags: AuthorizerFlags,
+    path: str,
+    output: Output,
+    *,
+    answered: Callable[[], None],
+    premises: Premises = ALL_KNOWN,
 ) -> int:
     """Print one line for each line of a file; return the exit code. `answered` is called after each block of lines.
 
@@ -163,7 +183,8 @@ def decide_requests(
     each = each_generation(image, flags)
     each.warn(image)
     authorizers = {generation: authorizer_of(image, own) for generation, own in each.flags.items()}
-    decider = LineDecider(authorizers, image.acls)
+    acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
+    decider = LineDecider(authorizers, acls, premises)
     counted = _Counted(path)
     if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
         output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))
@@ -206,13 +227,16 @@ class LineDecider:
     `failed` is the number of lines that were malformed.
     """
 
-    def __init__(self, authorizers: Mapping[Generation, StandardAuthorizer], acls: AclsImage) -> None:
+    def __init__(
+        self, authorizers: Mapping[Generation, StandardAuthorizer], acls: AclsImage, premises: Premises = ALL_KNOWN
+    ) -> None:
         """Take an authorizer for each generation that may decide, and the ACLs that they decide on.
 
-        They do not change, as their decisions are cached.
+        They do not change, as their decisions are cached. `premises`: what is unknown of their settings.
         """
         self.failed = 0
         self._acls = acls
+        self._premises = premises
         self._authorizers = authorizers
         self._cache: dict[bytes, bytes] = {}
         self._malformed: set[bytes] = set()
@@ -249,15 +273,24 @@ class LineDecider:
             answers = {each: _decide(own, request) for each, own in self._authorizers.items()}
         except MetadataError as error:
             return f'{{"decision":"ERROR","error":{json_string(str(error))}}}', False
-        result, rule = next(
-            (each for each in answers.values() if each[0] is not _ALLOWED), next(iter(answers.values()))
-        )
+        denied = (each for each in answers.values() if each[0] is not _ALLOWED)
+        result, rule = next(denied, next(iter(answers.values())))
         decision = "ALLOWED" if result is _ALLOWED else "DENIED"
-        more = ""
+        more = self._unknown(request, result)
         if len({each for each, _ in answers.values()}) > 1:
             allowing = [each.value for each, (own, _) in answers.items() if own is _ALLOWED]
-            more = f',"allowedOnlyOn":{json.dumps(allowing)}'
+            more = f',"allowedOnlyOn":{json.dumps(allowing)}{more}'
         return f'{{"decision":"{decision}","rule":{json_string(rule)}{more}}}', True
+
+    def _unknown(self, request: Request, result: AuthorizationResult) -> str:
+        """Return the key with the names of what could turn a decision; empty if nothing could."""
+        if not self._premises:
+            return ""
+        name = PROBE if request.name is None else request.name
+        bearing = self._premises.bearing_on(
+            allowed=result is _ALLOWED, has_candidate=self._acls.has_candidate(request.resource_type, name)
+        )
+        return f',"premises":{json_text(bearing.names)}' if bearing else ""
 
 
 def _decide(authorizer: StandardAuthorizer, request: Request) -> tuple[AuthorizationResult, str]:

@@ -44,6 +44,7 @@ def explain(
     from aclog.cli.deciding import each_generation
     from aclog.cli.decisions import strictest
     from aclog.cli.explained import examined_columns, examined_rows, explain_one, with_log_origins
+    from aclog.cli.premises import read_premises
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
 
@@ -58,7 +59,7 @@ def explain(
     )
     image = chosen.image()
     each = each_generation(image, authorizer)
-    options = evolve(options, origins=chosen.origins)
+    options = evolve(options, origins=chosen.origins, premises=read_premises(chosen, authorizer.given()))
     explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
     if origins:
         explanations = {

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
 from attrs import asdict, define, field
 
 from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.cluster_settings import SETTLED
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.premises import read_premises, refuse_unless_known
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
@@ -26,7 +29,7 @@ from aclog.terminal.timestamps import time_text
 from aclog.usage.accesses.contents import Part
 from aclog.usage.accesses.new_accesses import NewAccesses, only_new
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.run import Run, TakenContent
+from aclog.usage.index.run import GIVEN, Run, TakenContent
 from aclog.usage.index.spool import Spool
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
@@ -90,12 +93,16 @@ def update_index(
     directory: Path,
     output: Output,
     each: Each | None = None,
+    *,
+    given: AbstractSet[str] = frozenset(),
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
 
-    `each` reads and judges it, by default processes of this machine.
+    `each` reads and judges it, by default processes of this machine. `given`: the properties of brokers whose values
+    `settings` has.
 
     Raises:
+        ConfigError: what decides is unknown: the index keeps what accesses needed, for good.
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
@@ -111,6 +118,8 @@ def update_index(
             _print(output, new, _Seen(), 0)
             return
         judging = Judging.of(chosen, settings)
+        premises = read_premises(chosen, given)
+        refuse_unless_known(premises, "what accesses need cannot be judged")
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
         parts = tally_log(new.input.parts, judging.how(None), log.each)
         with Spool.of(seen.tallies(parts), directory) as spool:
@@ -118,7 +127,11 @@ def update_index(
             run = Run(
                 rules=rules,
                 source=chosen.source.name,
-                settings={**asdict(settings), "super_users": sorted(settings.super_users)},
+                settings={
+                    **asdict(settings),
+                    "super_users": sorted(settings.super_users),
+                    GIVEN: sorted((given | SETTLED if chosen.is_live else given) - set(premises.names)),
+                },
                 at=current_time_ms(),
                 coverage=seen.coverage,
                 contents=[_taken(part) for part in new.contents],

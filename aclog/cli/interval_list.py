@@ -6,6 +6,7 @@ from typing import Any
 from aclog.analysis.answers.timeline import Event, Interval
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import Action
 from aclog.cli.flags.output import Output
 from aclog.cli.region_columns import rule_text
@@ -35,28 +36,36 @@ INTERVAL_COLUMNS = (*_end_columns("from"), *_end_columns("to"))
 """Of `interval_object`."""
 
 
-def print_intervals(found: Iterable[Interval], output: Output, *, begin: int, last: str = "until now") -> None:
+def print_intervals(
+    found: Iterable[Interval],
+    output: Output,
+    *,
+    begin: int,
+    last: str = "until now",
+    premises: Premises = ALL_KNOWN,
+) -> None:
     """Print intervals in the order of the log; `never` as text if there is none.
 
     `begin`: the offset where the history begins; of the time before one above 0 nothing is known, and it is said so.
-    `last`: how an interval ends as text that has not ended.
+    `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
     """
     if output.is_rows:
         print_rows(INTERVAL_COLUMNS, map(interval_object, found), output.form, chosen=output.columns)
     else:
-        _print_text(found, begin, last)
+        _print_text(found, begin, last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
-def _print_text(found: Iterable[Interval], begin: int, last: str) -> None:
+def _print_text(found: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
     any_found = False
     for interval in found:
         any_found = True
         for line in interval_lines(interval, last):
             say(printable(line))
     if not any_found:
-        say(f"never since offset {begin}, with which the history begins" if begin else "never")
+        never = f"never since offset {begin}, with which the history begins" if begin else "never"
+        say(printable(more.decided(never)))
 
 
 def interval_object(interval: Interval) -> JsonObject:

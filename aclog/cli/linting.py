@@ -17,10 +17,13 @@ from aclog.analysis.lint.linting import Progress, lint, no_progress
 from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.side_premises import opened
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.deciding import merged, only_on
 from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
@@ -106,8 +109,11 @@ def run_lint(
     inputs: LintInputs,
     *,
     policies: Mapping[Generation, Policy] | None = None,
+    premises: Premises = ALL_KNOWN,
 ) -> LintReport:
     """Return the report on a state of a source; `policies`: those of each generation of Kafka that may decide.
+
+    `premises`: what is unknown of the settings: a rule is needless only if it is so in any case.
 
     Raises:
         ConfigError: a comment that suppresses findings without a lint or a reason.
@@ -115,22 +121,29 @@ def run_lint(
 
     """
     with progress("looking for what is odd", "lints") as advance:
-        find = partial(_find_in_each, policies) if policies and len(policies) > 1 else None
+        find = partial(_find_sure, advance) if ALLOW_EVERYONE_CONFIG in premises.names else None
+        if policies and len(policies) > 1:
+            find = partial(_find_in_each, policies, find or _find_all)
         return lint_report(chosen, image, policy, inputs, tell=note, advance=advance, find=find)
 
 
+def _find_all(policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
+    undecided: list[str] = []
+    return list(lint(policy, context, select=select, note=undecided.append)), undecided
+
+
 def _find_in_each(
-    policies: Mapping[Generation, Policy], _policy: Policy, context: LintContext, select: frozenset[str]
+    policies: Mapping[Generation, Policy], find: Find, _policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
     """Lint by the rules of each generation.
 
     What only one of them finds has no fix: to the other the rule may be of use.
     """
     undecided: list[str] = []
-    answers = {
-        generation: list(lint(policy, context, select=select, note=undecided.append))
-        for generation, policy in policies.items()
-    }
+    answers: dict[Generation, list[Finding]] = {}
+    for generation, policy in policies.items():
+        answers[generation], left = find(policy, context, select)
+        undecided += left
     findings = [
         finding
         if generation is None
@@ -148,6 +161,18 @@ def _find_in_each(
 
 def _other(generation: Generation, policies: Mapping[Generation, Policy]) -> str:
     return " and ".join(str(each) for each in policies if each is not generation)
+
+
+def _find_sure(
+    advance: Progress, policy: Policy, context: LintContext, select: frozenset[str]
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings that hold whether or not everything is open that no ACL is for (Find)."""
+    undecided: list[str] = []
+    found = list(lint(policy, context, select=select, note=undecided.append, progress=advance))
+    neutral = frozenset(each.lint for each in found if each.neutral)
+    others = lint(opened(policy), context, select=neutral, note=undecided.append) if neutral else ()
+    needless = {each.rules for each in others if each.neutral}
+    return [each for each in found if not each.neutral or each.rules in needless], list(dict.fromkeys(undecided))
 
 
 def lint_report(

@@ -8,6 +8,7 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.flags.output import Output
 from aclog.cli.region_columns import PERMISSION_COLUMNS, with_generation
@@ -18,12 +19,19 @@ from aclog.terminal.rows import print_rows
 
 
 def print_permissions(
-    answers: Mapping[Generation, Iterable[Permission]], output: Output, origins: Origins, *, none: str
+    answers: Mapping[Generation, Iterable[Permission]],
+    output: Output,
+    origins: Origins,
+    *,
+    none: str,
+    premises: Premises = ALL_KNOWN,
 ) -> None:
     """Print permissions, super users last and apart; `none` if there are none.
 
-    What only one of several generations of Kafka allows is marked.
+    What only one of several generations of Kafka allows is marked. `premises`: what is unknown of the settings. What it
+    could add is said at the end; rows are without it.
     """
+    more = premises.turning(allowed=False)
     found = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
         rows = (
@@ -37,13 +45,16 @@ def print_permissions(
             supers = all_of(permission.region.principals)
             continue
         count += 1
-        first, *more = permission_lines(permission, origins)
-        for line in (first + only_on(generation), *more):
+        first, *rest = permission_lines(permission, origins)
+        for line in (first + only_on(generation), *rest):
             say(printable(line))
     if supers:
         say(printable(f"super users, who may do everything: {supers}"))
     elif not count:
-        say(printable(none))
+        say(printable(f"{none} unless {more.unless()}" if more else none))
+        return
+    if more:
+        say(printable(f"and more if {more.unless()}"))
 
 
 def permission_key(permission: Permission) -> Hashable:

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.side_premises import SidePremises
 from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import TwoOrigins
@@ -39,6 +40,8 @@ class Sides:
     """Those of --topics."""
     origins: TwoOrigins
     """Where the rules of both stand."""
+    premises: SidePremises
+    """What is unknown of the settings of both."""
 
     def refs(self) -> list[str]:
         """Return the commits of which files were read."""
@@ -149,10 +152,11 @@ class SideFlags:
         chosen = None if second is None else second.choose(notify, topics=topics)
         changes = self.target.changes()
         before = first.image()
+        after_flags = self.settings.after(self.target.authorizer(self.authorizer))
+        premises = self._premises(first, chosen, after_flags, notify)
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         known = chosen is None and not self.maps
-        after_flags = self.settings.after(self.target.authorizer(self.authorizer))
         pairs = _generations((before, self.authorizer), (after, after_flags))
         if len(pairs) > 1:
             image = before if not deciding_kafka(before, self.authorizer.generation).is_known else after
@@ -167,6 +171,7 @@ class SideFlags:
             sources=(first,) if chosen is None else (first, chosen),
             topics=topics,
             origins=self._origins(first, chosen, changes),
+            premises=premises,
         )
         return {
             generation: evolve(
@@ -176,6 +181,26 @@ class SideFlags:
             )
             for generation, (own, to) in pairs.items()
         }
+
+    def _premises(
+        self, first: ChosenSource, second: ChosenSource | None, flags: AuthorizerFlags, notify: Callable[[str], None]
+    ) -> SidePremises:
+        """Return what is unknown; a side that is no running cluster has the settings of the other one.
+
+        `flags`: those of the second side.
+        """
+        old_given, new_given = self.authorizer.given(), flags.given()
+        if second is not None and first.is_live and second.is_live and first.source.name != second.source.name:
+            old, new = first.premises(old_given), second.premises(new_given)
+            for chosen, found in ((first, old), (second, new)):
+                for premise in found.unknown:
+                    notify(f"{chosen.source.name}: {premise.note()}")
+            return SidePremises(old=old, new=new, same_settings=False)
+        live = second if second is not None and second.is_live else first
+        unknown = live.premises(old_given & new_given)
+        for premise in unknown.unknown:
+            notify(premise.note())
+        return SidePremises.of_one(unknown, old_given, new_given)
 
     def _origins(self, first: ChosenSource, second: ChosenSource | None, changes: Sequence[RuleChange]) -> TwoOrigins:
         old = MappedOrigins(first.origins, self.maps) if self.maps else first.origins

@@ -9,10 +9,14 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.failure_text import TestedState
+from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.rule_tests.unknown_premises import PremisedRun
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import policy_of
+from aclog.cli.premises import read_premises
 from aclog.metalog.errors import ConfigError
 from aclog.sources.choice import ChosenSource
 from aclog.sources.named_source import NamedSource
@@ -29,8 +33,18 @@ class RulesUnderTest:
 
     chosen: ChosenSource
     policy: Policy
+    premises: Premises = ALL_KNOWN
+    """What is unknown of its settings."""
     cases: list[Case] = field(factory=list)
     _state: TestedState | None = field(default=None, init=False)
+    _run: PremisedRun = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._run = PremisedRun(self.policy, self.premises)
+
+    def run(self, case: Case) -> Outcome:
+        """Return what became of a case: one that an unknown premise could turn does not pass. Raises as Case.run."""
+        return self._run.run(case)
 
     @property
     def state(self) -> TestedState:
@@ -124,8 +138,8 @@ def _rules(
         chosen = given.choose()
     else:
         chosen = named.open(note)
-    image = chosen.image()
-    return RulesUnderTest(chosen=chosen, policy=policy_of(image, authorizer_flags(settings)))
+    image, flags = chosen.image(), authorizer_flags(settings)
+    return RulesUnderTest(chosen=chosen, policy=policy_of(image, flags), premises=read_premises(chosen, flags.given()))
 
 
 def settings_for(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:

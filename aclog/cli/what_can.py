@@ -43,14 +43,16 @@ def what_can(
     from aclog.cli.flags.asked import asked_principals
     from aclog.cli.permission_list import print_denies, print_permissions
     from aclog.cli.policies import policies_of
+    from aclog.cli.premises import read_premises
 
     how = output.choose()
     [asked] = asked_principals([principal])
     query = Query(principals=only(asked), host=None if host is None else host_address(host))
     chosen = source.choose()
     policies = policies_of(chosen.image(), authorizer)
+    premises = read_premises(chosen, authorizer.given())
     answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
-    print_permissions(answers, how, chosen.origins, none="nothing")
+    print_permissions(answers, how, chosen.origins, none="nothing", premises=premises)
     if how.is_rows:
         return
     shown = {rule for found in answers.values() for permission in found for rule in permission.denies}

@@ -39,6 +39,7 @@ def when(
     from aclog.analysis.answers.timeline import intervals
     from aclog.cli.interval_list import print_intervals
     from aclog.cli.policies import settings_of
+    from aclog.cli.premises import read_premises
     from aclog.snapshots.deciding_kafka import settled
     from aclog.sources.log_history import history_of
     from aclog.terminal.progress import tracked
@@ -52,10 +53,10 @@ def when(
     history = history_of(chosen.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     image = chosen.image()
-    end = image.end_offset
+    end, premises = image.end_offset, read_premises(chosen, authorizer.given())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     found = intervals(history.begin, changes, question, settled(settings, image))
     found = tracked(found, "reading the history", "intervals", streams=True)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
-    print_intervals(found, how, begin=history.begin.end_offset, last=last)
+    print_intervals(found, how, begin=history.begin.end_offset, last=last, premises=premises)
     chosen.warn_of_age()

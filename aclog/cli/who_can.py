@@ -23,8 +23,10 @@ def who_can(
     """List everybody who may do something with a resource: principals, hosts, and the rules that allow it.
 
     The list is complete: if it has "anyone but ...", so may principals that
-    no rule names. With an intent, those are listed for whom all of it holds;
-    a resource that is not named may be any one.
+    no rule names. Settings that a running cluster does not show, and no flag
+    gives, may add to it: the last line and a note say so. With an intent,
+    those are listed for whom all of it holds; a resource that is not named
+    may be any one.
 
     [bold]Examples[/]
 
@@ -36,17 +38,20 @@ def who_can(
     from aclog.analysis.regions.principals import EVERYONE
     from aclog.cli.permission_list import print_permissions
     from aclog.cli.policies import policies_of
+    from aclog.cli.premises import read_premises
 
     asked.check()
     how = output.choose()
     needs, query = asked.needs(), asked.query(EVERYONE, host)
     chosen = source.choose()
+    policies = policies_of(chosen.image(), authorizer)
+    premises = read_premises(chosen, authorizer.given())
     answers = {
         generation: (
             intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
             if needs
             else permissions(policy, query)
         )
-        for generation, policy in policies_of(chosen.image(), authorizer).items()
+        for generation, policy in policies.items()
     }
-    print_permissions(answers, how, chosen.origins, none="nobody")
+    print_permissions(answers, how, chosen.origins, none="nobody", premises=premises)

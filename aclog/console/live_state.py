@@ -38,7 +38,10 @@ class LiveState:
     tell: Callable[[str], None]
     """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
     prepare: Callable[[Image], None] = field(default=lambda _: None)
-    """Called with each state before it is the newest one: what is made of it costs no request anything."""
+    """Called with each state before it is the newest one: what is made of it costs no request anything.
+
+    Raises MetadataError: nothing can be answered from it.
+    """
     _newest: Seen | None = field(default=None, init=False)
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
@@ -122,12 +125,11 @@ class LiveState:
     def _look(self) -> None:
         with self._reading:  # until the state is put in place: another source may be put in this one's place meanwhile
             try:
-                image = self.source.image()
+                seen = Seen(image=self.source.image(), at=elapsed_seconds())
+                self.prepare(seen.image)
             except (MetadataError, OSError) as error:
                 if str(error) != self._trouble:
                     self.tell(str(error))
                 self._trouble = str(error)
             else:
-                seen = Seen(image=image, at=elapsed_seconds())
-                self.prepare(image)
                 self._newest, self._trouble = seen, None

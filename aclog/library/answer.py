@@ -11,6 +11,7 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.premises import Premises
 from aclog.metalog.printable import printable
 
 
@@ -32,7 +33,7 @@ class Answer:
         pattern, rule = self.action.resource_pattern, self.decision.rule
         by = self.decision.text if rule is None else acl_text(rule.acl)
         return printable(
-            f"{self.decision.result.value}: {self.context.principal} {operation} "
+            f"{self.premises.decided(self.decision.result.value)}: {self.context.principal} {operation} "
             f"{code_name(ResourceType, pattern.resource_type)} {pattern.name!r} from {self.context.host} by {by}"
         )
 
@@ -47,6 +48,15 @@ class Answer:
     def allowed(self) -> bool:
         """Whether the request is allowed."""
         return self.decision.result is AuthorizationResult.ALLOWED
+
+    @property
+    def premises(self) -> Premises:
+        """What is unknown of a running cluster's settings, and could turn the decision."""
+        pattern, unknown = self.action.resource_pattern, self._options.premises
+        if not unknown:
+            return unknown
+        has_candidate = self._acls.has_candidate(pattern.resource_type, pattern.name)
+        return unknown.bearing_on(allowed=self.allowed, has_candidate=has_candidate)
 
     @property
     def rule(self) -> str:

@@ -7,12 +7,14 @@ from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import only
 from aclog.analysis.regions.query import Query
+from aclog.analysis.side_premises import SidePremises, turning
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import TwoOrigins
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.library.answer import Answer
 from aclog.library.arguments import enum_code, resource_of, shown, text_of
@@ -49,8 +51,15 @@ class Authorizer:
             given.append("cidr=True")
         return f"Authorizer({', '.join(given)})"
 
+    @property
+    def premises(self) -> Premises:
+        """What a running cluster has set and does not show, and nothing gives: each could turn decisions."""
+        return self._options.premises
+
     def diff(self, other: "Authorizer") -> Comparison:
         """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text.
+
+        If there are none, `premises` of the comparison are what is unknown and could turn that.
 
         Raises:
             ConfigError: `other` is no authorizer.
@@ -59,7 +68,17 @@ class Authorizer:
         if not isinstance(other, Authorizer):
             raise ConfigError(f"diff {shown(other)}: expected an authorizer, of image.authorizer()")
         origins = TwoOrigins(old=self._options.origins, new=other._options.origins)
-        return Comparison.of(self._policy, other._policy, origins=origins)
+        found = Comparison.of(self._policy, other._policy, origins=origins)
+        if not found.differences:
+            found.premises = turning(self._beside(other), found)
+        return found
+
+    def _beside(self, other: "Authorizer") -> SidePremises:
+        """Return what is unknown of both; a state that is no running cluster's has the settings of the other one."""
+        old, new = self.premises, other.premises
+        if old and new:
+            return SidePremises(old=old, new=new, same_settings=self._options.place == other._options.place)
+        return SidePremises(old=old or new, new=old or new)
 
     def check(
         self, principal: str, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None

@@ -9,9 +9,10 @@ from attrs import frozen
 class Defaults:
     """Settings of authorizers."""
 
-    super_users: str = ""
-    """As in the broker property."""
-    allow_everyone: bool = False
+    super_users: str | None = None
+    """As in the broker property; None: nothing says."""
+    allow_everyone: bool | None = None
+    """None: nothing says."""
     semantics: str = "kafka"
     cidr: bool | None = None
     """Whether the Kafka that decides takes a host with a slash for a range; None: as the state says of its brokers."""

@@ -16,10 +16,12 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.cluster_settings import ClusterSettings
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.generation import generation_of_version
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer
 from aclog.library.arguments import Named, enum_code, flag_of, optional_text, shown, text_of, texts_of
@@ -51,6 +53,9 @@ class Image:
     _defaults: Defaults = field(factory=Defaults, kw_only=True, eq=False)
     origins: Origins = field(default=NO_ORIGINS, kw_only=True, eq=False)
     """Where its ACLs stand: `image.origins.of(rule.acl)` has a file and line for each place that states one."""
+
+    _cluster: ClusterSettings | None = field(default=None, kw_only=True, eq=False)
+    """What the nodes of a running cluster answer of the settings of their authorizer."""
 
     @property
     def end_offset(self) -> int:
@@ -140,6 +145,9 @@ class Image:
     ) -> Authorizer:
         """Return an authorizer on this state; what is not given is as in the context of the log, or Kafka's default.
 
+        What a running cluster has set and does not show, and nothing gives, is unknown: `premises` of the authorizer
+        and of its answers.
+
         Args:
             super_users: as in the broker property (`User:a;User:b`), or an iterable of principals.
             allow_everyone_if_no_acl_found: as the broker property.
@@ -151,15 +159,18 @@ class Image:
         Raises:
             ConfigError: a super user without a colon, unknown semantics, or the state has ranges as hosts and does not
                 say whether its brokers match them.
+            RequestError: no node of the running cluster has an authorizer, so that nothing is denied there.
 
         """
         defaults = self._defaults
         if semantics not in (None, "kafka", "documented"):
             raise ConfigError(f"semantics {shown(semantics)} is neither 'kafka' nor 'documented'")
         documented = (semantics or defaults.semantics) == "documented"
-        everyone = flag_of("allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found, defaults.allow_everyone)
+        everyone = flag_of(
+            "allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found, bool(defaults.allow_everyone)
+        )
         ranges = self._has_ranges(kafka_version, cidr)
-        users = defaults.super_users
+        users = defaults.super_users or ""
         if isinstance(super_users, str):
             users = text_of("super_users", super_users, "User:admin")
         elif super_users is not None:
@@ -183,6 +194,10 @@ class Image:
             as_of=self._as_of,
             place=self._place,
             origins=self.origins,
+            premises=self._premises(
+                super_users=(super_users, defaults.super_users) != (None, None),
+                allow_everyone=(allow_everyone_if_no_acl_found, defaults.allow_everyone) != (None, None),
+            ),
         )
         return Authorizer(standard, acls, options, Policy(acls, settings))
 
@@ -206,6 +221,17 @@ class Image:
                 "does not: pass kafka_version"
             )
         return kafka.generations[0].has_ranges
+
+    def _premises(self, *, super_users: bool, allow_everyone: bool) -> Premises:
+        """Return what is unknown if these are given. Raises as `authorizer`."""
+        if self._cluster is None:
+            return ALL_KNOWN
+        # A client of Kafka, which opening a path does without.
+        from aclog.sources.live_settings import refuse_without_authorizer  # noqa: PLC0415
+
+        refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")
+        given = {SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: allow_everyone}
+        return self._cluster.premises({name for name, is_given in given.items() if is_given})
 
     def diff(
         self,

@@ -6,6 +6,7 @@ from threading import Lock
 
 from attrs import define, field
 
+from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.authorizer.origin import NO_ORIGINS
 from aclog.library.arguments import AsOf, moment_of, shown, told_as_log_errors
 from aclog.library.defaults import LogOptions
@@ -21,6 +22,7 @@ from aclog.snapshots.rule_history import Change
 from aclog.snapshots.rule_watch import RuleWatch
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
+from aclog.sources.choice import LiveSource, settings_of
 from aclog.sources.log_history import history_of
 from aclog.sources.max_age import check_age
 
@@ -42,6 +44,8 @@ class Log(Closeable):
     _end_offset: int = field(default=0, init=False)
     """That of the newest state returned."""
     _closed: bool = field(default=False, init=False)
+    _cluster: ClusterSettings | None = field(default=None, init=False)
+    """What decides in a running cluster besides the ACLs, as far as its nodes answered when it was first read."""
     _guard: Lock = field(factory=Lock, init=False)
     """Held while the source makes a state: each continues from the one before."""
 
@@ -73,11 +77,29 @@ class Log(Closeable):
         with told_as_log_errors(self.name), self._guard:
             if moment is not None:
                 state = source.image_at(moment)
-                return Image(state, as_of=moment_text(moment), place=source.change_place, defaults=defaults)
+                return Image(
+                    state,
+                    as_of=moment_text(moment),
+                    place=source.change_place,
+                    defaults=defaults,
+                    cluster=self._cluster_settings(source),
+                )
             newest = source.image()
             self._end_offset = newest.end_offset
             origins = source.origins if isinstance(source, AclsSource) else NO_ORIGINS
-            return Image(newest, place=source.change_place, origins=origins, defaults=defaults)
+            return Image(
+                newest,
+                place=source.change_place,
+                origins=origins,
+                defaults=defaults,
+                cluster=self._cluster_settings(source),
+            )
+
+    def _cluster_settings(self, source: StateSource) -> ClusterSettings | None:
+        """Return what the nodes of a running cluster answer, asked once; None for another source."""
+        if isinstance(source, LiveSource) and self._cluster is None:
+            self._cluster = settings_of(source)
+        return self._cluster
 
     @property
     def age(self) -> float | None:

@@ -136,8 +136,8 @@ def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
         _check_max_age(max_age, None if is_cluster else f"context {name}")
     notes: list[str] = []
     defaults = Defaults(
-        super_users=found.super_users or "",
-        allow_everyone=bool(found.allow_everyone),
+        super_users=found.super_users,
+        allow_everyone=found.allow_everyone,
         semantics=found.semantics or "kafka",
         cidr=found.cidr,
     )

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from aclog.authorizer.config import parse_cidr_enabled
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_cidr_enabled
 from aclog.authorizer.generation import generation_of_version
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
@@ -18,6 +18,12 @@ _VERSION = Option(flag="--kafka-version", value="V", help="The Kafka that decide
 _CIDR = Option(flag="--cidr", value="BOOLEAN", help="The same: true for Kafka 4.4, false for one up to 4.3.")
 
 SETTINGS = (_SUPER_USERS, _ALLOW_EVERYONE, _VERSION, _CIDR)
+
+
+def given_settings(arguments: Arguments) -> frozenset[str]:
+    """Return the properties of brokers whose values are given."""
+    given = {SUPER_USERS_CONFIG: _SUPER_USERS, ALLOW_EVERYONE_CONFIG: _ALLOW_EVERYONE}
+    return frozenset(name for name, option in given.items() if arguments.text(option.flag))
 
 
 def settings_of(arguments: Arguments, image: Image) -> Settings:

@@ -1,8 +1,12 @@
 """The state of a shell session."""
 
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
 from attrs import define, field
 
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.shell.path_names import path_text
 from aclog.shell.tree import ImageOrigin, image_tree
 from aclog.shell.tree_nodes import Directory
@@ -30,6 +34,8 @@ class ShellState:
     done: bool = False
     origins: Origins = NO_ORIGINS
     """Where the ACLs of the newest state stand."""
+    premises: Callable[[AbstractSet[str]], Premises] = field(default=lambda _given: ALL_KNOWN)
+    """Returns what is unknown of a running cluster's settings if those properties are given."""
     _image: Image | None = field(default=None, init=False)
     _tree: Directory | None = field(default=None, init=False)
 

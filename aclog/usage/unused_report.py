@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from pyroaring import BitMap
 
 from aclog.metalog.errors import ConfigError
@@ -76,6 +76,11 @@ class UnusedReport:
         )
         found = Unused.of(rules, lives_of(rules, lives), known, window)
         return cls(unused=found, index=index, expected=expected)
+
+    def without_removals(self) -> "UnusedReport":
+        """Return the report with no rule that can go: where a setting is unknown, nothing proves that one can."""
+        none = np.zeros_like(self.unused.removable)
+        return evolve(self, unused=evolve(self.unused, removable=none))
 
     @cached_property
     def used(self) -> Used:

@@ -13,7 +13,8 @@ from aclog.metalog.errors import ConfigError
 
 app = typer.Typer(
     name="check",
-    help="Prove something about one state or two, or refute it with an example: exit code 0 if proved, 1 if refuted.",
+    help="Prove something about one state or two, or refute it with an example: exit code 0 if proved, 1 if refuted or "
+    "unknown (settings that a running cluster does not show could refute it).",
     no_args_is_help=True,
 )
 

@@ -16,9 +16,11 @@ from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.analysis.regions.witness import witness
 from aclog.analysis.rows.row_report import decided_by_text, request_text
+from aclog.analysis.side_premises import turning
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.differing import Compared, difference_lines, difference_objects
 from aclog.cli.flags.output import Output
@@ -38,8 +40,8 @@ REFUTATION_COLUMNS = (
 )
 """Of `_objects`."""
 
-PROVED, REFUTED = 0, 1
-"""Exit codes."""
+PROVED, REFUTED, UNKNOWN = 0, 1, 1
+"""Exit codes: what an unknown premise could turn is no proof."""
 
 _SHOWN = 20
 """Refuting rows or regions as text; the JSON lines have all."""
@@ -53,12 +55,37 @@ class Claim:
     text: str
 
 
+@frozen(kw_only=True)
+class Verdict:
+    """What became of a claim."""
+
+    refuted: bool
+    premises: Premises
+    """What is unknown, and could turn it."""
+
+    @property
+    def name(self) -> str:
+        """PROVED, REFUTED or UNKNOWN."""
+        return "REFUTED" if self.refuted else "UNKNOWN" if self.premises else "PROVED"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return {"REFUTED": REFUTED, "UNKNOWN": UNKNOWN, "PROVED": PROVED}[self.name]
+
+    def sentence(self, claim: Claim) -> str:
+        """Return the claim with its verdict: what is unknown holds `unless` something else is the case."""
+        return f"{self.name}: {claim.check}: {self.premises.decided(claim.text)}"
+
+
 @frozen(eq=False, kw_only=True)
 class Asked:
     """The policies that are asked, by the generation of Kafka that may decide, and where their rules stand."""
 
     policies: Mapping[Generation, Policy]
     origins: Origins
+    premises: Premises = ALL_KNOWN
+    """What is unknown of its settings."""
 
     def policy(self, generation: Generation | None) -> Policy:
         """Return the policy of one generation; of the first for None."""
@@ -84,13 +111,20 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
             for generation, sides in each.items()
         }
     found = [difference for difference, _ in merged(_differences(compared), lambda each: each)]
+    unknown = next(iter(each.values())).premises
+    if found:
+        verdict = Verdict(refuted=True, premises=unknown.unknown.turning(allowed=True))
+    else:
+        could_turn = [turning(unknown, comparison, direction) for comparison in compared.values()]
+        verdict = Verdict(refuted=False, premises=next(filter(None, could_turn), ALL_KNOWN))
     if output.is_rows:
         rows = difference_objects(compared)
-        head = _head(claim, [difference.region for difference in found], topics)
-        _print_rows(head, with_generation(DIFFERENCE_COLUMNS, compared), rows, output, claim)
+        head = _head(claim, verdict, [difference.region for difference in found], topics)
+        columns = with_generation(DIFFERENCE_COLUMNS, compared)
+        _print_rows(head, columns, rows, output, verdict.sentence(claim))
     else:
-        _say(claim, [list(lines) for lines in difference_lines(compared)])
-    return REFUTED if found else PROVED
+        _say(claim, verdict, [list(lines) for lines in difference_lines(compared)])
+    return verdict.exit_code
 
 
 def _differences(compared: Compared) -> dict[Generation | None, list[Difference]]:
@@ -109,35 +143,36 @@ def prove_none(
 
     What is found refutes it, each with the generation of Kafka that alone allows it, if it is one of several.
     """
+    verdict = Verdict(refuted=bool(found), premises=asked.premises.turning(allowed=bool(found)))
     if output.is_rows:
-        head = _head(claim, [each.region for each, _ in found], topics)
+        head = _head(claim, verdict, [each.region for each, _ in found], topics)
         columns = with_generation(REFUTATION_COLUMNS, asked.policies)
-        _print_rows(head, columns, _objects(asked, found, topics), output, claim)
+        _print_rows(head, columns, _objects(asked, found, topics), output, verdict.sentence(claim))
     else:
-        _say(claim, [list(_lines(asked, *each, topics)) for each in islice(found, _SHOWN)], count=len(found))
-    return REFUTED if found else PROVED
+        _say(claim, verdict, [list(_lines(asked, *each, topics)) for each in islice(found, _SHOWN)], count=len(found))
+    return verdict.exit_code
 
 
-def _head(claim: Claim, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
-    head: JsonObject = {"check": claim.check, "verdict": "REFUTED" if regions else "PROVED", "regions": len(regions)}
+def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
+    head: JsonObject = {"check": claim.check, "verdict": verdict.name, "regions": len(regions)}
     if topics is not None:
         head["topics"] = len(set[str]().union(*(topics.among(names) for names in _topic_names(regions))))
-    return head
+    return {**head, **verdict.premises.key()}
 
 
 def _print_rows(
-    head: JsonObject, columns: Sequence[Column], rows: Iterable[JsonObject], output: Output, claim: Claim
+    head: JsonObject, columns: Sequence[Column], rows: Iterable[JsonObject], output: Output, title: str
 ) -> None:
     """Print the verdict, in JSON as the first object, in a table as its title; csv and Markdown have the rows alone."""
     if output.form is OutputFormat.TABLE:
-        say(printable(f"{head['verdict']}: {claim.check}: {claim.text}"))
+        say(printable(title))
     elif output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
         rows = chain([head], rows)
     print_rows(columns, rows, output.form, chosen=output.columns)
 
 
-def _say(claim: Claim, parts: Sequence[Sequence[str]], *, count: int | None = None) -> None:
-    say(printable(f"{'REFUTED' if parts else 'PROVED'}: {claim.check}: {claim.text}"))
+def _say(claim: Claim, verdict: Verdict, parts: Sequence[Sequence[str]], *, count: int | None = None) -> None:
+    say(printable(verdict.sentence(claim)))
     for line in (line for part in parts[:_SHOWN] for line in part):
         say(printable(line))
     left = (len(parts) if count is None else count) - _SHOWN

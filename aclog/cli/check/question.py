@@ -16,6 +16,7 @@ from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.permission_list import permission_key
 from aclog.cli.policies import policies_of
+from aclog.cli.premises import read_premises
 from aclog.terminal.progress import tracked
 
 
@@ -41,7 +42,7 @@ class Question:
         names = source.topics()
         chosen = source.choose(topics=names)
         image = chosen.image()
-        policies = policies_of(image, authorizer)
+        policies, premises = policies_of(image, authorizer), read_premises(chosen, authorizer.given())
         topics = existing_topics(names, [image], [chosen])
         allowed: dict[Generation, Iterable[Permission]] = {
             generation: (
@@ -56,5 +57,5 @@ class Question:
             for each, generation in tracked(merged(allowed, permission_key), "looking for who may", "permissions")
             if each.region.principals.complement or not unnamed
         ]
-        asked = Asked(policies=policies, origins=chosen.origins)
+        asked = Asked(policies=policies, origins=chosen.origins, premises=premises)
         return prove_none(self.claim, found, asked, topics=topics, output=output)

@@ -18,6 +18,7 @@ from aclog.console.followed_applies import FollowedApplies
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.live_history import LiveHistory
+from aclog.console.live_premises import LivePremises
 from aclog.console.live_state import LiveState
 from aclog.console.login.cookies import Cookies
 from aclog.console.login.guard import Guard
@@ -33,6 +34,7 @@ from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
+from aclog.sources.choice import premises_of
 from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note, warn
 
@@ -60,7 +62,8 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     live, settings = followed(chosen, _FOLLOWED_S), settings_of(authorizer)
     precedence = Precedence()
     history = _history(live, settings, precedence)
-    states = States(live=live, settings=settings)
+    premises = LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note)
+    states = States(live=live, settings=settings, premises=premises)
     finding = Finding(
         source=source,
         flags=findings,
@@ -196,10 +199,12 @@ def source_words(source: SourceFlags) -> Iterator[str]:
 
 def settings_words(flags: AuthorizerFlags) -> Iterator[str]:
     """Yield the flags that set an authorizer."""
-    if flags.super_users:
+    if flags.super_users is not None:
         yield from ("--super-users", flags.super_users)
     if flags.allow_everyone:
         yield "--allow-everyone-if-no-acl-found"
+    if flags.no_allow_everyone:
+        yield "--no-allow-everyone-if-no-acl-found"
     if flags.documented:
         yield from ("--semantics", "documented")
     if flags.generation is not None:

@@ -1,6 +1,7 @@
 """What `aclog denied` prints, and the change that it writes."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from aclog.cli.denied.text_report import text_lines
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.premises import read_premises
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.sources.change_lines import change_line
@@ -32,9 +34,17 @@ _NO_ACCESS: Final = "--accesses: no line is an access: expected one at least"
 
 
 def print_denied(
-    source: SourceFlags, accesses: AccessesFlags, settings: Settings, flags: DeniedFlags, output: Output
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    settings: Settings,
+    flags: DeniedFlags,
+    output: Output,
+    *,
+    given: AbstractSet[str] = frozenset(),
 ) -> int:
     """Print who is refused what, and return the exit code.
+
+    `given`: the properties of brokers whose values `settings` has. What is unknown can only allow more: a note says so.
 
     Raises:
         ConfigError: no line of the log is an access; `--out` names a file that says something else.
@@ -42,7 +52,9 @@ def print_denied(
 
     """
     log = AccessLog.of(accesses)
-    rules = Rules.of_image(source.choose().image().acls)
+    chosen = source.choose()
+    rules = Rules.of_image(chosen.image().acls)
+    read_premises(chosen, given)
     counted = log.count(Judging(rules=rules, settings=settings, own_time=False).how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):

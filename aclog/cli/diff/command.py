@@ -30,7 +30,9 @@ def diff(
     table are exact. So is each row of text, markdown and sarif, unless it says
     "up to": then nothing outside of it changed for its cause, and it names
     what may be more than changed: who, hosts, names or operations. Exit code
-    0 if every request is decided the same, 1 if not, 2 for bad input.
+    0 if every request is decided the same, 1 if not or if that is not known
+    (what a running cluster has set and does not show, and no flag gives), 2
+    for bad input.
 
     With --follow there is no second state: for each committed change of a log
     it shows what that really gives and takes, until Ctrl-C or SIGTERM.
@@ -61,6 +63,7 @@ def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags,
     from aclog.cli.diff.follow import FollowOptions, follow_differences
     from aclog.cli.existing_topics import existing_topics
     from aclog.cli.policies import settings_of
+    from aclog.cli.premises import read_premises
 
     options = FollowOptions(
         settings=settings_of(authorizer),
@@ -69,5 +72,7 @@ def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags,
         http=follower.address(),
         give_up_after=follower.patience(),
     )
-    follow_differences(source.choose(), options)
+    chosen = source.choose()
+    read_premises(chosen, authorizer.given())
+    follow_differences(chosen, options)
     return 0

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.rows.row_report import markdown_lines
 from aclog.analysis.rows.sarif import sarif_log
+from aclog.analysis.side_premises import turning
 from aclog.cli.diff.flags import DiffFlags
 from aclog.cli.differing import Compared, difference_objects, difference_rows
 from aclog.cli.flags.output import Output
@@ -50,6 +51,9 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             )
             for generation, own in each.items()
         }
+    for comparison in found.values():
+        if not comparison.differences:
+            comparison.premises = turning(sides.premises, comparison)
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if output.form is OutputFormat.SARIF:
@@ -58,13 +62,15 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         emit(json_text(log))
     else:
         _print(found, output)
-    return DIFFERENT if any(comparison.differences for comparison in found.values()) else SAME
+    return DIFFERENT if any(each.differences or each.premises for each in found.values()) else SAME
 
 
 def _print(found: Compared, output: Output) -> None:
     """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen."""
     if output.form is OutputFormat.MARKDOWN and not output.columns:
-        print_parts = partial(_say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows()))
+        print_parts = partial(
+            _say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows(), each.premises)
+        )
     elif output.is_rows:
         output.print_rows(with_generation(DIFFERENCE_COLUMNS, found), difference_objects(found))
         return

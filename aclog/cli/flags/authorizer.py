@@ -4,12 +4,17 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 import typer
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from aclog.authorizer.generation import Generation, generation_of_version
 from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer"
+
+
+def _text(value: str | None) -> str:
+    """Return what decides by the value of a flag: flags are equal that decide the same."""
+    return value or ""
 
 
 class Semantics(StrEnum):
@@ -24,7 +29,7 @@ class AuthorizerFlags:
     """Broker properties that affect decisions besides the ACLs, and the semantics."""
 
     super_users: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--super-users",
             metavar="USERS",
@@ -32,7 +37,8 @@ class AuthorizerFlags:
             "[cyan]'User:a;User:b'[/].",
             rich_help_panel=_PANEL,
         ),
-    ] = ""
+    ] = field(default=None, eq=_text)
+    """None if nothing gives them: none, or in a running cluster those that it has set."""
     allow_everyone: Annotated[
         bool,
         typer.Option(
@@ -51,7 +57,7 @@ class AuthorizerFlags:
             help="Deny it, whatever the context says. [dim]The default[/]",
             rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
         ),
-    ] = False
+    ] = field(default=False, eq=False)
     semantics: Annotated[
         Semantics,
         typer.Option(
@@ -98,6 +104,16 @@ class AuthorizerFlags:
 
         for mistake in super_user_mistakes(self.super_users):
             warn(f"{flag}: {mistake}")
+
+    def given(self) -> frozenset[str]:
+        """Return the properties of brokers whose values are given."""
+        from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+
+        given = {
+            SUPER_USERS_CONFIG: self.super_users is not None,
+            ALLOW_EVERYONE_CONFIG: self.allow_everyone or self.no_allow_everyone,
+        }
+        return frozenset(name for name, is_given in given.items() if is_given)
 
     @property
     def generation(self) -> Generation | None:

@@ -49,8 +49,9 @@ def context_authorizer(context: "Context") -> AuthorizerFlags:
     """Return what a context says of the authorizer; what it does not say is as Kafka's defaults. A note tells it."""
     tell_what_decides(context, context.decides().values())
     return AuthorizerFlags(
-        super_users=context.super_users or "",
+        super_users=context.super_users,
         allow_everyone=bool(context.allow_everyone),
+        no_allow_everyone=context.allow_everyone is False,
         semantics=Semantics(context.semantics or Semantics.KAFKA),
         cidr=context.cidr,
     )

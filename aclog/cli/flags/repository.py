@@ -119,8 +119,9 @@ def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
     """Return the settings of the authorizer as the flags of all other commands have them."""
     found = settings.authorizer
     return AuthorizerFlags(
-        super_users=found.super_users or "",
+        super_users=found.super_users,
         allow_everyone=bool(found.allow_everyone),
+        no_allow_everyone=found.allow_everyone is False,
         semantics=Semantics(found.semantics or Semantics.KAFKA),
         cidr=found.cidr,
     )

@@ -88,6 +88,7 @@ class SecondSettingsFlags:
         return AuthorizerFlags(
             super_users=first.super_users if self.to_super_users is None else self.to_super_users,
             allow_everyone=allow_everyone,
+            no_allow_everyone=not allow_everyone and (self.no_to_allow_everyone or first.no_allow_everyone),
             semantics=self.to_semantics or first.semantics,
             kafka_version=self.to_kafka_version if is_named else first.kafka_version,
             cidr=self.to_cidr if is_named else first.cidr,

@@ -21,6 +21,7 @@ from aclog.cli.lint.fix import write_fix
 from aclog.cli.lint.flags import FailOn, LintFlags
 from aclog.cli.linting import lint_inputs, not_judged, run_lint
 from aclog.cli.policies import policies_of, policy_of
+from aclog.cli.premises import read_premises, refuse_unless_known
 from aclog.cli.region_columns import rules_text
 from aclog.cli.repository_files import repository_path
 from aclog.metalog.printable import printable
@@ -67,8 +68,10 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     else:  # what is removed must be of no use to any Kafka
         policy = policy_of(image, decided_by)
         policies = {}
-    report = run_lint(chosen, image, policy, inputs, policies=policies)
+    premises = read_premises(chosen, decided_by.given())
+    report = run_lint(chosen, image, policy, inputs, policies=policies, premises=premises)
     if flags.fix is not None:
+        refuse_unless_known(premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
         write_fix(flags.fix, policy, report.findings)
     _print(report, output, chosen.source.change_place)
     for text in report.notes():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from aclog.authorizer.premises import UNKNOWN
 from aclog.cli.mcp.child_commands import Ended
 from aclog.cli.mcp.command_line import CommandLine
 from aclog.cli.mcp.rows import Rows
@@ -22,7 +23,7 @@ SCHEMA: dict[str, Any] = {
         },
         "noEndOffset": {"type": "string", "description": "Why there is no end offset."},
         "toEndOffset": {**_OFFSET, "description": "Of the second state, if there is one."},
-        "verdict": {"type": "object", "description": "Of check: PROVED or REFUTED."},
+        "verdict": {"type": "object", "description": "Of check: PROVED, REFUTED or UNKNOWN."},
         "rows": {"type": "array", "items": {"type": "object"}, "description": "As the command prints them."},
         "total": {"type": "integer", "description": "How many rows there are in all."},
         "skipped": {"type": "integer", "description": "How many were left out at the beginning, as asked."},
@@ -56,7 +57,7 @@ def answer_of(tool: Tool, line: CommandLine, ended: Ended, rows: Rows) -> dict[s
     if rows.has_head:
         found["verdict"] = rows.head
     found |= {"rows": rows.kept, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
-    if (note := _note(tool, line, rows)) is not None:
+    if (note := _note(tool, line, rows, is_unsure=_is_unsure(ended))) is not None:
         found["note"] = note
     return {**found, "notices": list(ended.notices)}
 
@@ -68,15 +69,22 @@ def _check_ended(tool: Tool, ended: Ended, rows: Rows) -> None:
     if ended.code not in tool.exit_codes or (ended.code and ended.error is not None):
         raise ConfigError(ended.error or f"the command ended with exit code {ended.code}, and said nothing")
     rows.end()
-    if (rows.has_head and rows.head is None) or (ended.code and not rows.total):
+    if rows.head is None and (rows.has_head or (ended.code and not rows.total and not _is_unsure(ended))):
         raise ConfigError(f"the command printed nothing, and ended with exit code {ended.code}{_said(ended)}")
+
+
+def _is_unsure(ended: Ended) -> bool:
+    """Return whether a setting is unknown that could turn the answer: then nothing is no proof of anything."""
+    return any(UNKNOWN in notice for notice in ended.notices)
 
 
 def _said(ended: Ended) -> str:
     return "" if ended.error is None else f": {ended.error}"
 
 
-def _note(tool: Tool, line: CommandLine, rows: Rows) -> str | None:
+def _note(tool: Tool, line: CommandLine, rows: Rows, *, is_unsure: bool) -> str | None:
+    if not rows.total and is_unsure:
+        return "none is known, and there may be some: a setting of the cluster is unknown, as the notices say"
     if not rows.total:
         return f"none: {tool.none}"
     parts = []

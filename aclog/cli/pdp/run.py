@@ -14,6 +14,7 @@ from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, listen_address, serve
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
+from aclog.console.live_premises import LivePremises
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.app import DecisionPoint
 from aclog.console.pdp.audit import Audit
@@ -24,6 +25,7 @@ from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.sources.choice import premises_of
 from aclog.terminal.notices import note, warn
 
 _FOLLOWED_S = 0.2
@@ -54,7 +56,13 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     if chosen.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
     live = followed(chosen, _FOLLOWED_S)
-    deciders = Deciders(live=live, settings=settings_of(authorizer), mapping=mapping, max_age=flags.max_age)
+    deciders = Deciders(
+        live=live,
+        settings=settings_of(authorizer),
+        mapping=mapping,
+        max_age=flags.max_age,
+        premises=LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note),
+    )
     measures = Measures()
     measures.age.set_function(lambda: live.age() or 0.0)
     with ExitStack() as stack:

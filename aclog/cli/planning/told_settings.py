@@ -17,7 +17,7 @@ def told_settings(flags: AuthorizerFlags, *, is_warned: bool = False) -> ToldSet
         flags.warn_of_super_users()
     is_told = flags.allow_everyone or flags.no_allow_everyone
     return ToldSettings(
-        super_users=parse_super_users(flags.super_users) if flags.super_users else None,
+        super_users=parse_super_users(flags.super_users) if flags.super_users is not None else None,
         allow_everyone=flags.allow_everyone if is_told else None,
         documented=flags.documented,
         cidr=flags.generation is Generation.V4_4,

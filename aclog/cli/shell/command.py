@@ -49,5 +49,5 @@ def shell(
     state = ShellState(source=chosen.source, show_secrets=show_secrets)
     with chosen.reading():
         state.go_to(chosen.moment)
-    state.origins = chosen.origins
+    state.origins, state.premises = chosen.origins, chosen.premises
     raise typer.Exit(run_shell(state, command or ()))

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import evolve
 
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.flags.accesses import AccessesFlags
@@ -13,6 +14,7 @@ from aclog.cli.policies import SideFlags
 from aclog.cli.usage_summary import time_text
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
+from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
@@ -41,7 +43,7 @@ FLIP_COLUMNS: Final = (
 
 
 def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output) -> int:
-    """Print the accesses that two policies decide differently, and return the exit code: 1 if there are any.
+    """Print the accesses that two policies decide differently, and return the exit code: 1 if there are any, or may be.
 
     Raises:
         MetadataError, OSError: the log or a source cannot be read.
@@ -61,7 +63,19 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
         for line in _summary(found, ordered):
             say(printable(line))
     warn_of_rejects(counted.rejects)
-    return int(len(found.flips) > 0)
+    if len(found.flips):
+        return 1
+
+    def differs_when_open() -> bool:
+        """Decide the accesses once more."""
+        is_open = (evolve(policy.settings, allow_everyone=True) for policy in (sides.old, sides.new))
+        both = zip((before, after), is_open, strict=True)
+        return len(simulate(counted.accesses, *both).flips) > 0
+
+    turning = sides.premises.turning(None, differs_when_open)
+    if turning:
+        warn(turning.decided("every access is decided the same"))
+    return int(bool(turning))
 
 
 def _row(flip: dict[str, Any]) -> Row:

@@ -120,7 +120,8 @@ def authorize(
         from aclog.cli.spark.authorize import authorize_command
         from aclog.cli.spark.policy import Policy, rules_of
 
-        settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=decided.own_time)
+        settings = settings_of(authorizer)
+        rules = rules_of(spark, source, own_time=decided.own_time, given=authorizer.given())
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(spark, requests, out, policy, decided)
     raise typer.Exit(code)
@@ -208,7 +209,9 @@ def usage(
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
-        policy = Policy(rules=rules_of(spark, source, own_time=own_time), settings=settings, own_time=own_time)
+        what, given = "which ACLs are needed cannot be judged", authorizer.given()
+        rules = rules_of(spark, source, own_time=own_time, given=given, proves=what)
+        policy = Policy(rules=rules, settings=settings, own_time=own_time)
         usage_command(spark, requests, out, policy, flags=window, until=until)
 
 
@@ -245,7 +248,7 @@ def simulate(
         from aclog.cli.spark.simulate import simulate_command
 
         settings, after_settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
-        rules = rules_of(spark, source, own_time=False)
+        rules = rules_of(spark, source, own_time=False, given=authorizer.given())
         changed = rules_after(spark, rules, after, source)
         before = Policy(rules=rules, settings=settings)
         simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
@@ -289,7 +292,8 @@ def usage_index(
     with spark_session(master) as spark:
         from aclog.pipeline.each_part import each_on_spark
 
-        update_index(source, accesses, settings, index, how, partial(each_on_spark, spark))
+        each = partial(each_on_spark, spark)
+        update_index(source, accesses, settings, index, how, each, given=authorizer.given())
 
 
 @app.command()
@@ -326,4 +330,5 @@ def suggest(
     with spark_session(master) as spark:
         from aclog.pipeline.each_part import each_on_spark
 
-        print_suggestion(source, (accesses, window), settings, flags, how, partial(each_on_spark, spark))
+        log, each = (accesses, window), partial(each_on_spark, spark)
+        print_suggestion(source, log, settings, flags, how, each, given=authorizer.given())

@@ -1,6 +1,7 @@
 """The ACLs and settings that a job on Spark decides by, from the flags of a command."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 from attrs import frozen
@@ -11,6 +12,7 @@ from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.premises import read_premises, refuse_unless_known
 from aclog.cli.spark.jobs import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
@@ -42,8 +44,18 @@ class Policy:
         return accesses, files
 
 
-def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rules:
+def rules_of(
+    spark: SparkSession,
+    flags: SourceFlags,
+    *,
+    own_time: bool,
+    given: AbstractSet[str] = frozenset(),
+    proves: str | None = None,
+) -> Rules:
     """Return the ACLs of one state, or with `own_time` all ACLs of a log with their intervals.
+
+    What decides in a running cluster, and is unknown but for the properties in `given`, is noted; with `proves`, what
+    cannot be proved without it, refused.
 
     Raises:
         ConfigError: not exactly one source, or `own_time` without --log or with --as-of.
@@ -52,7 +64,11 @@ def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rule
     """
     source = flags.choose()
     if not own_time:
-        return Rules.of_image(source.image().acls)
+        image = source.image()
+        premises = read_premises(source, given)
+        if proves is not None:
+            refuse_unless_known(premises, proves)
+        return Rules.of_image(image.acls)
     if flags.log is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own

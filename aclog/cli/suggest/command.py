@@ -44,4 +44,5 @@ def suggest(
     from aclog.cli.policies import settings_of
     from aclog.cli.suggesting.report import print_suggestion
 
-    print_suggestion(source, (accesses, window), settings_of(authorizer), flags, output.choose())
+    log = accesses, window
+    print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), given=authorizer.given())

@@ -1,5 +1,6 @@
 """Suggests rules, proves them, and prints or writes them."""
 
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.premises import read_premises, refuse_unless_known
 from aclog.cli.suggesting.flags import SuggestFlags
 from aclog.cli.suggesting.rows import SUGGESTED_COLUMNS, suggested_rows
 from aclog.cli.suggesting.text_report import text_lines
@@ -50,14 +52,17 @@ def print_suggestion(
     flags: SuggestFlags,
     output: Output,
     each: Each | None = None,
+    *,
+    given: AbstractSet[str] = frozenset(),
 ) -> None:
     """Print the least rules that keep what was used, once they are proved.
 
-    `each` reads and counts the log, by default processes of this machine.
+    `each` reads and counts the log, by default processes of this machine. `given`: the properties of brokers whose
+    values `settings` has.
 
     Raises:
         SuggestionError: they are not sound; nothing is printed.
-        ConfigError: flags that are not valid, or a malformed file.
+        ConfigError: flags that are not valid, a malformed file, or what decides is unknown, so that nothing is proved.
         MetadataError, OSError: the log or the source cannot be read.
 
     """
@@ -65,6 +70,7 @@ def print_suggestion(
     found = AccessLog.of(log[0], each)
     chosen = source.choose(topics=topics)
     image = chosen.image()
+    refuse_unless_known(read_premises(chosen, given), "no rule can be proved to be enough")
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
     judging = Judging(rules=Rules.of_image(acls), settings=settings, own_time=False)
     counted, judged = found.count_window(judging, log[1].days, until)

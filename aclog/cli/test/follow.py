@@ -9,6 +9,7 @@ from prometheus_client import Counter
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.follower_endpoint import FollowerStatus, serving
@@ -59,6 +60,7 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
         give_up_after=patience,
         webhook=guard.webhook,
         exit_on_red=guard.exit_on_red,
+        premises=rules.premises,
     )
     return follow_cases(rules.chosen, rules.cases, options)
 
@@ -74,6 +76,8 @@ class GuardOptions:
     """In seconds."""
     webhook: str | None
     exit_on_red: bool
+    premises: Premises = ALL_KNOWN
+    """What was unknown of the settings when it began."""
 
 
 class _StoppedError(Exception):
@@ -94,7 +98,7 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
         raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
     status = FollowerStatus()
     hook = None if options.webhook is None else Webhook.of(options.webhook, status.registry)
-    verdicts = Verdicts(cases=cases, settings=options.settings)
+    verdicts = Verdicts(cases=cases, settings=options.settings, premises=options.premises)
     guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
     image = chosen.image()
     with serving(options.http, status), nullcontext() if hook is None else hook.running(), on_signals(guard.stop):

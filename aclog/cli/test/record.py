@@ -21,6 +21,7 @@ from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import policy_of
+from aclog.cli.premises import read_premises
 from aclog.cli.test.guard_flags import RecordFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.printable import printable
@@ -52,7 +53,11 @@ def record_tests(flags: RecordFlags, source: SourceFlags, repository: Repository
     check_one_stdin({**given.files(), "--accesses": flags.accesses})
     assert flags.record is not None  # noqa: S101  # as RecordFlags.given said
     authorizer = authorizer_flags(settings)
-    Recording(path=flags.record, chosen=given.choose(), authorizer=authorizer, accesses=flags.accesses).write()
+    chosen = given.choose()
+    recording = Recording(path=flags.record, chosen=chosen, authorizer=authorizer, accesses=flags.accesses)
+    recording.check()
+    read_premises(chosen, authorizer.given())
+    recording.write()
 
 
 @frozen(kw_only=True)

@@ -55,7 +55,7 @@ def _run_file(loaded: LoadedFile) -> FileResult:
     outcomes: list[Outcome] = []
     with progress(f"testing {loaded.file.path}", "tests") as advance:
         for case in loaded.cases:
-            outcomes.append(case.run(loaded.rules.policy))
+            outcomes.append(loaded.rules.run(case))
             if len(outcomes) % 256 == 0:
                 advance(len(outcomes), len(loaded.cases))
     return FileResult(path=loaded.file.path, rules=loaded.rules, outcomes=tuple(outcomes))

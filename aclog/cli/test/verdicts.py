@@ -10,6 +10,8 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.outcome import Failure
+from aclog.analysis.rule_tests.unknown_premises import PremisedRun
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
@@ -43,6 +45,8 @@ class Verdicts:
 
     cases: Sequence[Case]
     settings: Settings
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings: a case that it could turn is not green."""
     colors: list[Color] = field(init=False)
     _queries: list[tuple[Query, ...]] = field(init=False)
 
@@ -53,7 +57,7 @@ class Verdicts:
     def first(self, policy: Policy) -> Iterator[Turn]:
         """Run all cases; yield those that are not green. Raises MetadataError: what one compares with is unreadable."""
         for number, case in enumerate(self.cases):
-            outcome = case.run(policy)
+            outcome = PremisedRun(policy, self.premises).run(case)
             if not outcome.passed:
                 self.colors[number] = Color.RED
                 yield Turn(case=case, color=Color.RED, failures=outcome.failures, changes=())
@@ -63,7 +67,7 @@ class Verdicts:
         for number, case in enumerate(self.cases):
             bearing = tuple(change for change in changes if self._bears(number, change))
             if bearing or self.colors[number] is Color.UNKNOWN:
-                turn = _turn(case, policy, bearing)
+                turn = _turn(case, PremisedRun(policy, self.premises), bearing)
                 if turn.color is not self.colors[number]:
                     self.colors[number] = turn.color
                     yield turn
@@ -72,9 +76,9 @@ class Verdicts:
         return any(concerns(query, change.acl, self.settings) for query in self._queries[number])
 
 
-def _turn(case: Case, policy: Policy, changes: tuple[RuleChange, ...]) -> Turn:
+def _turn(case: Case, run: PremisedRun, changes: tuple[RuleChange, ...]) -> Turn:
     try:
-        outcome = case.run(policy)
+        outcome = run.run(case)
     except (MetadataError, OSError) as error:
         return Turn(case=case, color=Color.UNKNOWN, failures=(), changes=changes, problem=str(error))
     color = Color.GREEN if outcome.passed else Color.RED

@@ -46,4 +46,4 @@ def usage(
     from aclog.cli.usage.report import report_usage
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
-    report_usage(source, accesses, window, settings_of(authorizer), how)
+    report_usage(source, accesses, window, settings_of(authorizer), how, given=authorizer.given())

@@ -1,18 +1,25 @@
 """What `aclog usage` prints: a summary for people, or a row for each ACL."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+import pyarrow as pa
+from attrs import evolve
+
+from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.premises import read_premises
 from aclog.cli.rule_columns import RULE_COLUMNS
 from aclog.cli.usage_summary import SHOWN_DENIED, summary_lines, warn_of_gaps
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say
+from aclog.usage.answer import Answer
 from aclog.usage.report import UsageReport, report
 
 _SHOWN_RULES: Final = 20
@@ -27,9 +34,17 @@ USAGE_COLUMNS: Final = (
 
 
 def report_usage(
-    source: SourceFlags, flags: AccessesFlags, window: WindowFlags, settings: Settings, output: Output
+    source: SourceFlags,
+    flags: AccessesFlags,
+    window: WindowFlags,
+    settings: Settings,
+    output: Output,
+    *,
+    given: AbstractSet[str] = frozenset(),
 ) -> None:
     """Print the usage of the ACLs of a source.
+
+    `given`: the properties of brokers whose values `settings` has.
 
     Raises:
         MetadataError, OSError: the log or the source cannot be read.
@@ -37,9 +52,13 @@ def report_usage(
     """
     until = window.end()
     log = AccessLog.of(flags)
-    judging = Judging.of(source.choose(), settings)
+    chosen = source.choose()
+    judging = Judging.of(chosen, settings)
+    left = read_premises(chosen, given).without({SUPER_USERS_CONFIG})
     counted, judged = log.count_window(judging, window.days, until)
     found = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED)
+    if left:
+        found = _without_proof(found)
     if output.is_rows:
         output.print_rows(USAGE_COLUMNS, _rows(found))
     else:
@@ -47,6 +66,22 @@ def report_usage(
             say(printable(line))
     warn_of_gaps(found)
     warn_of_rejects(counted.rejects)
+
+
+def _without_proof(found: UsageReport) -> UsageReport:
+    """Return the report without what only holds if everything is known that decides.
+
+    Without a rule that nobody needs, its resource may be open to everyone; a DENY that is not needed may be.
+    """
+    rules = found.rules
+    columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))
+    answers = [
+        Answer.NOT_JUDGED.value if (permission, answer) == ("DENY", Answer.NEVER_NEEDED) else answer
+        for permission, answer in zip(*columns, strict=True)
+    ]
+    for name, values in (("answer", pa.array(answers, pa.string())), ("removable", pa.array([False] * len(rules)))):
+        rules = rules.set_column(rules.schema.get_field_index(name), name, values)
+    return evolve(found, rules=rules)
 
 
 def _removable(found: UsageReport) -> Iterator[str]:

@@ -56,6 +56,7 @@ class OwnStates:
             listing=Listing.of(acls),
             as_of=whole.as_of,
             whole=whole.policy,
+            premises=whole.premises,
         )
         with self._lock:
             self._kept[whole] = seen

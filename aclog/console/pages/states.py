@@ -3,11 +3,13 @@
 import threading
 from collections import OrderedDict
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.console.live_premises import LivePremises, none_unknown
 from aclog.console.live_state import LiveState
 from aclog.console.pages.asked import BadAskedError
 from aclog.console.pages.listing import Listing
@@ -36,6 +38,8 @@ class State:
     """The moment as it was asked for; None for the newest state."""
     whole: Policy | None = None
     """The policy with all rules, if `policy` has only those that a viewer may see."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings."""
 
     @property
     def authorizer(self) -> StandardAuthorizer:
@@ -58,6 +62,8 @@ class States:
 
     live: LiveState
     settings: Settings
+    premises: LivePremises = field(factory=none_unknown)
+    """What is unknown of them."""
     _newest: State | None = field(default=None, init=False)
     _undecided: str = field(default="", init=False)
     """Why the newest state is not shown: which Kafka decides on it is not known, and matters."""
@@ -88,6 +94,7 @@ class States:
     def _follow(self, image: Image) -> None:
         """Derive what is shown of the next state; in the thread that reads it, before anybody asks."""
         with self._deriving:
+            self.premises.look()
             before = self._newest
             if before is not None and before.image is image:
                 return
@@ -135,7 +142,8 @@ class States:
         settings = settled(self.settings, image)  # another one for each state: brokers may have been upgraded
         if before is not None and before.image.acls is image.acls and before.policy.settings == settings:
             # records of other kinds were committed
-            return State(image=image, policy=before.policy, listing=before.listing, as_of=as_of)
+            return evolve(before, image=image, as_of=as_of)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         listing = Listing.of(acls) if before is None else before.listing.followed_by(acls)
-        return State(image=image, policy=Policy(acls, settings), listing=listing, as_of=as_of)
+        policy = Policy(acls, settings)
+        return State(image=image, policy=policy, listing=listing, as_of=as_of, premises=self.premises.unknown)

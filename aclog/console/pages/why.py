@@ -85,6 +85,7 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
         as_of=state.as_of,
         place=console.place,
         origins=console.origins,
+        premises=state.premises,
     )
     try:
         decision = state.authorizer.decide(context, action)

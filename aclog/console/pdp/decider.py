@@ -7,11 +7,12 @@ from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.pdp.mapping import Mapped
 from aclog.console.pdp.requests import ActionName, Entity, Evaluation
-from aclog.terminal.json_text import json_string
+from aclog.terminal.json_text import json_string, json_text
 
 _REMEMBERED = 100_000
 """Answers that are remembered."""
@@ -26,12 +27,16 @@ class Answer:
     decision: bool
     rule: str | None
     reason: str
+    unknown: tuple[str, ...] = ()
+    """The names of settings that are unknown, and could turn the decision."""
 
     def text(self, offset: int) -> str:
         """Return AuthZEN's decision as JSON; `offset` is the end of the state that it was made from."""
         rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
         decision = "true" if self.decision else "false"
-        return f'{{"decision":{decision},"context":{{{rule}"reason":{json_string(self.reason)},"offset":{offset}}}}}'
+        unknown = f',"premises":{json_text(self.unknown)}' if self.unknown else ""
+        reason = json_string(self.reason)
+        return f'{{"decision":{decision},"context":{{{rule}"reason":{reason},"offset":{offset}{unknown}}}}}'
 
 
 @frozen(kw_only=True)
@@ -56,10 +61,14 @@ class Decider:
     offset: int
     """The end offset of the state; 0 where there are no offsets."""
     super_users: frozenset[str] = frozenset()
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings."""
     _known: dict[KafkaRequest, Answer] = field(factory=dict)
 
     @staticmethod
-    def of(acls: AclsImage, settings: Settings, mapping: Mapped, offset: int) -> "Decider":
+    def of(
+        acls: AclsImage, settings: Settings, mapping: Mapped, offset: int, premises: Premises = ALL_KNOWN
+    ) -> "Decider":
         """Return what decides from these ACLs with these settings."""
         acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
         return Decider(
@@ -68,6 +77,7 @@ class Decider:
             mapping=mapping,
             offset=offset,
             super_users=settings.super_users,
+            premises=premises,
         )
 
     def evaluate(self, asked: Evaluation) -> Answer:
@@ -113,7 +123,15 @@ class Decider:
             found = self.authorizer.decide(context, Action(operation=asked.operation, resource_pattern=pattern))
         except InvalidRequestError as error:
             return Answer(decision=False, rule=None, reason=str(error))
-        return Answer(decision=bool(found), rule=found.text, reason=found.basis.value)
+        return Answer(
+            decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(asked, bool(found))
+        )
+
+    def _unknown(self, asked: KafkaRequest, allowed: bool) -> tuple[str, ...]:  # the decision
+        if not self.premises:
+            return ()
+        has_candidate = self.acls.has_candidate(asked.resource_type, asked.name)
+        return self.premises.bearing_on(allowed=allowed, has_candidate=has_candidate).names
 
 
 def _unmapped(what: str, name: str) -> Answer:

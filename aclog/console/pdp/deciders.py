@@ -6,6 +6,7 @@ from collections import OrderedDict
 from attrs import define, evolve, field
 
 from aclog.authorizer.settings import Settings
+from aclog.console.live_premises import LivePremises, none_unknown
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.decider import Decider
 from aclog.console.pdp.errors import BadRequestError, NotReadyError
@@ -28,10 +29,15 @@ class Deciders:
     """Read once for each question: it may be replaced at any time."""
     max_age: float
     """In seconds: what nobody has confirmed for longer decides nothing."""
+    premises: LivePremises = field(factory=none_unknown)
+    """What is unknown of the settings."""
     _newest: tuple[Image, Decider] | None = field(default=None, init=False)
     _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
     """By the identity of an image, which is kept with it."""
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.live.prepare = lambda _image: self.premises.look()
 
     def at(self, as_of: str | None) -> Decider:
         """Return what decides at a moment, None for now.
@@ -91,7 +97,7 @@ class Deciders:
             return known[1]
 
     def _made(self, image: Image, mapping: Mapped) -> Decider:
-        return Decider.of(image.acls, self._settled(image), mapping, image.end_offset)
+        return Decider.of(image.acls, self._settled(image), mapping, image.end_offset, self.premises.unknown)
 
     def _settled(self, image: Image) -> Settings:
         """Return the settings by which a state is decided: each by the Kafka that its brokers run.

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from attrs import define, evolve, field
 from prometheus_client import CollectorRegistry
 
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
 from aclog.nodes.telemetry.usage_metrics import UsageMetrics
@@ -18,7 +19,7 @@ from aclog.nodes.usage_index.heard import expected, heard
 from aclog.nodes.usage_index.interval_judge import IntervalJudge
 from aclog.nodes.usage_index.recorder import AccessRecorder, Drained, now_us
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.run import Batch, Run
+from aclog.usage.index.run import GIVEN, Batch, Run
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
 
@@ -231,4 +232,5 @@ def _settings(settings: Settings) -> Mapping[str, object]:
         "super_users": sorted(settings.super_users),
         "documented": settings.documented,
         "cidr": settings.cidr,
+        GIVEN: [ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG],
     }

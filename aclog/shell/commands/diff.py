@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
+from aclog.analysis.side_premises import SidePremises, turning
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
 from aclog.shell.differences import Sign, differences
 from aclog.shell.line_format import FORMAT, is_json
-from aclog.shell.settings import SETTINGS, settings_of
+from aclog.shell.settings import SETTINGS, given_settings, settings_of
 from aclog.shell.state import ShellState
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST
@@ -33,8 +34,11 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     before = state.image_at(take_moment(start.text)) if start else state.image()
     after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
-        policies = (Policy(image.acls, settings_of(arguments, image)) for image in (before, after))
+        policies = [Policy(image.acls, settings_of(arguments, image)) for image in (before, after)]
         found = Comparison.of(*policies)
+        if not found.differences:
+            unknown = state.premises(given_settings(arguments))
+            found.premises = turning(SidePremises(old=unknown, new=unknown), found)
         lines = map(json_text, found.json_lines()) if as_json else map(printable, found.text_lines())
         yield from map(Line, lines)
     elif as_json:

@@ -12,7 +12,7 @@ from aclog.authorizer.interface import Action, RequestContext
 from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
-from aclog.shell.settings import SETTINGS, settings_of
+from aclog.shell.settings import SETTINGS, given_settings, settings_of
 from aclog.shell.state import ShellState
 from aclog.snapshots.moments import moment_text
 
@@ -76,6 +76,7 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
         as_of=None if state.moment is None else moment_text(state.moment),
         place=state.source.change_place,
         origins=state.origins,
+        premises=state.premises(given_settings(arguments)),
     )
     for number, pattern in enumerate(patterns):
         action = Action(operation=operation, resource_pattern=pattern)

@@ -45,6 +45,10 @@ class RunRecord(NamedTuple):
     """What decided besides the rules."""
 
 
+GIVEN = "given"
+"""The key of settings with the properties of brokers whose values somebody gave, or a running cluster answered."""
+
+
 @frozen(eq=False, kw_only=True)
 class Run:
     """What it adds besides its tallies."""

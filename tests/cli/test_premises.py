@@ -1,0 +1,281 @@
+"""Settings that a live cluster has set and hides: no command proves anything from them, and each says how to settle it.
+
+On a real Kafka: tests/integration/test_settings_of_a_live_cluster.py.
+"""
+
+import json
+
+import pytest
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
+from tests.support.builders.acls import acl
+from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
+
+ORDERS = acl("orders", "User:a")
+CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
+HIDDEN = {SUPER_USERS_CONFIG: None, ALLOW_EVERYONE_CONFIG: None}
+BOTH = ("--super-users", "", "--no-allow-everyone-if-no-acl-found")
+SUPER = "the principal is a super user (--super-users USERS)"
+OPEN = (
+    "a resource without ACLs is open to everyone "
+    "(--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found)"
+)
+READ = ("--principal", "User:b", "--operation", "READ", "--topic")
+
+
+@pytest.fixture
+def broker():
+    with FakeBroker([ORDERS]) as found:
+        found.configs = CLASS | HIDDEN
+        yield found
+
+
+def ask(broker, *words):
+    return aclog(*words, "--bootstrap-server", broker.address)
+
+
+def notes(result):
+    return [line.removeprefix("aclog: note: ").partition(" is unknown: ")[0] for line in result.err.splitlines()]
+
+
+def test_a_denied_request_says_what_could_allow_it(broker):
+    found = ask(broker, "authorize", *READ, "other")
+    assert (found.code, found.out) == (1, f"DENIED unless {SUPER} or {OPEN}: DefaultDeny\n")
+    assert notes(found) == [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
+    assert "it is set on broker 1, which hides the value" in found.err
+    # A resource with an ACL is open to nobody by the other setting.
+    assert ask(broker, "authorize", *READ, "orders").out == f"DENIED unless {SUPER}: DefaultDeny\n"
+    settled = ask(broker, "authorize", *READ, "other", *BOTH)
+    assert (settled.out, settled.err) == ("DENIED DefaultDeny\n", "")
+
+
+def test_an_allowed_request_stays_allowed(broker):
+    found = ask(broker, "authorize", "--principal", "User:a", "--operation", "READ", "--topic", "orders")
+    assert found.code == 0
+    assert found.out.startswith("ALLOWED MatchingAcl(")
+    explained = ask(broker, "explain", "--principal", "User:a", "--operation", "READ", "--topic", "orders")
+    assert explained.lines[0].startswith("ALLOWED: User:a READ")
+
+
+def test_json_keeps_the_decision_and_has_the_premises(broker):
+    for command in ("authorize", "explain"):
+        found = json.loads(ask(broker, command, *READ, "orders", "--format", "json").out)
+        assert found["decision"] == "DENIED"
+        [premise] = found["premises"]
+        assert (premise["name"], premise["couldAllow"], premise["couldDeny"]) == (SUPER_USERS_CONFIG, True, False)
+        assert premise["settledBy"] == "--super-users USERS"
+        assert "premises" not in json.loads(ask(broker, command, *READ, "orders", "--format", "json", *BOTH).out)
+    assert ask(broker, "explain", *READ, "orders").lines[0].startswith(f"DENIED unless {SUPER}: User:b READ TOPIC")
+
+
+def test_each_denied_line_of_a_file_names_what_could_allow_it(broker):
+    asked = [
+        {"principal": who, "host": "::1", "operation": "READ", "resourceType": "TOPIC", "resourceName": name}
+        for who, name in (("User:a", "orders"), ("User:b", "orders"), ("User:b", "other"))
+    ]
+    asked.append({**asked[1], "kind": "byResourceType"})
+    stdin = "\n".join(map(json.dumps, asked)).encode()
+    found = aclog("authorize", "--requests", "-", "--bootstrap-server", broker.address, stdin=stdin)
+    assert found.code == 0
+    both = [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
+    assert [json.loads(line).get("premises") for line in found.lines] == [None, [SUPER_USERS_CONFIG], both, both]
+
+
+CHECKS = [
+    ("no-public",),
+    ("not-granted", "--operation", "WRITE", "--topic", "orders"),
+    ("only", "--operation", "READ", "--topic", "orders", "--principal", "User:a"),
+    ("not-granted", "--intent", "produce", "--topic", "orders"),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_proves_nothing(broker, check):
+    found = ask(broker, "check", *check)
+    assert found.code == 1
+    assert found.out.startswith(f"UNKNOWN: {check[0]}: ")
+    assert found.out.endswith(f" unless {SUPER} or {OPEN}\n")
+    [head] = map(json.loads, ask(broker, "check", *check, "--format", "jsonl").lines)
+    assert head["verdict"] == "UNKNOWN"
+    assert [each["name"] for each in head["premises"]] == [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
+    settled = ask(broker, "check", *check, *BOTH)
+    assert settled.code == 0
+    assert settled.out.startswith("PROVED: ")
+    assert settled.err == ""
+
+
+def test_a_refutation_stays(broker):
+    found = ask(broker, "check", "not-granted", "--operation", "READ", "--topic", "orders")
+    assert found.code == 1
+    assert found.out.startswith("REFUTED: not-granted: nobody may do it\n")
+
+
+@pytest.mark.parametrize("name", [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG])
+def test_one_premise_is_enough_and_each_flag_settles_its_own(broker, name):
+    broker.configs = CLASS | {name: None}
+    flag = {SUPER_USERS_CONFIG: BOTH[:2], ALLOW_EVERYONE_CONFIG: BOTH[2:]}
+    assert ask(broker, "check", "no-public").out.startswith("UNKNOWN")
+    assert ask(broker, "check", "no-public", *flag.pop(name)).out.startswith("PROVED")
+    assert ask(broker, "check", "no-public", *flag.popitem()[1]).out.startswith("UNKNOWN")
+
+
+def test_a_value_that_is_shown_is_named_with_the_flag_that_gives_it(broker):
+    broker.configs = CLASS | {SUPER_USERS_CONFIG: "User:admin", ALLOW_EVERYONE_CONFIG: "false"}
+    found = ask(broker, "check", "no-public")
+    assert found.out.endswith(" unless the principal is a super user (--super-users User:admin)\n")
+    assert ask(broker, "check", "no-public", "--super-users", "User:admin").code == 0
+
+
+def test_a_cluster_with_nothing_set_is_proved_as_before(broker):
+    broker.configs = CLASS
+    found = ask(broker, "check", "no-public")
+    assert (found.code, found.err) == (0, "")
+    assert ask(broker, "authorize", *READ, "other").out == "DENIED DefaultDeny\n"
+
+
+def test_without_the_right_to_describe_it_the_right_is_named(broker):
+    broker.refusals[DESCRIBE_CONFIGS] = 31, "Request(processor=1)"
+    found = ask(broker, "check", "no-public")
+    assert found.code == 1
+    why = "it cannot be read on broker 1: the user of --command-config needs DESCRIBE_CONFIGS on the cluster"
+    assert found.err.count(why) == 2
+
+
+def test_every_broker_is_asked(broker):
+    with FakeBroker([ORDERS]) as other:
+        broker.others, broker.configs, other.configs = [other.address], CLASS, CLASS | {SUPER_USERS_CONFIG: None}
+        found = ask(broker, "check", "no-public")
+        assert found.code == 1
+        assert "super.users is unknown: it is set on broker 2, which hides the value" in found.err
+        other.configs = CLASS
+        assert ask(broker, "check", "no-public").code == 0
+    gone = ask(broker, "check", "no-public")  # the other one is out of reach now
+    assert gone.code == 1
+    assert "it cannot be read on broker 2: " in gone.err
+
+
+def test_another_authorizer_may_allow_and_deny_otherwise(broker):
+    broker.configs = {AUTHORIZER_CLASS_NAME_CONFIG: "com.example.Own"}
+    allowed = ask(broker, "authorize", "--principal", "User:a", "--operation", "READ", "--topic", "orders")
+    assert allowed.out.startswith("ALLOWED unless another authorizer decides otherwise (--acls FILE, ")
+    refuted = ask(broker, "check", "not-granted", "--operation", "READ", "--topic", "orders", *BOTH)
+    assert refuted.code == 1
+    assert refuted.out.startswith("REFUTED: not-granted: nobody may do it unless another authorizer decides")
+
+
+def test_who_and_what_can_say_that_there_may_be_more(broker):
+    found = ask(broker, "who-can", "--operation", "READ", "--topic", "orders")
+    assert (found.code, found.lines[-1]) == (0, f"and more if {SUPER} or {OPEN}")
+    assert ask(broker, "who-can", "--operation", "WRITE", "--topic", "t").out == f"nobody unless {SUPER} or {OPEN}\n"
+    assert ask(broker, "what-can", "--principal", "User:z").out == f"nothing unless {SUPER} or {OPEN}\n"
+    settled = ask(broker, "who-can", "--operation", "WRITE", "--topic", "t", *BOTH)
+    assert (settled.out, settled.err) == ("nobody\n", "")
+
+
+@pytest.fixture
+def same(tmp_path):
+    path = tmp_path / "same.jsonl"
+    path.write_text(json.dumps(_row(ORDERS)) + "\n", encoding="utf-8")
+    return path
+
+
+def _row(rule):
+    return {key: value for key, value in StandardAclWithId(id=None, acl=rule).to_dict().items() if key != "id"}
+
+
+def test_the_same_rules_with_the_same_settings_are_equal_whatever_these_are(broker, same):
+    for words in (("check", "equal"), ("check", "no-new-access"), ("diff",)):
+        assert ask(broker, *words, "--to-acls", same).code == 0
+        backwards = aclog(*words, "--acls", same, "--to-bootstrap-server", broker.address)
+        assert backwards.code == 0
+    one_sided = ask(broker, "check", "equal", "--to-acls", same, "--to-super-users", "User:root")
+    assert one_sided.code == 1
+
+
+def test_the_last_rule_of_a_resource_keeps_it_shut_where_others_are_open(broker, tmp_path):
+    deny = acl("orders", "User:c", permission_type=AclPermissionType.DENY)
+    broker.rules = [deny]  # it denies nothing that is allowed: without it, the resource may be open
+    removal = tmp_path / "remove.jsonl"
+    removal.write_text(json.dumps(_row(deny)) + "\n", encoding="utf-8")
+    for words in (("check", "equal"), ("check", "no-new-access"), ("diff",)):
+        found = ask(broker, *words, "--remove", removal)
+        assert found.code == 1
+        assert f"unless {OPEN}" in found.out
+        assert SUPER not in found.out
+        assert ask(broker, *words, "--remove", removal, "--no-allow-everyone-if-no-acl-found").code == 0
+        opened = ask(broker, *words, "--remove", removal, "--allow-everyone-if-no-acl-found")
+        assert opened.code == 1
+        assert "unless" not in opened.out
+
+
+def test_two_clusters_may_have_different_settings(broker):
+    with FakeBroker([ORDERS], cluster_id="other") as other:
+        other.configs = CLASS | {SUPER_USERS_CONFIG: None}
+        broker.configs = CLASS
+        assert ask(broker, "check", "equal", "--to-bootstrap-server", other.address).code == 1
+        # The first one, of which everything is known, can only be denied more.
+        back = aclog("check", "no-new-access", "--bootstrap-server", other.address, "--to-bootstrap-server",
+                     broker.address)  # fmt: skip
+        assert back.code == 0
+        there = ask(broker, "check", "no-new-access", "--to-bootstrap-server", other.address)
+        assert (there.code, there.lines[0].split(":")[0]) == (1, "UNKNOWN")
+        users = ("--super-users", "User:root")
+        assert ask(broker, "check", "equal", "--to-bootstrap-server", other.address, *users).code == 0
+
+
+TESTS = """
+tests:
+- {name: a, principal: "User:a", can: {READ: ["topic:orders"]}}
+- {name: b, principal: "User:b", cannot: {READ: ["topic:orders"]}}
+- {name: c, principal: "User:*", cannot: {WRITE: ["topic:orders"]}}
+- {name: d, principal: "User:*", cannot: {WRITE: ["topic:other"]}}
+"""
+
+
+def test_a_test_that_a_premise_could_turn_does_not_pass(broker, tmp_path):
+    file = tmp_path / "rules.yaml"
+    file.write_text(TESTS, encoding="utf-8")
+    found = ask(broker, "test", file, "--format", "jsonl")
+    cases = [json.loads(line) for line in found.lines if "verdict" in json.loads(line)]
+    assert found.code == 1
+    assert [each["verdict"] for each in cases] == ["PASSED", "FAILED", "PASSED", "FAILED"]
+    said = [each["failures"][0]["found"] for each in cases if each["verdict"] == "FAILED"]
+    assert said == [
+        f"it is not known to hold: it does not if {SUPER}",
+        f"it is not known to hold: it does not if {OPEN}",
+    ]
+    assert ask(broker, "test", file, *BOTH).code == 0
+
+
+def test_lint_calls_needless_only_what_is_so_in_any_case(broker, tmp_path):
+    broker.rules = [acl("t", "User:c", permission_type=AclPermissionType.DENY), acl("o", "User:a"),
+                    acl("o", "User:a", operation=AclOperation.DESCRIBE)]  # fmt: skip
+    known = ask(broker, "lint", *BOTH, "--format", "jsonl")
+    unknown = ask(broker, "lint", "--format", "jsonl")
+    lints = [[json.loads(line).get("lint") for line in found.lines] for found in (known, unknown)]
+    assert {"10", "11"} <= {(each or "")[:2] for each in lints[0]}
+    assert "10" not in {(each or "")[:2] for each in lints[1]}
+    assert "11" in {(each or "")[:2] for each in lints[1]}
+    fix = tmp_path / "fix.jsonl"
+    refused = ask(broker, "lint", "--fix", fix)
+    assert refused.code == 2
+    assert "no removal can be proved to change no decision" in refused.err
+    assert not fix.exists()
+
+
+def test_a_context_and_a_settings_file_settle_it(broker, tmp_path, monkeypatch):
+    contexts = tmp_path / "contexts.toml"
+    monkeypatch.setenv("ACLOG_CONFIG", str(contexts))
+    aclog("context", "add", "live", "--bootstrap-server", broker.address, "--super-users", "User:root").ok()
+    found = aclog("-c", "live", "check", "no-public")
+    assert "--super-users" not in found.out
+    assert OPEN in found.out
+    settings = tmp_path / "aclog.toml"
+    settings.write_text(
+        '[authorizer]\nsuper-users = ["User:root"]\nallow-everyone-if-no-acl-found = false\n', encoding="utf-8"
+    )
+    assert "is unknown" not in ask(broker, "lint", "--config", settings).err

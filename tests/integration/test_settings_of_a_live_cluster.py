@@ -1,0 +1,146 @@
+"""A real Kafka 4.3.1 hides the values of its settings, and no command takes them for the defaults."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import aclog as library
+from tests.support.cli.command import aclog
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.tools import client_properties
+from tests.support.nodes.server_properties import Ports, server_properties
+
+SETTINGS = {"allow.everyone.if.no.acl.found": "true", "super.users": "User:admin;User:bob"}
+GIVEN = ("--super-users", SETTINGS["super.users"], "--allow-everyone-if-no-acl-found")
+UNKNOWN = ["super.users", "allow.everyone.if.no.acl.found"]
+BOB = ("--principal", "User:bob", "--operation", "READ", "--topic", "orders")
+CAROL = ("--principal", "User:carol", "--operation", "READ", "--group", "g")
+ALICE = ("--principal", "User:alice", "--operation", "READ", "--topic", "orders")
+
+
+def properties(ports: Ports) -> str:
+    return server_properties(ports, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    home, ports = tmp_path_factory.mktemp("live"), Ports.free()
+    with RealNode(home / "kafka", ports, properties(ports)).format():
+        config = client_properties(home, "admin")
+        place = ("--bootstrap-server", f"localhost:{ports.broker}", "--command-config", config)
+        for rule in (
+            ("--allow-principal", "User:alice", "--operation", "READ", "--topic", "orders"),
+            ("--allow-principal", "User:alice", "--operation", "DESCRIBE", "--cluster"),
+            ("--deny-principal", "User:dave", "--operation", "ALL", "--topic", "shut"),
+        ):
+            aclog("acls", "add", *place, *rule).ok()
+        yield home, ports
+
+
+@pytest.fixture(params=["server", "controller"])
+def live(request, node):
+    home, ports = node
+    port = ports.broker if request.param == "server" else ports.controller
+    place = (f"--bootstrap-{request.param}", f"localhost:{port}", "--command-config", client_properties(home, "admin"))
+    return lambda *words: aclog(*words, *place)
+
+
+def unknown(result) -> list[str]:
+    return [text for text in UNKNOWN if f"note: {text} is unknown: " in result.err]
+
+
+@pytest.mark.tier("test")
+def test_each_command_says_what_is_unknown_and_proves_nothing(live, tmp_path):
+    bob, carol = live("authorize", *BOB), live("authorize", *CAROL)  # Kafka allows both
+    for found in (bob, carol, live("explain", *BOB)):
+        assert found.out.startswith("DENIED unless ")
+        assert unknown(found) == UNKNOWN
+    assert "--super-users" in bob.out
+    assert "--allow-everyone-if-no-acl-found" not in bob.out  # there is an ACL on the topic
+    assert "--allow-everyone-if-no-acl-found" in carol.out
+    assert live("authorize", *ALICE).ok().out.startswith("ALLOWED MatchingAcl")
+
+    for check in (
+        ("no-public",),
+        ("not-granted", "--operation", "WRITE", "--topic", "orders"),
+        ("only", "--operation", "READ", "--topic", "orders", "--principal", "User:alice"),
+    ):
+        found = live("check", *check, "--format", "jsonl")
+        assert found.code == 1
+        head = json.loads(found.lines[0])
+        assert head["verdict"] == "UNKNOWN"
+        assert [each["name"] for each in head["premises"]] == UNKNOWN
+    refuted = live("check", "not-granted", "--operation", "READ", "--topic", "orders")
+    assert (refuted.code, refuted.out.split(":")[0]) == (1, "REFUTED")
+
+    assert live("who-can", "--operation", "READ", "--topic", "orders").ok().lines[-1].startswith("and more if ")
+    assert live("what-can", "--principal", "User:zoe").ok().out.startswith("nothing unless ")
+
+    file = tmp_path / "rules.yaml"
+    file.write_text('tests:\n- {name: t, principal: "User:bob", cannot: {READ: ["topic:orders"]}}\n', encoding="utf-8")
+    tested = live("test", file)
+    assert tested.code == 1
+    assert "it is not known to hold" in tested.out
+    assert unknown(live("lint")) == UNKNOWN
+
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text(live("acls", "list", "--format", "jsonl").ok().out, encoding="utf-8")
+    assert live("check", "equal", "--to-acls", rules).code == 0  # whatever the settings are, both have them
+    kept = [line for line in rules.read_text(encoding="utf-8").splitlines() if '"shut"' not in line]
+    rules.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    for words in (("check", "equal"), ("check", "no-new-access"), ("diff",)):
+        found = live(*words, "--to-acls", rules)  # the topic may be open to all without its DENY
+        assert found.code == 1
+        assert "unless a resource without ACLs is open to everyone" in found.out
+
+
+def test_what_is_given_is_not_asked_for_and_the_answers_are_kafkas(live):
+    for request, rule in ((BOB, "SuperUser"), (CAROL, "DefaultAllow")):
+        found = live("authorize", *request, *GIVEN)
+        assert (found.code, found.out, found.err) == (0, f"ALLOWED {rule}\n", "")
+    public = live("check", "no-public", *GIVEN)
+    assert (public.code, public.out.split(":")[0], public.err) == (1, "REFUTED", "")
+
+
+def test_the_library_has_the_premises_with_its_answers(node):
+    home, ports = node
+    with library.open_log(
+        bootstrap_server=f"localhost:{ports.broker}", command_config=client_properties(home, "admin")
+    ) as log:
+        image = log.image()
+        answer = image.authorizer().check("User:bob", "READ", "orders")
+        assert not answer
+        assert answer.premises.names == ("super.users",)
+        assert str(answer).startswith("DENIED unless the principal is a super user (--super-users USERS): ")
+        assert answer.to_dict()["premises"][0]["name"] == "super.users"
+        known = image.authorizer(super_users="User:bob", allow_everyone_if_no_acl_found=True)
+        assert not known.premises
+        assert known.check("User:bob", "READ", "orders")
+
+
+def test_a_login_without_the_right_is_told_which_one_it_needs(node):
+    home, ports = node
+    place = ("--bootstrap-server", f"localhost:{ports.broker}", "--command-config", client_properties(home, "alice"))
+    found = aclog("check", "no-public", *place)
+    assert found.code == 1
+    assert "cannot be read on broker 1: the user of --command-config needs DESCRIBE_CONFIGS on the cluster" in found.err
+
+
+def without_authorizer(text: str) -> str:
+    kept = (line for line in text.splitlines() if not line.startswith(("authorizer.class.name", "super.users")))
+    return "\n".join(kept) + "\n"
+
+
+def test_a_cluster_without_an_authorizer_denies_nothing(tmp_path: Path) -> None:
+    ports = Ports.free()
+    config = client_properties(tmp_path, "admin")
+    with RealNode(tmp_path / "kafka", ports, without_authorizer(server_properties(ports))).format():
+        for place in (
+            ("--bootstrap-server", f"localhost:{ports.broker}"),
+            ("--bootstrap-controller", f"localhost:{ports.controller}"),
+        ):
+            for words in (("authorize", *BOB), ("explain", *BOB), ("check", "no-public")):
+                found = aclog(*words, *place, "--command-config", config)
+                assert (found.code, found.out) == (2, "")
+                assert "a cluster without authorizer.class.name has no ACLs" in found.err
