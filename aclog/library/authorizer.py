@@ -37,6 +37,8 @@ class Authorizer:
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
     _policy: Policy = field(repr=False)
+    _given: frozenset[str] = field(default=frozenset(), repr=False)
+    """The properties of brokers whose values were given."""
 
     def __repr__(self) -> str:
         settings = self._policy.settings
@@ -76,9 +78,9 @@ class Authorizer:
     def _beside(self, other: "Authorizer") -> SidePremises:
         """Return what is unknown of both; a state that is no running cluster's has the settings of the other one."""
         old, new = self.premises, other.premises
-        if old and new:
-            return SidePremises(old=old, new=new, same_settings=self._options.place == other._options.place)
-        return SidePremises(old=old or new, new=old or new)
+        if old and new and self._options.place != other._options.place:
+            return SidePremises(old=old, new=new, same_settings=False)
+        return SidePremises.of_one(SidePremises(old=old, new=new).unknown, self._given, other._given)
 
     def check(
         self, principal: str, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None

@@ -1,6 +1,7 @@
 """The state at one offset."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Literal
 
 from attrs import field, frozen
@@ -189,17 +190,19 @@ class Image:
             documented=documented,
             cidr=ranges,
         )
+        values = {
+            SUPER_USERS_CONFIG: (super_users, defaults.super_users),
+            ALLOW_EVERYONE_CONFIG: (allow_everyone_if_no_acl_found, defaults.allow_everyone),
+        }
+        given = frozenset(name for name, each in values.items() if each != (None, None))
         options = ExplainOptions(
             allow_everyone=everyone,
             as_of=self._as_of,
             place=self._place,
             origins=self.origins,
-            premises=self._premises(
-                super_users=(super_users, defaults.super_users) != (None, None),
-                allow_everyone=(allow_everyone_if_no_acl_found, defaults.allow_everyone) != (None, None),
-            ),
+            premises=self._premises(given),
         )
-        return Authorizer(standard, acls, options, Policy(acls, settings))
+        return Authorizer(standard, acls, options, Policy(acls, settings), given)
 
     def _has_ranges(self, kafka_version: str | None, cidr: bool | None) -> bool:
         """Return whether the Kafka that decides takes a host with a slash for a range. Raises ConfigError."""
@@ -222,16 +225,15 @@ class Image:
             )
         return kafka.generations[0].has_ranges
 
-    def _premises(self, *, super_users: bool, allow_everyone: bool) -> Premises:
-        """Return what is unknown if these are given. Raises as `authorizer`."""
+    def _premises(self, given: AbstractSet[str]) -> Premises:
+        """Return what is unknown if these properties are given. Raises as `authorizer`."""
         if self._cluster is None:
             return ALL_KNOWN
         # A client of Kafka, which opening a path does without.
         from aclog.sources.live_settings import refuse_without_authorizer  # noqa: PLC0415
 
         refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")
-        given = {SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: allow_everyone}
-        return self._cluster.premises({name for name, is_given in given.items() if is_given})
+        return self._cluster.premises(given)
 
     def diff(
         self,

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.origin import NO_ORIGINS, Origins
+from aclog.authorizer.premises import Premise
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import random_uuid, uuid_text
@@ -24,6 +26,13 @@ from aclog.planning.place import PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
 from aclog.planning.planner import Held, PlannedChange
 from aclog.planning.step import Step
+
+_HIDDEN_SUPER_USERS = Premise(
+    name=SUPER_USERS_CONFIG,
+    problem="the nodes do not all show it, so that it counts as empty",
+    unless="the principal is a super user",
+    settled_by="--super-users USERS",
+)
 
 
 @frozen(kw_only=True)
@@ -128,6 +137,8 @@ def find_place(
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
         settings, known = _settings(told, by_place, address.kind)
+        if told.super_users is None and place.hides_super_users():
+            notify(_HIDDEN_SUPER_USERS.note())
         return FoundPlace(
             name=place.name,
             address=address,

@@ -83,6 +83,10 @@ class LogPlace:
                 digest.update(reader.read(offset, 1))  # one batch is whole, however large
         return digest.hexdigest()
 
+    def hides_super_users(self) -> bool:
+        """Return False: a log has no such setting, and what decides there is what is given."""
+        return False
+
     def settings(self) -> Settings | None:
         """Return None: a log does not tell the settings of its brokers."""
         return None

@@ -91,6 +91,10 @@ class ServerPlace:
         """Return None: a cluster has an identity."""
         return None
 
+    def hides_super_users(self) -> bool:
+        """Return whether the brokers do not all show the same super.users. Raises as WritablePlace.settings."""
+        return self._run(settings_of(self._nodes)).super_users is None
+
     def settings(self) -> Settings | None:
         """Return the settings if all brokers tell alike of allow.everyone.if.no.acl.found; None if that is unknown.
 

@@ -89,6 +89,10 @@ class ZooKeeperPlace:
         node = self.store.client.get(LITERAL_TREE.root)
         return None if node is None else str(node.created_ms)
 
+    def hides_super_users(self) -> bool:
+        """Return False: a ZooKeeper has no such setting."""
+        return False
+
     def settings(self) -> Settings | None:
         """Return None: ZooKeeper does not hold the settings of the brokers."""
         return None

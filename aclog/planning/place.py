@@ -68,6 +68,10 @@ class Place(Protocol):
         """
         ...
 
+    def hides_super_users(self) -> bool:
+        """Return whether super.users may be set there, to what the place does not show. Raises as `settings`."""
+        ...
+
     def settings(self) -> Settings | None:
         """Return super.users and allow.everyone.if.no.acl.found, if the place tells both; None: they are unknown.
 

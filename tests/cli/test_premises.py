@@ -4,13 +4,32 @@ On a real Kafka: tests/integration/test_settings_of_a_live_cluster.py.
 """
 
 import json
+import pickle
 
 import pytest
+from attrs import evolve
 
+import aclog as library
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.settings import Settings
+from aclog.console.live_premises import LivePremises
+from aclog.console.live_state import LiveState
+from aclog.console.pages.asked import Asked
+from aclog.console.pages.command_line import CommandLine
+from aclog.console.pages.console import Console
+from aclog.console.pages.states import States
+from aclog.console.pages.views import VIEWS
+from aclog.console.pdp.decider import KafkaRequest
+from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.errors import NotReadyError
+from aclog.console.pdp.mapping import default_mapping
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
+from aclog.sources.admin import AdminSource
+from aclog.sources.choice import premises_of
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -279,3 +298,149 @@ def test_a_context_and_a_settings_file_settle_it(broker, tmp_path, monkeypatch):
         '[authorizer]\nsuper-users = ["User:root"]\nallow-everyone-if-no-acl-found = false\n', encoding="utf-8"
     )
     assert "is unknown" not in ask(broker, "lint", "--config", settings).err
+
+
+# what accesses need
+
+
+def _access(principal, name):
+    return {
+        "principal": principal, "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": name,
+        "timestamp": "2026-11-21T10:00:00Z",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def accesses(broker, tmp_path):
+    broker.rules = [ORDERS, acl("never", "User:a"), acl("shut", "User:c", permission_type=AclPermissionType.DENY)]
+    path = tmp_path / "log.jsonl"
+    lines = [_access("User:a", "orders"), _access("User:c", "shut")]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    return path
+
+
+def _answers(result):
+    rows = map(json.loads, result.ok().lines)
+    return {row["resourceName"]: (row["answer"], row["removable"]) for row in rows}
+
+
+def test_no_rule_is_removable_where_its_resource_may_be_open_without_it(broker, accesses):
+    words = ("usage", "--accesses", accesses, "--format", "jsonl")
+    assert _answers(ask(broker, *words, *BOTH)) == {
+        "orders": ("NEEDED", False), "never": ("NEVER_MATCHED", True), "shut": ("NEVER_NEEDED", True)
+    }  # fmt: skip
+    for flags in ((), BOTH[:2]):
+        assert _answers(ask(broker, *words, *flags)) == {
+            "orders": ("NEEDED", False), "never": ("NEVER_MATCHED", False), "shut": ("NOT_JUDGED", False)
+        }  # fmt: skip
+    # Super users need no rule at all.
+    assert _answers(ask(broker, *words, BOTH[2]))["never"] == ("NEVER_MATCHED", True)
+
+
+def test_nothing_is_kept_or_suggested_that_cannot_be_proved(broker, accesses, tmp_path):
+    for words in (("suggest",), ("usage-index", "--index", tmp_path / "index")):
+        refused = ask(broker, *words, "--accesses", accesses)
+        assert (refused.code, refused.out) == (2, "")
+        assert "allow.everyone.if.no.acl.found is unknown" in refused.err.splitlines()[-1]
+        ask(broker, *words, "--accesses", accesses, BOTH[2]).ok()
+
+
+def test_an_index_that_was_given_the_settings_says_what_can_go(broker, accesses, tmp_path):
+    broker.configs = CLASS
+    ask(broker, "usage-index", "--index", tmp_path / "index", "--accesses", accesses).ok()
+    words = ("unused", "--index", tmp_path / "index", "--days", "1", "--gap", "3d", "--format", "jsonl")
+    known = [json.loads(line)["removable"] for line in ask(broker, *words).lines]
+    assert any(known)
+    broker.configs = CLASS | HIDDEN
+    assert [json.loads(line)["removable"] for line in ask(broker, *words).lines] == known  # it was known then
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text("".join(json.dumps(_row(each)) + "\n" for each in broker.rules), encoding="utf-8")
+    elsewhere = ("usage-index", "--index", tmp_path / "other", "--accesses", accesses, "--acls", rules)
+    aclog(*elsewhere).ok()  # of files: nobody says what decides in a cluster
+    other = ask(broker, "unused", "--index", tmp_path / "other", *words[3:])
+    assert not any(json.loads(line)["removable"] for line in other.lines)
+    assert "no ACL counts as removable: make the index anew" in other.err
+
+
+def test_an_access_that_may_be_allowed_is_listed_as_denied_with_a_note(broker, accesses):
+    found = ask(broker, "denied", "--accesses", accesses, "--format", "jsonl")
+    assert found.code == 1
+    assert notes(found) == [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
+
+
+def test_accesses_that_flip_only_if_a_resource_is_open_make_a_simulation_unsure(broker, accesses, tmp_path):
+    removal = tmp_path / "remove.jsonl"
+    removal.write_text(json.dumps(_row(broker.rules[2])) + "\n", encoding="utf-8")
+    words = ("simulate", "--accesses", accesses, "--remove", removal)
+    assert ask(broker, *words, *BOTH).code == 0
+    found = ask(broker, *words)
+    assert found.code == 1
+    assert f"every access is decided the same unless {OPEN}" in found.err
+    removal.write_text(json.dumps(_row(broker.rules[1])) + "\n", encoding="utf-8")
+    assert ask(broker, *words).code == 0  # no access is on its resource
+
+
+# what stays open
+
+
+def test_the_shell_says_it_too(broker):
+    asked = ("why", "User:b", "READ", "topic:orders")
+    found = aclog("shell", "--bootstrap-server", broker.address, *asked)
+    assert found.lines[0].startswith(f"DENIED unless {SUPER}: User:b READ")
+    given = aclog("shell", "--bootstrap-server", broker.address, *asked, "--super-users", "User:root")
+    assert given.lines[0].startswith("DENIED: User:b READ")
+
+
+def test_answers_of_the_library_have_their_premises(broker):
+    with library.open_log(bootstrap_server=str(broker.address)) as log:
+        image = log.image()
+    authorizer = image.authorizer()
+    assert authorizer.premises.names == (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
+    denied, allowed = authorizer.check("User:b", "READ", "orders"), authorizer.check("User:a", "READ", "orders")
+    assert (denied.premises.names, allowed.premises.names) == ((SUPER_USERS_CONFIG,), ())
+    assert str(denied).startswith(f"DENIED unless {SUPER}: User:b READ")
+    assert denied.explain().startswith("DENIED unless ")
+    assert [each["name"] for each in denied.to_dict()["premises"]] == [SUPER_USERS_CONFIG]
+    known = image.authorizer(super_users=[], allow_everyone_if_no_acl_found=False)
+    assert not known.premises
+    same = image.diff(image)
+    assert not same.differences
+    assert not same.premises  # both have the settings of the cluster
+    assert known.diff(image.authorizer()).premises
+    assert pickle.loads(pickle.dumps(image)).authorizer().premises == authorizer.premises  # our own
+
+
+def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
+    source = AdminSource((broker.address,), ClientSecurity(), notify=str)
+    told = []
+    premises = LivePremises(read=lambda: premises_of(source, frozenset()), tell=told.append)
+    live = LiveState(source=source, seconds=60, tell=told.append)
+    deciders = Deciders(live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises)
+    live._look()
+    decider = deciders.at(None)
+    asked = KafkaRequest(principal="User:b", host="::1", operation=AclOperation.READ, resource_type=2, name="orders")
+    answer = json.loads(decider.decide(asked).text(0))
+    assert answer["decision"] is False
+    assert answer["context"]["premises"] == [SUPER_USERS_CONFIG]
+    assert "premises" not in decider.decide(evolve(asked, principal="User:a")).text(0)
+    assert len(told) == 2
+
+    states = States(live=LiveState(source=source, seconds=60, tell=told.append), settings=Settings(), premises=premises)
+    states.live._look()
+    console = Console(name="c", states=states, command=CommandLine(source=("--bootstrap-server", "b")))
+    page = VIEWS["/why"](console, Asked.of("principal=User:b&operation=READ&type=TOPIC&name=orders"))
+    assert page.answer.startswith(f"DENIED unless {SUPER}: ")
+
+
+def test_a_decision_point_of_a_cluster_without_an_authorizer_decides_nothing(broker):
+    def refused():
+        raise RequestError(54, "no node has an authorizer")
+
+    told = []
+    live = LiveState(source=AdminSource((broker.address,), ClientSecurity(), notify=str), seconds=60, tell=told.append)
+    premises = LivePremises(read=refused, tell=told.append)
+    deciders = Deciders(live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises)
+    live._look()
+    assert told == ["no node has an authorizer"]
+    with pytest.raises(NotReadyError, match="no node has an authorizer"):
+        deciders.at(None)

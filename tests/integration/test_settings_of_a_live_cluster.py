@@ -8,8 +8,9 @@ import pytest
 import aclog as library
 from tests.support.cli.command import aclog
 from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.kafka.tools import client_properties
-from tests.support.nodes.server_properties import Ports, server_properties
+from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 
 SETTINGS = {"allow.everyone.if.no.acl.found": "true", "super.users": "User:admin;User:bob"}
 GIVEN = ("--super-users", SETTINGS["super.users"], "--allow-everyone-if-no-acl-found")
@@ -144,3 +145,28 @@ def test_a_cluster_without_an_authorizer_denies_nothing(tmp_path: Path) -> None:
                 found = aclog(*words, *place, "--command-config", config)
                 assert (found.code, found.out) == (2, "")
                 assert "a cluster without authorizer.class.name has no ACLs" in found.err
+
+
+def test_a_controller_answers_for_no_broker_that_is_another_process(tmp_path: Path) -> None:
+    ports = Ports.free()
+    config, text = client_properties(tmp_path, "admin"), server_properties(ports)
+    controller = with_properties(
+        "\n".join(line for line in text.splitlines() if not line.startswith(("inter.broker", "advertised"))),
+        process_roles="controller",
+        listeners=f"CONTROLLER://localhost:{ports.controller}",
+    )
+    place = f"SASL_PLAINTEXT://localhost:{ports.broker}"
+    broker = with_properties(text, process_roles="broker", node_id="2", listeners=place, advertised_listeners=place)
+    for name in ("controller", "broker"):
+        (tmp_path / name).mkdir()
+    first = KafkaServer(tmp_path / "controller", controller, port=ports.controller)
+    second = KafkaServer(tmp_path / "broker", broker, port=ports.broker)
+    first.format(CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)
+    second.format(CLUSTER_ID)
+    with first, second:
+        asked = ("check", "no-public", "--command-config", config)
+        found = aclog(*asked, "--bootstrap-controller", f"localhost:{ports.controller}")
+        assert (found.code, unknown(found)) == (1, UNKNOWN)
+        assert "broker 2: a controller does not answer for a broker that is another process" in found.err
+        told = aclog(*asked, "--bootstrap-server", f"localhost:{ports.broker}")
+        assert unknown(told) == UNKNOWN[:1]  # the other one is not set

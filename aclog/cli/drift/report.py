@@ -44,7 +44,7 @@ class Look:
 def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), ToldSettings(), journal, note, others)
+    found = find_place(place_address(target), ToldSettings(super_users=frozenset()), journal, note, others)
     held = found.held
     return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
 

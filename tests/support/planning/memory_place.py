@@ -63,6 +63,10 @@ class MemoryPlace:
     def fingerprint(self, end_offset: int) -> str | None:
         return None
 
+    def hides_super_users(self) -> bool:
+        """Return False."""
+        return False
+
     def settings(self) -> Settings | None:
         return None
 
