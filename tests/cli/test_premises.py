@@ -13,9 +13,11 @@ import aclog as library
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.premises import Premise, Premises
 from aclog.authorizer.settings import Settings
 from aclog.console.live_premises import LivePremises
 from aclog.console.live_state import LiveState
+from aclog.console.login.visibility import visible_premises
 from aclog.console.pages.asked import Asked
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
@@ -25,6 +27,7 @@ from aclog.console.pdp.decider import KafkaRequest
 from aclog.console.pdp.deciders import Deciders
 from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping import default_mapping
+from aclog.console.web.app import WebConsole
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
@@ -33,6 +36,7 @@ from aclog.sources.choice import premises_of
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
+from tests.support.web.asgi import ask as asked
 
 ORDERS = acl("orders", "User:a")
 CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
@@ -92,12 +96,12 @@ def test_json_keeps_the_decision_and_has_the_premises(broker):
 
 
 def test_each_denied_line_of_a_file_names_what_could_allow_it(broker):
-    asked = [
+    requests = [
         {"principal": who, "host": "::1", "operation": "READ", "resourceType": "TOPIC", "resourceName": name}
         for who, name in (("User:a", "orders"), ("User:b", "orders"), ("User:b", "other"))
     ]
-    asked.append({**asked[1], "kind": "byResourceType"})
-    stdin = "\n".join(map(json.dumps, asked)).encode()
+    requests.append({**requests[1], "kind": "byResourceType"})
+    stdin = "\n".join(map(json.dumps, requests)).encode()
     found = aclog("authorize", "--requests", "-", "--bootstrap-server", broker.address, stdin=stdin)
     assert found.code == 0
     both = [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
@@ -293,6 +297,11 @@ def test_a_context_and_a_settings_file_settle_it(broker, tmp_path, monkeypatch):
     found = aclog("-c", "live", "check", "no-public")
     assert "--super-users" not in found.out
     assert OPEN in found.out
+    never = ("--super-users", "", "--no-allow-everyone-if-no-acl-found")
+    aclog("context", "add", "live", "--replace", "--bootstrap-server", broker.address, *never).ok()
+    assert aclog("-c", "live", "check", "no-public").code == 0
+    both = aclog("context", "add", "x", "--acls", "-", never[2], "--allow-everyone-if-no-acl-found")
+    assert "expected one of them" in both.complaint
     settings = tmp_path / "aclog.toml"
     settings.write_text(
         '[authorizer]\nsuper-users = ["User:root"]\nallow-everyone-if-no-acl-found = false\n', encoding="utf-8"
@@ -384,10 +393,10 @@ def test_accesses_that_flip_only_if_a_resource_is_open_make_a_simulation_unsure(
 
 
 def test_the_shell_says_it_too(broker):
-    asked = ("why", "User:b", "READ", "topic:orders")
-    found = aclog("shell", "--bootstrap-server", broker.address, *asked)
+    why = ("why", "User:b", "READ", "topic:orders")
+    found = aclog("shell", "--bootstrap-server", broker.address, *why)
     assert found.lines[0].startswith(f"DENIED unless {SUPER}: User:b READ")
-    given = aclog("shell", "--bootstrap-server", broker.address, *asked, "--super-users", "User:root")
+    given = aclog("shell", "--bootstrap-server", broker.address, *why, "--super-users", "User:root")
     assert given.lines[0].startswith("DENIED: User:b READ")
 
 
@@ -418,11 +427,11 @@ def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
     deciders = Deciders(live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises)
     live._look()
     decider = deciders.at(None)
-    asked = KafkaRequest(principal="User:b", host="::1", operation=AclOperation.READ, resource_type=2, name="orders")
-    answer = json.loads(decider.decide(asked).text(0))
+    request = KafkaRequest(principal="User:b", host="::1", operation=AclOperation.READ, resource_type=2, name="orders")
+    answer = json.loads(decider.decide(request).text(0))
     assert answer["decision"] is False
     assert answer["context"]["premises"] == [SUPER_USERS_CONFIG]
-    assert "premises" not in decider.decide(evolve(asked, principal="User:a")).text(0)
+    assert "premises" not in decider.decide(evolve(request, principal="User:a")).text(0)
     assert len(told) == 2
 
     states = States(live=LiveState(source=source, seconds=60, tell=told.append), settings=Settings(), premises=premises)
@@ -430,6 +439,19 @@ def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
     console = Console(name="c", states=states, command=CommandLine(source=("--bootstrap-server", "b")))
     page = VIEWS["/why"](console, Asked.of("principal=User:b&operation=READ&type=TOPIC&name=orders"))
     assert page.answer.startswith(f"DENIED unless {SUPER}: ")
+    shown = asked(WebConsole(console=console).app(), "GET", "/principal?principal=User:b&format=json").json["notices"]
+    assert [name in str(shown) for name in HIDDEN] == [True, True]
+
+
+def test_a_viewer_of_few_rules_is_not_told_who_the_super_users_are():
+    shown = Premise(
+        name=SUPER_USERS_CONFIG,
+        problem="on broker 1 it is 'User:root', which no flag or context says",
+        unless="the principal is a super user",
+        settled_by="--super-users User:root",
+    )
+    [found] = visible_premises(Premises((shown,))).unknown
+    assert "root" not in f"{found.note()} {found.to_dict()} {Premises((found,)).decided('DENIED')}"
 
 
 def test_a_decision_point_of_a_cluster_without_an_authorizer_decides_nothing(broker):

@@ -106,6 +106,15 @@ class SettingFlags:
             rich_help_panel="Settings (if no ACL matches)",
         ),
     ] = False
+    no_allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--no-allow-everyone-if-no-acl-found",
+            metavar="",
+            help="It is false, where a running cluster does not show that.",
+            rich_help_panel="Settings: --no-allow-everyone-if-no-acl-found",
+        ),
+    ] = False
     semantics: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +146,16 @@ class SettingFlags:
     ] = None
 
     def values(self) -> dict[str, Any]:
-        """Return the keys of the context. Raises ConfigError: a super user without a colon, or no such time zone."""
+        """Return the keys of the context.
+
+        Raises:
+            ConfigError: a super user without a colon, no such time zone, or a flag with its opposite.
+
+        """
+        if self.allow_everyone and self.no_allow_everyone:
+            raise ConfigError(
+                "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
+            )
         if self.super_users is not None:
             from aclog.authorizer.config import parse_super_users
 
@@ -149,7 +167,7 @@ class SettingFlags:
         check_generation(self.kafka_version, self.cidr or None)
         found = {
             "super-users": self.super_users,
-            "allow-everyone-if-no-acl-found": self.allow_everyone or None,
+            "allow-everyone-if-no-acl-found": self.allow_everyone or (False if self.no_allow_everyone else None),
             "semantics": self.semantics,
             "kafka-version": self.kafka_version,
             "cidr": self.cidr or None,

@@ -27,10 +27,12 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.snapshots.image import Image
 
+_NOT_SHOWN = "the cluster does not show it to you"
 _DESCRIBE_CLUSTER, _ALTER_CLUSTER = (
     Action(
         operation=operation,
@@ -104,6 +106,12 @@ def visible_image(image: Image, sight: All | Own) -> Image:
     acls = AclsImage.from_acls(_rules(image.acls, sight.principal))
     acls = acls.with_options(documented=image.acls.documented, cidr=image.acls.cidr)
     return Image(acls=acls, features=image.features, provenance=image.provenance)
+
+
+def visible_premises(premises: Premises) -> Premises:
+    """Return what is unknown of the settings without the values that nodes show: they name super users."""
+    hidden = (evolve(each, problem=_NOT_SHOWN, settled_by="whoever serves this") for each in premises.unknown)
+    return Premises(tuple(hidden))
 
 
 def visible_settings(settings: Settings, sight: All | Own) -> Settings:

@@ -8,7 +8,7 @@ from attrs import define, field
 from aclog.analysis.policy import Policy
 from aclog.console.live_state import LiveState
 from aclog.console.login.sights import Sights
-from aclog.console.login.visibility import Own, visible_settings
+from aclog.console.login.visibility import Own, visible_premises, visible_settings
 from aclog.console.pages.listing import Listing
 from aclog.console.pages.states import State, States
 
@@ -56,7 +56,7 @@ class OwnStates:
             listing=Listing.of(acls),
             as_of=whole.as_of,
             whole=whole.policy,
-            premises=whole.premises,
+            premises=visible_premises(whole.premises),
         )
         with self._lock:
             self._kept[whole] = seen

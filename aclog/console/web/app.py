@@ -201,7 +201,10 @@ class WebConsole:
         return MadePage.of(page, asked, status, wants_html=not asked.word("format"))
 
     def _noticed(self, page: Page, console: Console) -> Page:
-        """Return a page that says that there may be more than its viewer sees."""
+        """Return a page that says that there may be more than its viewer sees, or than is known."""
+        premises = console.states.now().premises
+        unknown = tuple(Notice(text=each.note()) for each in premises.unknown)
+        page = evolve(page, notices=(*unknown, *page.notices))
         if console.own is None:
             return page
         whole = self.console.states.now()
