@@ -17,6 +17,9 @@ from tests.support.processes.waiting import SECONDS
 
 pytestmark = [pytest.mark.xdist_group("followed_kafka")]
 
+SETTINGS = ("--super-users", "User:admin")
+"""As the server has them: it hides their values."""
+
 
 @frozen
 class FollowedKafka:
@@ -47,7 +50,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FollowedKafka]:
 
 def test_what_kafkas_own_tool_changes_is_told_as_it_is_committed(kafka: FollowedKafka) -> None:
     kafka.acls("--add", "--allow-principal", "User:bob", "--operation", "READ", "--topic", "pay.eu")
-    command = [sys.executable, "-m", "aclog", "diff", "--follow", *kafka.place]
+    command = [sys.executable, "-m", "aclog", "diff", "--follow", *kafka.place, *SETTINGS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as text:
         assert text.stdout is not None
         assert text.stdout.readline().startswith("following localhost:")
@@ -80,7 +83,7 @@ def test_a_test_of_rules_turns_red_with_the_change_and_green_again(kafka: Follow
     guard = tmp_path / "guard.yaml"
     guard.write_text("tests:\n- name: pii\n  principal: User:*\n  cannot: {ALL: [topic:pii.*]}\n")
     rule = ("--allow-principal", "User:eve", "--operation", "READ", "--topic", "pii.card")
-    command = [sys.executable, "-m", "aclog", "test", str(guard), "--follow", *kafka.place]
+    command = [sys.executable, "-m", "aclog", "test", str(guard), "--follow", *kafka.place, *SETTINGS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         assert process.stdout.readline().endswith(": 1 green, 0 red; stop with Ctrl-C\n")

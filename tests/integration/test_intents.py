@@ -58,7 +58,7 @@ class Cluster:
         )
         source = ("--bootstrap-server", self.servers, "--command-config", config)
         asked = ("--principal", f"User:{USER}", "--intent", intent, *resources, "--format", "jsonl")
-        result = aclog("check", "not-granted", *source, *asked)
+        result = aclog("check", "not-granted", *source, *asked, "--super-users", "User:admin")
         head = json.loads(result.lines[0])
         assert (result.code, head["verdict"]) in {(0, "PROVED"), (1, "REFUTED")}
         assert head["topics"] == (result.code == 1 and "sales" in resources)  # of those that exist
