@@ -35,12 +35,14 @@ class RulesUnderTest:
     policy: Policy
     premises: Premises = ALL_KNOWN
     """What is unknown of its settings."""
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values these have."""
     cases: list[Case] = field(factory=list)
     _state: TestedState | None = field(default=None, init=False)
     _run: PremisedRun = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._run = PremisedRun(self.policy, self.premises)
+        self._run = PremisedRun(self.policy, self.premises, self.given)
 
     def run(self, case: Case) -> Outcome:
         """Return what became of a case: one that an unknown premise could turn does not pass. Raises as Case.run."""
@@ -139,7 +141,10 @@ def _rules(
     else:
         chosen = named.open(note)
     image, flags = chosen.image(), authorizer_flags(settings)
-    return RulesUnderTest(chosen=chosen, policy=policy_of(image, flags), premises=read_premises(chosen, flags.given()))
+    known = flags.given()
+    return RulesUnderTest(
+        chosen=chosen, policy=policy_of(image, flags), premises=read_premises(chosen, known), given=known
+    )
 
 
 def settings_for(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:

@@ -274,6 +274,23 @@ def test_a_test_that_a_premise_could_turn_does_not_pass(broker, tmp_path):
     assert ask(broker, "test", file, *BOTH).code == 0
 
 
+def test_a_test_that_compares_with_a_live_cluster_is_about_its_settings_too(broker, tmp_path):
+    shut = acl("shut", "User:c", permission_type=AclPermissionType.DENY)
+    broker.rules = [ORDERS, shut]
+    rules, file = tmp_path / "rules.jsonl", tmp_path / "rules.yaml"
+    rules.write_text(json.dumps(_row(ORDERS)) + "\n", encoding="utf-8")
+    other = f"{{bootstrap-server: '{broker.address}'}}"
+    file.write_text(
+        f"tests:\n- {{name: s, same_as: {{source: {other}}}}}\n- {{name: n, no_new_access: {{than: {other}}}}}\n"
+    )
+    found = aclog("test", file, "--acls", rules)
+    assert found.code == 1
+    assert found.out.count(f"it is not known to hold: it does not if {OPEN}") == 2
+    assert aclog("test", file, "--acls", rules, BOTH[2]).code == 0
+    rules.write_text("".join(json.dumps(_row(each)) + "\n" for each in broker.rules), encoding="utf-8")
+    assert aclog("test", file, "--acls", rules).code == 0
+
+
 def test_lint_calls_needless_only_what_is_so_in_any_case(broker, tmp_path):
     broker.rules = [acl("t", "User:c", permission_type=AclPermissionType.DENY), acl("o", "User:a"),
                     acl("o", "User:a", operation=AclOperation.DESCRIBE)]  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Settings
 
 
@@ -18,6 +19,11 @@ class OtherPolicy(Protocol):
 
     def policy(self, settings: Settings) -> Policy:
         """Return it; the settings hold where the source states none. Raises MetadataError: it cannot be read."""
+        ...
+
+    @property
+    def premises(self) -> Premises:
+        """What is unknown of the settings of its source, once it has been read; nothing of one that is no cluster."""
         ...
 
 

@@ -1,14 +1,17 @@
 """Cases whose outcome an unknown premise could turn: none of them passes."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from attrs import define, evolve, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
+from aclog.analysis.rule_tests.no_new_access import NoNewAccess
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
+from aclog.analysis.rule_tests.same_as import SameAs
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from aclog.authorizer.premises import Premises
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 
 
 @define(eq=False)
@@ -21,20 +24,31 @@ class PremisedRun:
 
     policy: Policy
     premises: Premises
+    given: AbstractSet[str] = frozenset()
+    """The properties of brokers whose values the settings of the policy have."""
     _policies: dict[tuple[frozenset[str], bool], Policy] = field(factory=dict, init=False)
 
     def run(self, case: Case) -> Outcome:
         """Return what became of the case. Raises as Case.run."""
         found = case.run(self.policy)
-        if not found.passed or not self.premises:
+        premises = self._unknown(case) if found.passed else ALL_KNOWN
+        if not premises:
             return found
-        each_alone = map(Premises, ((premise,) for premise in self.premises.unknown))
+        each_alone = map(Premises, ((premise,) for premise in premises.unknown))
         turning = Premises(tuple(each.unknown[0] for each in each_alone if not self._passes(case, each)))
-        if not turning and not self._passes(case, self.premises):
-            turning = self.premises
+        if not turning and not self._passes(case, premises):
+            turning = premises
         if not turning:
             return found
         return evolve(found, failures=(Failure(found=f"it is not known to hold: it does not if {turning.unless()}"),))
+
+    def _unknown(self, case: Case) -> Premises:
+        """Return what is unknown of the policy, or of one that it was compared with: both have its settings."""
+        other = case.than if isinstance(case, NoNewAccess) else case.other if isinstance(case, SameAs) else None
+        if other is None:
+            return self.premises
+        more = other.premises.without(self.given | set(self.premises.names))
+        return Premises((*self.premises.unknown, *more.unknown))
 
     def _passes(self, case: Case, others: Premises) -> bool:
         """Return whether a case passes if these are the other way; False if it is not known what that is."""

@@ -61,6 +61,7 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
         webhook=guard.webhook,
         exit_on_red=guard.exit_on_red,
         premises=rules.premises,
+        given=rules.given,
     )
     return follow_cases(rules.chosen, rules.cases, options)
 
@@ -78,6 +79,8 @@ class GuardOptions:
     exit_on_red: bool
     premises: Premises = ALL_KNOWN
     """What was unknown of the settings when it began."""
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the settings have."""
 
 
 class _StoppedError(Exception):
@@ -98,7 +101,7 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
         raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
     status = FollowerStatus()
     hook = None if options.webhook is None else Webhook.of(options.webhook, status.registry)
-    verdicts = Verdicts(cases=cases, settings=options.settings, premises=options.premises)
+    verdicts = Verdicts(cases=cases, settings=options.settings, premises=options.premises, given=options.given)
     guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
     image = chosen.image()
     with serving(options.http, status), nullcontext() if hook is None else hook.running(), on_signals(guard.stop):

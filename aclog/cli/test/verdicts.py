@@ -47,6 +47,8 @@ class Verdicts:
     settings: Settings
     premises: Premises = ALL_KNOWN
     """What is unknown of the settings: a case that it could turn is not green."""
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the settings have."""
     colors: list[Color] = field(init=False)
     _queries: list[tuple[Query, ...]] = field(init=False)
 
@@ -57,7 +59,7 @@ class Verdicts:
     def first(self, policy: Policy) -> Iterator[Turn]:
         """Run all cases; yield those that are not green. Raises MetadataError: what one compares with is unreadable."""
         for number, case in enumerate(self.cases):
-            outcome = PremisedRun(policy, self.premises).run(case)
+            outcome = self._run(policy).run(case)
             if not outcome.passed:
                 self.colors[number] = Color.RED
                 yield Turn(case=case, color=Color.RED, failures=outcome.failures, changes=())
@@ -67,10 +69,13 @@ class Verdicts:
         for number, case in enumerate(self.cases):
             bearing = tuple(change for change in changes if self._bears(number, change))
             if bearing or self.colors[number] is Color.UNKNOWN:
-                turn = _turn(case, PremisedRun(policy, self.premises), bearing)
+                turn = _turn(case, self._run(policy), bearing)
                 if turn.color is not self.colors[number]:
                     self.colors[number] = turn.color
                     yield turn
+
+    def _run(self, policy: Policy) -> PremisedRun:
+        return PremisedRun(policy, self.premises, self.given)
 
     def _bears(self, number: int, change: RuleChange) -> bool:
         return any(concerns(query, change.acl, self.settings) for query in self._queries[number])

@@ -6,6 +6,7 @@ from attrs import define, field
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
@@ -21,6 +22,12 @@ class SourcePolicy:
     source: NamedSource
     _image: Image | None = field(default=None, init=False)
     _last: Policy | None = field(default=None, init=False)
+    _premises: Premises = field(default=ALL_KNOWN, init=False)
+
+    @property
+    def premises(self) -> Premises:
+        """What is unknown of the settings of a running cluster, once its policy was asked for."""
+        return self._premises
 
     @property
     def name(self) -> str:
@@ -32,7 +39,7 @@ class SourcePolicy:
         if self._image is None:
             try:
                 chosen = self.source.open(note)
-                self._image = chosen.image()
+                self._image, self._premises = chosen.image(), chosen.premises(frozenset())
                 chosen.source.close()
             except OSError as error:
                 raise ConfigError(f"{self.source.place}: {error.strerror or error}: {error.filename}") from error

@@ -1,0 +1,44 @@
+"""What an assistant is told where a setting of the cluster is unknown: no answer is called a proof."""
+
+import jsonschema
+import pytest
+
+from aclog.authorizer.premises import Premise
+from aclog.cli.mcp.answer import SCHEMA, answer_of
+from aclog.cli.mcp.child_commands import Ended
+from aclog.cli.mcp.command_line import CommandLine
+from aclog.cli.mcp.end_offset import AskedState
+from aclog.cli.mcp.rows import Rows
+from aclog.cli.mcp.tools import TOOLS
+from aclog.metalog.errors import ConfigError
+
+NOTE = f"note: {Premise(name='super.users', problem='p', unless='u', settled_by='--super-users').note()}"
+STATE = AskedState(source="b:9092", end_offset=None, why_none="none", as_of=None)
+LINE = CommandLine(words=("x",), stdin=None, state=STATE, to_state=None)
+
+
+def answer(name, printed, *, code, notices=(NOTE,)):
+    [tool] = [each for each in TOOLS if each.name == name]
+    rows = Rows(skip=0, has_head=name == "check")
+    rows.feed(printed)
+    found = answer_of(tool, LINE, Ended(code=code, notices=tuple(notices), error=None), rows)
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def test_a_check_without_a_proof_has_its_verdict():
+    found = answer("check", b'{"check":"no-public","verdict":"UNKNOWN","regions":0,"premises":[]}\n', code=1)
+    assert found["verdict"]["verdict"] == "UNKNOWN"
+    assert "proved" not in found["note"]
+    assert found["notices"] == [NOTE]
+
+
+@pytest.mark.parametrize(("name", "code"), [("diff", 1), ("who_can", 0), ("what_can", 0)])
+def test_nothing_is_no_proof(name, code):
+    assert answer(name, b"", code=code)["note"].startswith("none is known, and there may be some")
+
+
+def test_a_command_that_fails_without_a_word_is_still_an_error():
+    with pytest.raises(ConfigError, match="printed nothing"):
+        answer("diff", b"", code=1, notices=())
+    assert answer("who_can", b"", code=0, notices=())["note"].startswith("none: nobody")
