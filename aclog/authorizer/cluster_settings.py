@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from attrs import field, frozen
+from attrs.validators import min_len
 
 from aclog.authorizer.config import (
     ALLOW_EVERYONE_CONFIG,
@@ -12,7 +13,7 @@ from aclog.authorizer.config import (
     parse_super_users,
 )
 from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
-from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
+from aclog.authorizer.premises import Premise, Premises
 from aclog.authorizer.shell_word import shell_word
 from aclog.metalog.errors import ConfigError
 
@@ -88,7 +89,7 @@ class NodeSettings:
 class ClusterSettings:
     """What the nodes answer that decide requests of clients."""
 
-    nodes: tuple[NodeSettings, ...]
+    nodes: tuple[NodeSettings, ...] = field(validator=min_len(1))
     serves_acls: bool = False
     """Whether one of the nodes has described ACLs, which takes an authorizer."""
 
@@ -99,15 +100,13 @@ class ClusterSettings:
 
     @property
     def _names_none(self) -> bool:
-        return bool(self.nodes) and all(node.authorizer == "" for node in self.nodes)
+        return all(node.authorizer == "" for node in self.nodes)
 
     def premises(self, given: AbstractSet[str]) -> Premises:
         """Return what stays unknown if somebody gives the values of the properties in `given`."""
         properties = ((name, is_default) for name, is_default in _DEFAULTS.items() if name not in given)
         found = [self._property(name, is_default) for name, is_default in properties]
-        return (
-            Premises(tuple(each for each in (*found, self._class()) if each is not None)) if self.nodes else ALL_KNOWN
-        )
+        return Premises(tuple(each for each in (*found, self._class()) if each is not None))
 
     def _property(self, name: str, is_default: Callable[[str], bool]) -> Premise | None:
         """Return a property as a premise; None if it is as Kafka's default everywhere."""

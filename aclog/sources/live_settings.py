@@ -3,10 +3,18 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from attrs import frozen
+
 from aclog.authorizer.cluster_settings import READ_CONFIGS, ClusterSettings, NodeSettings
 from aclog.metalog.errors import MetadataError
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import CONTROLLERS, ClusterNode, cluster_of_brokers, describe_cluster
+from aclog.nodes.client.cluster_requests import (
+    CONTROLLERS,
+    ClusterNode,
+    broker_cluster_id,
+    cluster_of_brokers,
+    describe_cluster,
+)
 from aclog.nodes.client.config_requests import node_configs
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
@@ -37,7 +45,8 @@ async def broker_settings(servers: Sequence[HostPort], security: ClientSecurity)
         except RequestError as error:
             return ClusterSettings(nodes=(NodeSettings(node="the brokers", problem=_refused(error, "DESCRIBE")),))
         alive = [node for node in described.nodes if not node.fenced]
-        return ClusterSettings(nodes=await _of_nodes(alive, "broker", connection, security), serves_acls=True)
+        asked = _Asked(cluster_id=described.cluster_id, role=Role.BROKER, first=connection, security=security)
+        return ClusterSettings(nodes=await asked.nodes(alive), serves_acls=True)
 
 
 async def controller_settings(
@@ -57,8 +66,9 @@ async def controller_settings(
             described = await describe_cluster(connection, CONTROLLERS)
         except RequestError as error:
             return ClusterSettings(nodes=(NodeSettings(node="the controllers", problem=_refused(error, "ALTER")),))
-        controllers = await _of_nodes(described.nodes, "controller", connection, security)
-    by_id = {node.node_id: found for node, found in zip(described.nodes, controllers, strict=True)}
+        asked = _Asked(cluster_id=described.cluster_id, role=Role.CONTROLLER, first=connection, security=security)
+        controllers = await asked.nodes(described.nodes)
+    by_id = {node.node_id: found for node, found in zip(described.nodes, controllers, strict=False)}
     lacking = any(each.authorizer == "" for each in controllers)
     alive = sorted(brokers)
     if not alive:
@@ -81,21 +91,45 @@ def refuse_without_authorizer(settings: ClusterSettings, name: str) -> None:
         )
 
 
-async def _of_nodes(
-    nodes: Sequence[ClusterNode], kind: str, first: Connection, security: ClientSecurity
-) -> tuple[NodeSettings, ...]:
-    if len(nodes) == 1:  # by the address that was given: it may be the only way to it
-        return (await _answered(f"{kind} {nodes[0].node_id}", first, nodes[0].node_id),)
-    return tuple(await asyncio.gather(*(_of_node(node, kind, security) for node in nodes)))
+@frozen(kw_only=True)
+class _Asked:
+    """A cluster whose nodes are asked."""
 
+    cluster_id: str
+    role: Role
+    first: Connection
+    """To the server that named the nodes."""
+    security: ClientSecurity
 
-async def _of_node(node: ClusterNode, kind: str, security: ClientSecurity) -> NodeSettings:
-    name = f"{kind} {node.node_id}"
-    try:
-        async with await connect(node.address, security, timeout=_CONNECT_S) as connection:
-            return await _answered(name, connection, node.node_id)
-    except MetadataError as error:
-        return NodeSettings(node=name, problem=str(error))
+    async def nodes(self, nodes: Sequence[ClusterNode]) -> tuple[NodeSettings, ...]:
+        """Return what each node answers, asked at the same time."""
+        if not nodes:
+            return (NodeSettings(node="the cluster", problem=f"it names no {self._kind} that is alive"),)
+        if len(nodes) == 1:  # by the address that was given: it may be the only way to it
+            return (await _answered(self._name(nodes[0]), self.first, nodes[0].node_id),)
+        return tuple(await asyncio.gather(*map(self._node, nodes)))
+
+    @property
+    def _kind(self) -> str:
+        return self.role.name.lower()
+
+    def _name(self, node: ClusterNode) -> str:
+        return f"{self._kind} {node.node_id}"
+
+    async def _node(self, node: ClusterNode) -> NodeSettings:
+        name = self._name(node)
+        try:
+            async with await connect(node.address, self.security, timeout=_CONNECT_S) as connection:
+                if await self._id_at(connection) == self.cluster_id:
+                    return await _answered(name, connection, node.node_id)
+        except MetadataError as error:
+            return NodeSettings(node=name, problem=str(error))
+        return NodeSettings(node=name, problem=f"{node.address} leads to another cluster from here")
+
+    async def _id_at(self, connection: Connection) -> str:
+        if self.role is Role.BROKER:
+            return await broker_cluster_id(connection)
+        return (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
 
 async def _answered(name: str, connection: Connection, node_id: int) -> NodeSettings:

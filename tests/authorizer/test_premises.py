@@ -108,7 +108,8 @@ def test_no_authorizer_at_all_is_known_only_where_none_has_described_acls():
     assert not served.has_no_authorizer
     assert not served.premises(frozenset())  # a service that hides the property
     assert not ClusterSettings(nodes=(*none, node(3, problem="x"))).has_no_authorizer
-    assert not ClusterSettings(nodes=()).has_no_authorizer
+    with pytest.raises(ValueError, match="nodes"):
+        ClusterSettings(nodes=())  # of which nothing is known
 
 
 VALUES = st.none() | st.sampled_from(["", "true", "false", "User:a", "x"])
@@ -121,6 +122,7 @@ NODES = st.lists(
         st.none() | st.just("out of reach"),
         st.dictionaries(st.sampled_from([*sorted(SETTLED), AUTHORIZER_CLASS_NAME_CONFIG]), VALUES),
     ),
+    min_size=1,
     max_size=4,
 )
 

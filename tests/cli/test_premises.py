@@ -29,6 +29,7 @@ from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping import default_mapping
 from aclog.console.web.app import WebConsole
 from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.cluster_requests import ClusterDescription
 from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
 from aclog.sources.admin import AdminSource
@@ -179,6 +180,28 @@ def test_every_broker_is_asked(broker):
     gone = ask(broker, "check", "no-public")  # the other one is out of reach now
     assert gone.code == 1
     assert "it cannot be read on broker 2: " in gone.err
+
+
+def test_a_broker_that_leads_to_another_cluster_tells_nothing(broker):
+    broker.configs = CLASS
+    with FakeBroker([ORDERS], cluster_id="another") as other:
+        broker.others, other.configs = [other.address], CLASS
+        found = ask(broker, "check", "no-public")
+    assert found.code == 1
+    assert f"it cannot be read on broker 2: {other.address} leads to another cluster from here" in found.err
+
+
+def test_a_cluster_that_names_no_broker_tells_nothing(broker, monkeypatch):
+    broker.configs = CLASS
+    asked_of = ClusterDescription(cluster_id="the-cluster", controller_id=1, nodes=())
+
+    async def none(_connection, *_more):
+        return asked_of
+
+    monkeypatch.setattr("aclog.sources.live_settings.describe_cluster", none)
+    found = ask(broker, "check", "no-public")
+    assert (found.code, notes(found)) == (1, [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG])
+    assert "it names no broker that is alive" in found.err
 
 
 def test_another_authorizer_may_allow_and_deny_otherwise(broker):
