@@ -1,9 +1,8 @@
-r"""Resources as tests name them: `topic:bill.in`, `topic:bill.*`, `cluster`; a last `*` is a prefix, `\*` a star."""
-
-import re
+"""Resources as tests name them: `topic:bill.in`, `topic:bill.*`, `cluster` (aclog.authorizer.name_notation)."""
 
 from aclog.analysis.regions.names import Literal, Names, Subtree
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.name_notation import parse_pattern, pattern_text
 from aclog.metalog.errors import ConfigError
 
 TYPES = {
@@ -23,15 +22,13 @@ USUAL_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(n
 """What an ACL on `*` covers in Kafka: every name but longer ones that begin with `*`."""
 
 _CLUSTER = "cluster"
-_TOKEN = re.compile(r"\\[\\*]|[^\\*]+|\*(?=\Z)")
-r"""An escaped star or backslash, characters that mean themselves, or the star at the end."""
 
 
 def parse_resource(text: str) -> ResourcePattern:
-    r"""Return what a text names: LITERAL for one name, PREFIXED for all that begin with what precedes its last `*`.
+    """Return what a text names: LITERAL for one name, PREFIXED for all that begin so.
 
     Raises:
-        ConfigError: no known type, no name, a star before the end, or a backslash that escapes neither `*` nor `\`.
+        ConfigError: no known type, no name, or a star that is neither at the end nor escaped.
 
     """
     word, colon, name = text.partition(":")
@@ -50,23 +47,15 @@ def parse_resource(text: str) -> ResourcePattern:
 
 def parse_names(kind: ResourceType, text: str) -> ResourcePattern:
     """Return the resource of a type with a name as tests write it, without the type. Raises as parse_resource."""
-    parts = _TOKEN.findall(text)
-    if sum(map(len, parts)) < len(text) or not text:
-        what = r"a * at the end is a prefix, \* is a star, and \\ is a backslash; expected no other * or backslash"
-        raise ConfigError(f"{text[:80]!r}: {what}")
-    prefixed = parts[-1] == "*"
-    name = "".join(part[1:] if part[0] == "\\" else part for part in (parts[:-1] if prefixed else parts))
-    pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
-    return ResourcePattern(resource_type=kind, name=name, pattern_type=pattern)
+    if not text:
+        raise ConfigError("an empty name: expected a name, PREFIX* or * for all")
+    return parse_pattern(kind, text)
 
 
 def resource_text(resource: ResourcePattern) -> str:
     """Return the text that parse_resource reads as this resource."""
     word = ResourceType(resource.resource_type).name.lower().replace("_", "-")
-    if resource.resource_type == ResourceType.CLUSTER:
-        return _CLUSTER
-    escaped = resource.name.replace("\\", "\\\\").replace("*", "\\*")
-    return f"{word}:{escaped}{'' if resource.pattern_type == PatternType.LITERAL else '*'}"
+    return _CLUSTER if resource.resource_type == ResourceType.CLUSTER else f"{word}:{pattern_text(resource)}"
 
 
 def is_every_name(resource: ResourcePattern) -> bool:

@@ -21,6 +21,8 @@ from tests.support.analysis.policies import random_rule
         ("topic:*", ResourceType.TOPIC, "", PatternType.PREFIXED),
         (r"topic:\*", ResourceType.TOPIC, "*", PatternType.LITERAL),
         (r"group:a\\\**", ResourceType.GROUP, r"a\*", PatternType.PREFIXED),
+        (r"group:DOM\app", ResourceType.GROUP, r"DOM\app", PatternType.LITERAL),
+        (r"group:a\\b", ResourceType.GROUP, r"a\\b", PatternType.LITERAL),
         ("cluster", ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL),
         ("transactional_id:x:y", ResourceType.TRANSACTIONAL_ID, "x:y", PatternType.LITERAL),
         ("delegation-token:t", ResourceType.DELEGATION_TOKEN, "t", PatternType.LITERAL),
@@ -32,7 +34,7 @@ def test_a_resource_is_what_its_text_says(text, kind, name, pattern):
 
 
 @pytest.mark.parametrize(
-    "text", ["bill.in", "topic", "topic:", "topics:a", "topic:a*b", r"topic:\a", "topic:**", "cluster:x"]
+    "text", ["bill.in", "topic", "topic:", "topics:a", "topic:a*b", r"topic:a\\*b", "topic:**", "cluster:x"]
 )
 def test_no_resource_is_refused_with_what_was_expected(text):
     with pytest.raises(ConfigError, match="expected"):
