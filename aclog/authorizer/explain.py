@@ -1,7 +1,7 @@
 """Explanation of a decision: every ACL that covers the resource, with its role."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from attrs import define, field
 
@@ -11,6 +11,7 @@ from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
     PatternType,
+    ResourcePattern,
     StandardAcl,
     StandardAclWithId,
     code_name,
@@ -19,10 +20,11 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import in_cidr, is_cidr, looks_like_cidr
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
+from aclog.authorizer.explanation import ExaminedRule, Explanation, Remedy, Role
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.name_notation import is_set
 from aclog.authorizer.near_misses import NearMisses, user_near_misses
 from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.quirks import quirks_of
@@ -49,16 +51,7 @@ def explain(
 
     """
     pattern = action.resource_pattern
-    operation = known_operation(action.operation)
-    sorter = _RuleSorter(
-        context=context,
-        operation=operation,
-        cidr=image.cidr,
-        limit=options.limit,
-        near_misses=NearMisses(context=context, operation=operation, cidr=image.cidr),
-    )
-    for rule in image.candidates(pattern.resource_type, pattern.name):
-        sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
+    sorter = _sorted(image, decision, context, action, options, image.candidates(pattern.resource_type, pattern.name))
     # For a super user ACLs are not read, so their quirks do not matter.
     super_user = decision.basis is Basis.SUPER_USER
     return Explanation(
@@ -74,21 +67,90 @@ def explain(
         if super_user
         else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern, sorter.matches)),
         premises=options.premises.bearing_on(
-            allowed=bool(decision), has_candidate=image.has_candidate(pattern.resource_type, pattern.name)
+            allowed=bool(decision),
+            has_candidate=not is_set(pattern) and image.has_candidate(pattern.resource_type, pattern.name),
         )
         if options.premises
         else ALL_KNOWN,
-        remedy=find_remedy(
-            decision,
-            context,
-            action,
-            denying=sorter.denying,
-            deny_count=sorter.deny_count,
-            has_allow=sorter.allowing,
-            candidates=sum(sorter.counts.values()),
-            options=options,
-        ),
+        remedy=_remedy(sorter, decision, context, action, options),
     )
+
+
+def explain_set(
+    image: AclsImage,
+    decision: Decision,
+    context: RequestContext,
+    action: Action,
+    *,
+    example: str,
+    rules: Iterable[StandardAclWithId],
+    options: ExplainOptions = _DEFAULTS,
+) -> Explanation:
+    """Explain a decision that is the same for all names that begin so; `rules` are the ACLs that cover any of them.
+
+    `decision` is that on the example. Quirks of Kafka are those of single names and are left out.
+    """
+    sorter = _sorted(image, decision, context, action, options, rules)
+    super_user = decision.basis is Basis.SUPER_USER
+    return Explanation(
+        context=context,
+        action=action,
+        decision=decision,
+        options=options,
+        rules=sorter.shown(),
+        counts=sorter.counts,
+        implied_by=_implied_by(decision, sorter.operation),
+        quirks=() if super_user else tuple(sorter.quirks()),
+        near_misses=() if super_user else tuple(sorter.near_misses.sentences()),
+        remedy=_remedy(sorter, decision, context, action, options),
+        example=example,
+    )
+
+
+def _sorted(
+    image: AclsImage,
+    decision: Decision,
+    context: RequestContext,
+    action: Action,
+    options: ExplainOptions,
+    rules: Iterable[StandardAclWithId],
+) -> "_RuleSorter":
+    operation = known_operation(action.operation)
+    sorter = _RuleSorter(
+        context=context,
+        operation=operation,
+        pattern=action.resource_pattern,
+        cidr=image.cidr,
+        limit=options.limit,
+        near_misses=NearMisses(context=context, operation=operation, cidr=image.cidr),
+    )
+    for rule in rules:
+        sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
+    return sorter
+
+
+def _remedy(
+    sorter: "_RuleSorter", decision: Decision, context: RequestContext, action: Action, options: ExplainOptions
+) -> Remedy:
+    return find_remedy(
+        decision,
+        context,
+        action,
+        denying=sorter.denying,
+        deny_count=sorter.deny_count,
+        has_allow=sorter.allowing,
+        candidates=sum(sorter.counts.values()),
+        options=options,
+    )
+
+
+def _covers_all(acl: StandardAcl, pattern: ResourcePattern) -> bool:
+    """Return whether an ACL that covers a name of a question covers all of them."""
+    if not is_set(pattern):
+        return True
+    if acl.pattern_type == PatternType.LITERAL:
+        return acl.resource_name == WILDCARD and bool(pattern.name) and not pattern.name.startswith(WILDCARD)
+    return pattern.name.startswith(acl.resource_name)
 
 
 def _quirks(image: AclsImage, context: RequestContext, action: Action) -> tuple[str, ...]:
@@ -105,6 +167,7 @@ class _RuleSorter:
 
     context: RequestContext
     operation: int
+    pattern: ResourcePattern
     cidr: bool
     limit: int
     near_misses: NearMisses
@@ -143,7 +206,7 @@ class _RuleSorter:
 
     def _note_match(self, rule: StandardAclWithId) -> None:
         if rule.acl.permission_type == AclPermissionType.ALLOW:
-            self.allowing = True
+            self.allowing |= _covers_all(rule.acl, self.pattern)
             return
         self.deny_count += 1
         if len(self.denying) < self.limit:

@@ -94,6 +94,8 @@ class Explanation:
     """What is unknown, and could turn the decision."""
     remedy: Remedy
     options: ExplainOptions = field(repr=False)
+    example: str | None = None
+    """Of a request for all names that begin so: one of them, whose decision this is; all are decided alike."""
 
     def __bool__(self) -> bool:
         """Return whether the request is allowed."""
@@ -122,6 +124,7 @@ class Explanation:
             "resourceType": code_name(ResourceType, pattern.resource_type),
             "resourceName": pattern.name,
             "patternType": code_name(PatternType, pattern.pattern_type),
+            **({} if self.example is None else {"example": self.example}),
             "impliedBy": None if self.implied_by is None else self.implied_by.name,
             "counts": {role.name: self.counts.get(role, 0) for role in Role},
             "rules": [examined.to_dict(self.options.origins) for examined in self.rules],

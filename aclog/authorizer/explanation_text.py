@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, acl_text, code_name
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
+from aclog.authorizer.name_notation import pattern_text
 from aclog.authorizer.origin import Origins, places_text
 from aclog.metalog.printable import printable
 
@@ -20,8 +21,11 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     kind = code_name(ResourceType, pattern.resource_type)
     answer = explanation.premises.decided(explanation.decision.result.value)
     none = "" if explanation.options.host_given else " (no host was given)"
-    yield f"{answer}: {context.principal} {operation} {kind} {pattern.name!r} from {context.host}{none}"
+    name = repr(pattern.name) if explanation.example is None else f"{pattern_text(pattern)} (all names that begin so)"
+    yield f"{answer}: {context.principal} {operation} {kind} {name} from {context.host}{none}"
     yield f"based on {explanation.decision.text}"
+    if explanation.example is not None:
+        yield f"The rule is that of {explanation.example!r}; all of these names are decided alike."
     if explanation.implied_by is not None:
         yield f"A permission to {explanation.implied_by.name} implies {operation}."
     yield ""
@@ -37,11 +41,12 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 
 def _rules(explanation: Explanation) -> Iterator[str]:
     total = sum(explanation.counts.values())
+    is_one = explanation.example is None
     if not total:
-        yield "No ACL covers this resource."
+        yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
         return
     parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
-    yield f"{total} ACL(s) cover this resource: {parts}"
+    yield f"{total} ACL(s) cover {'this resource' if is_one else 'some or all of these names'}: {parts}"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width, explanation.options.origins)

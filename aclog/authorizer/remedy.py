@@ -2,13 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
 from aclog.authorizer.acl_command import acl_command
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Change, Remedy
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.name_notation import is_set
 
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
@@ -38,7 +47,7 @@ def find_remedy(
         return Remedy(notes=(f"remove {context.principal} from super.users, so that ACLs decide",))
     if decision.result is AuthorizationResult.ALLOWED:
         notes = _DEFAULT_ALLOW if decision.basis is Basis.DEFAULT_ALLOW else ()
-        return _with(notes, _adding(DENY, context, action, options))
+        return _with(notes, _adding(DENY, context, action, options), asks_all=_is_every_name(action.resource_pattern))
     removals = _removing((rule.acl for rule in denying), options.place)
     left_off = deny_count - len(denying)
     if deny_count and options.allow_everyone and deny_count == candidates:
@@ -46,18 +55,23 @@ def find_remedy(
         return Remedy(changes=removals, left_off=left_off, notes=(note,))
     if has_allow:
         return Remedy(changes=removals, left_off=left_off)
-    added = _with((), _adding(ALLOW, context, action, options))
+    adding = _adding(ALLOW, context, action, options)
+    added = _with((), adding, asks_all=_is_every_name(action.resource_pattern))
     if not added.changes:  # then removing what denies is not enough, either
         return added
     return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
 
 
-def _with(notes: tuple[str, ...], change: Change | None) -> Remedy:
+def _with(notes: tuple[str, ...], change: Change | None, *, asks_all: bool = False) -> Remedy:
     if change is None:
         return Remedy(notes=(*notes, "no ACL can be created for such a request"))
-    if change.acl.resource_name == WILDCARD:
+    if change.acl.resource_name == WILDCARD and not asks_all:
         notes = (*notes, "an ACL on the name * covers nearly every resource of the type, not only this one")
     return Remedy(changes=(change,), notes=notes)
+
+
+def _is_every_name(pattern: ResourcePattern) -> bool:
+    return is_set(pattern) and not pattern.name
 
 
 def _removing(acls: Iterable[StandardAcl], place: ChangePlace) -> tuple[Change, ...]:
@@ -71,6 +85,8 @@ def _adding(
     pattern = action.resource_pattern
     known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
     known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY
+    if _is_every_name(pattern):  # no ACL has an empty prefix
+        pattern = ResourcePattern(resource_type=pattern.resource_type, name=WILDCARD)
     if not (known_type and known_operation and pattern.name):
         return None
     acl = StandardAcl(

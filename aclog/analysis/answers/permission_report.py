@@ -18,10 +18,14 @@ _SHOWN = 10
 
 
 def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> JsonObject:
-    """Return the region, an example, and the rules that give it and those that take a part of what these give."""
+    """Return the region, an example, and the rules that give it and those that take a part of what these give.
+
+    `covers` is whether the region has all names of the prefixes that were asked about, or some.
+    """
     region = permission.region
     return {
         **region_object(region),
+        **({} if permission.extent is None else {"covers": "ALL" if permission.extent.is_all else "SOME"}),
         "rules": [decided_by_object(rule, origins) for rule in permission.rules],
         "denies": [decided_by_object(rule, origins) for rule in permission.denies],
         **witness_object(witness(region), legal=has_legal_name(region)),
@@ -29,11 +33,12 @@ def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> 
 
 
 def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
-    """Yield who may do what from where, then by which rules, and what denies a part of what they give."""
+    """Yield who may do what from where, on all names of a prefix or on some; then the rules that allow and deny it."""
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
     legal = "" if has_legal_name(region) else " (no topic can have such a name)"
-    yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{legal}"
+    extent = "" if permission.extent is None else f" ({permission.extent.text})"
+    yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
     if permission.rules != (SUPER_USER,):
         yield from _rules("by", permission.rules, origins)
     yield from _rules("less", permission.denies, origins)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
+from aclog.analysis.answers.extent import Extent, extent_of
 from aclog.analysis.answers.holders import holders
 from aclog.analysis.answers.intents import Need
 from aclog.analysis.answers.rules_about import RulesAbout, names_of
@@ -16,6 +17,7 @@ from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
 from aclog.authorizer.acl import CLUSTER_NAME, PatternType, ResourcePattern, ResourceType, StandardAcl
 from aclog.authorizer.decision import Basis
+from aclog.authorizer.name_notation import is_set
 
 SUPER_USER, DEFAULT_ALLOW = Basis.SUPER_USER.value, Basis.DEFAULT_ALLOW.value
 
@@ -29,6 +31,8 @@ class Permission:
     """ALLOW rules that give it, each of them a part or all; or `SuperUser`, or `DefaultAllow`."""
     denies: tuple[StandardAcl, ...] = ()
     """Rules that take away a part of what `rules` would give."""
+    extent: Extent | None = None
+    """How much of the names that are asked about it has; None if the question names no prefix (see `with_extents`)."""
 
 
 def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
@@ -64,6 +68,17 @@ def intent_permissions(
         for need in needs:
             for region in _everything(need.query(supers, host), supers):
                 yield Permission(region=region, rules=(SUPER_USER,))
+
+
+def with_extents(found: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
+    """Yield permissions with their extent, where the question names a prefix of their type."""
+    asked: dict[int, list[ResourcePattern]] = {}
+    for resource in resources:
+        asked.setdefault(resource.resource_type, []).append(resource)
+    for permission in found:
+        kind, names = permission.region.resource_type, permission.region.names
+        named = asked.get(kind, [])
+        yield evolve(permission, extent=extent_of(names, kind, named)) if any(map(is_set, named)) else permission
 
 
 def _split(policy: Policy, principals: Principals) -> tuple[Principals | None, Principals | None]:

@@ -22,6 +22,7 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourcePattern,
     StandardAcl,
+    StandardAclWithId,
     resource_of,
 )
 from aclog.authorizer.cidr import address_number, cidr_range, is_cidr
@@ -51,7 +52,7 @@ class RulesAbout:
         for rule in dict.fromkeys(_about(policy, query)):
             allows = rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule)
             (allowing if allows else denying).setdefault(rule.principal, []).append(rule)
-        everybody = sorted((rule for rules in denying.values() for rule in rules), key=_order)
+        everybody = sorted((rule for rules in denying.values() for rule in rules), key=rule_order)
         return RulesAbout(
             settings=policy.settings,
             denying=tuple(everybody),
@@ -75,7 +76,7 @@ class RulesAbout:
             for rule in index.near(region.resource_type, part)
             if self._is_about(rule, region, part)
         }
-        return sorted(found, key=_order)
+        return sorted(found, key=rule_order)
 
     def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
         """Return the rules about the query that deny a part of what some ALLOW rules give."""
@@ -86,7 +87,7 @@ class RulesAbout:
                 for deny in index.near(allow.resource_type, part):
                     if deny not in found and self._overlap(allow, deny):
                         found[deny] = None
-        return sorted(found, key=_order)
+        return sorted(found, key=rule_order)
 
     def _denying_of(self, principal: str) -> Sequence[PatternIndex]:
         if principal == WILDCARD_PRINCIPAL:
@@ -150,14 +151,16 @@ def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
         if resource.pattern_type == PatternType.LITERAL:
             yield from (found.acl for found in acls.candidates(resource.resource_type, resource.name))
         else:
-            yield from (acl for acl in _near(policy, resource) if _covers_some(acl, resource, policy.settings))
+            yield from (found.acl for found in rules_on(policy, resource))
 
 
-def _near(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAcl]:
-    """Yield at least the rules that cover a name that begins so, in time that follows how many they are."""
+def rules_on(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAclWithId]:
+    """Yield the rules that cover a name that begins so, in time that follows how many are near; one may come twice."""
     root, estate = Root(resource.resource_type, resource.name, literal=False), policy.estate
     for pattern in (*estate.covering(root), estate.wildcard(root.kind), *estate.under(root)):
-        yield from (found.acl for found in rules_of(policy.acls.index, pattern))
+        for found in rules_of(policy.acls.index, pattern):
+            if _covers_some(found.acl, resource, policy.settings):
+                yield found
 
 
 def _covers_some(rule: StandardAcl, resource: ResourcePattern, settings: Settings) -> bool:
@@ -235,7 +238,8 @@ def _is_from(host: str, address: str | None, *, cidr: bool) -> bool:
     return host == WILDCARD or is_address(host) or (cidr and is_cidr(host))
 
 
-def _order(rule: StandardAcl) -> tuple[object, ...]:
+def rule_order(rule: StandardAcl) -> tuple[object, ...]:
+    """Return what rules are sorted by."""
     return (
         rule.resource_type,
         rule.resource_name,

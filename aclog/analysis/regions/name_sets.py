@@ -57,6 +57,17 @@ def _part_without(part: NamePart, taken: NamePart) -> NamePart | None:
     )
 
 
+def less(names: Names, taken: NamePart) -> Names:
+    """Return the names of a set that are not in a part."""
+    if isinstance(taken, Literal):
+        return without(names, taken)
+    exceptions: Names = (
+        *(Subtree(prefix=each) for each in taken.except_prefixes),
+        *(Literal(name=each) for each in taken.except_literals),
+    )
+    return (*without(names, Subtree(prefix=taken.prefix)), *common(names, exceptions))
+
+
 def covers_all(names: Names, prefix: str) -> bool:
     """Return whether a set has every non-empty name that begins with a prefix."""
     # A name that is none of the texts in the set, nor the prefix, is in it if another one is that begins with the same

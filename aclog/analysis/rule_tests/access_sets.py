@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from attrs import define, field
 
-from aclog.analysis.regions.name_sets import common, without
-from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
+from aclog.analysis.regions.name_sets import less
+from aclog.analysis.regions.names import Literal, NamePart
 
 Place: TypeAlias = tuple[NamePart, int]
 """Names, and classes of hosts as a mask."""
@@ -73,18 +73,8 @@ def _less(place: Place, taken: NamePart, classes: int) -> Iterator[Place]:
     if mask & ~classes:
         yield part, mask & ~classes
     if mask & classes:
-        for left in _names_less((part,), taken):
+        for left in less((part,), taken):
             yield left, mask & classes
-
-
-def _names_less(names: Names, taken: NamePart) -> Names:
-    if isinstance(taken, Literal):
-        return without(names, taken)
-    exceptions: Names = (
-        *(Subtree(prefix=each) for each in taken.except_prefixes),
-        *(Literal(name=each) for each in taken.except_literals),
-    )
-    return (*without(names, Subtree(prefix=taken.prefix)), *common(names, exceptions))
 
 
 def _begin(part: NamePart) -> str:
