@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.authorizer.acl import PatternType
 from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -35,6 +36,9 @@ def authorize(
 
     Exit code 0 if allowed, 1 if denied, 2 for bad input.
 
+    'pii-*' is all names that begin with pii-: there is a decision if all of
+    them are decided alike, otherwise an error with an example of each.
+
     With --requests each line has the keys principal, host, operation,
     resourceType and resourceName, or "kind":"byResourceType" and no
     resourceName to ask for any resource of the type. Each request gets one
@@ -47,9 +51,11 @@ def authorize(
     [bold]Examples[/]
 
       aclog authorize --log DIR --principal User:bob --operation READ --topic t
+      aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
       aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
-    from aclog.cli.decisions import decide_one, decide_requests
+    from aclog.cli.deciding import each_generation
+    from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
     from aclog.cli.premises import read_premises
 
     how = output.choose(is_live=requests is not None)
@@ -57,7 +63,21 @@ def authorize(
     if requests is None:
         asked = request.request()
         image, premises = chosen.image(), read_premises(chosen, authorizer.given())
-        raise typer.Exit(decide_one(image, authorizer, asked, how, origins=chosen.file_origins, premises=premises))
+        each = each_generation(image, authorizer)
+        decided = {}
+        for generation, own in each.flags.items():
+            if asked.pattern_type == PatternType.LITERAL:
+                decided[generation] = Decided(decision=decide(authorizer_of(image, own), asked))
+            else:
+                from aclog.analysis.answers.set_decision import decide_set
+                from aclog.cli.policies import policy_of
+
+                found = decide_set(policy_of(image, own), *asked_of(asked))
+                decided[generation] = Decided(decision=found.decision, example=found.example)
+        acls = image.acls.with_options(documented=authorizer.documented, cidr=image.acls.cidr)
+        if len({made.decision.text for made in decided.values()}) > 1:
+            each.warn(image)
+        raise typer.Exit(print_decision(decided, asked, how, acls, origins=chosen.file_origins, premises=premises))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     chosen.refuse_shared_stdin(requests)

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from attrs import define
+from attrs import define, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, code_name
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, code_name
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.generation import Generation
@@ -79,49 +79,49 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
     )
 
 
-def decide_one(
-    image: Image,
-    flags: AuthorizerFlags,
+@frozen(kw_only=True)
+class Decided:
+    """A decision; of a request for all names that begin so, with the name whose rule it is."""
+
+    decision: Decision
+    example: str | None = None
+
+
+def print_decision(
+    decided: Mapping[Generation, Decided],
     request: Request,
     output: Output,
+    acls: AclsImage,
     *,
     origins: Origins = NO_ORIGINS,
     premises: Premises = ALL_KNOWN,
 ) -> int:
-    """Print the decision and its rule, and as text in a second line where this stands; return the exit code.
+    """Print a decision and its rule, and as text in a second line where this stands; return the exit code.
 
-    `premises`: what is unknown of the settings; those that could turn the decision are part of the answer. If several
-    generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
+    If several generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
+    `premises`: what is unknown of the settings; those that could turn the decision are part of the answer.
 
-    Raises:
-        ConfigError: the host is not an IP address, or a super user has no colon.
-        InvalidRequestError: a request for which Kafka's authorizer throws.
-
+    `example`: of a request for all names that begin so, the name whose rule it is.
     """
-    each = each_generation(image, flags)
-    decisions = {generation: decide(authorizer_of(image, own), request) for generation, own in each.flags.items()}
-    generation, decision = strictest(decisions)
-    others = {other: made for other, made in decisions.items() if made.text != decision.text}
-    if others:
-        each.warn(image)
-    acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
-    bearing = premises.bearing_on(
-        allowed=bool(decision), has_candidate=acls.has_candidate(request.resource_type, request.name or "")
-    )
+    generation, decision = strictest({of: each.decision for of, each in decided.items()})
+    others = {other: each for other, each in decided.items() if each.decision.text != decision.text}
+    example = decided[generation].example
+    has_candidate = example is None and acls.has_candidate(request.resource_type, request.name or "")
+    bearing = premises.bearing_on(allowed=bool(decision), has_candidate=has_candidate)
     if output.is_rows:
-        row = {**_decision_object(decision, request, origins), **bearing.key()}
+        row = {**_decision_object(decision, request, origins), **_set_object(request, example), **bearing.key()}
         if others:
-            more = [_other_object(other, made) for other, made in others.items()]
+            more = [_other_object(other, each.decision) for other, each in others.items()]
             row = {**row, "generation": generation.value, "otherGenerations": more}
         output.print_answer(row, DECISION_COLUMNS, [row])
     else:
         answer = decision.result.value
         text = f"{bearing.decided(answer)}: {decision.text}" if bearing else f"{answer} {decision.text}"
         say(f"{text}{only_on(generation) if others else ''}")
-        _say_places(decision, origins)
-        for other, made in others.items():
-            say(f"{other}: {made.result.value} {made.text}")
-            _say_places(made, origins)
+        _say_more(decided[generation], origins)
+        for other, each in others.items():
+            say(f"{other}: {each.decision.result.value} {each.decision.text}")
+            _say_more(each, origins)
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
 
 
@@ -131,9 +131,11 @@ def strictest(decisions: Mapping[Generation, Decision]) -> tuple[Generation, Dec
     return next(denied, next(iter(decisions.items())))
 
 
-def _say_places(decision: Decision, origins: Origins) -> None:
-    if decision.rule is not None:
-        for place in origins.of(decision.rule.acl):
+def _say_more(decided: Decided, origins: Origins) -> None:
+    if decided.example is not None:
+        say(printable(f"  on all names that begin so; the rule is that of {decided.example!r}"))
+    if decided.decision.rule is not None:
+        for place in origins.of(decided.decision.rule.acl):
             say(f"  at {printable(origin_text(place))}")
 
 
@@ -154,11 +156,28 @@ def _decision_object(decision: Decision, request: Request, origins: Origins) -> 
     }
 
 
+def _set_object(request: Request, example: str | None) -> Row:
+    return {} if example is None else {"patternType": code_name(PatternType, request.pattern_type), "example": example}
+
+
 def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
-    """Return the decision on a request for a named resource. Raises as decide_one."""
+    """Return the decision on a request for a named resource.
+
+    Raises:
+        ConfigError: the host is not an IP address.
+        InvalidRequestError: a request for which Kafka's authorizer throws.
+
+    """
+    return authorizer.decide(*asked_of(request))
+
+
+def asked_of(request: Request) -> tuple[RequestContext, Action]:
+    """Return who asks for what. Raises ConfigError: the host is not an IP address."""
     context = RequestContext(principal=request.principal, host=_canonical(request.host))
-    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
-    return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
+    pattern = ResourcePattern(
+        resource_type=request.resource_type, name=request.name or "", pattern_type=request.pattern_type
+    )
+    return context, Action(operation=request.operation, resource_pattern=pattern)
 
 
 def decide_requests(

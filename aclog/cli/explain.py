@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.authorizer.acl import PatternType
 from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
@@ -31,19 +32,23 @@ def explain(
 ) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
+    'pii-*' is all names that begin with pii-, if all of them are decided
+    alike; otherwise it is an error with an example of each decision.
+
     [bold]Examples[/]
 
       aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
       aclog explain --log DIR --principal User:bob --operation READ --topic t --format json
       aclog explain --log DIR --principal User:bob --operation READ --topic t --origins
+      aclog explain --log DIR --principal User:bob --operation READ --topic 'pii-*'
     """
     from attrs import evolve
 
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
     from aclog.cli.deciding import each_generation
-    from aclog.cli.decisions import strictest
-    from aclog.cli.explained import examined_columns, examined_rows, explain_one, with_log_origins
+    from aclog.cli.decisions import asked_of, strictest
+    from aclog.cli.explained import examined_columns, examined_rows, explain_one, watch_ranges, with_log_origins
     from aclog.cli.premises import read_premises
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
@@ -60,7 +65,18 @@ def explain(
     image = chosen.image()
     each = each_generation(image, authorizer)
     options = evolve(options, origins=chosen.origins, premises=read_premises(chosen, authorizer.given()))
-    explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
+    if asked.pattern_type == PatternType.LITERAL:
+        explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
+    else:
+        from aclog.analysis.answers.set_decision import explained
+        from aclog.cli.policies import policy_of
+
+        explanations = {
+            generation: explained(policy_of(image, own), *asked_of(asked), options)
+            for generation, own in each.flags.items()
+        }
+        for generation, explanation in explanations.items():
+            watch_ranges(explanation, each.flags[generation])
     if origins:
         explanations = {
             generation: with_log_origins(explanation, chosen.source, image)

@@ -4,14 +4,11 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.generation import Generation
-from aclog.authorizer.hosts import host_address
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.cli.decisions import authorizer_of
+from aclog.cli.decisions import asked_of, authorizer_of
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
 from aclog.cli.image_report import CidrWatch
@@ -39,12 +36,11 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     """Return the explanation of a decision; warn of ACLs with a CIDR range as host.
 
     Raises:
-        ConfigError, InvalidRequestError: as aclog.cli.decisions.decide_one.
+        ConfigError, InvalidRequestError: as aclog.cli.decisions.decide.
 
     """
-    context = RequestContext(principal=request.principal, host=host_address(request.host))
-    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
-    action = Action(operation=request.operation, resource_pattern=pattern)
+    context, action = asked_of(request)
+    pattern = action.resource_pattern
     decision = authorizer_of(image, flags).decide(context, action)
     has_ranges = flags.generation is Generation.V4_4
     acls = image.acls.with_options(documented=flags.documented, cidr=has_ranges)
@@ -53,6 +49,14 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
         watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
         watch.report()
     return explain(acls, decision, context, action, options=options)
+
+
+def watch_ranges(explanation: Explanation, flags: AuthorizerFlags) -> None:
+    """Warn of ACLs with a CIDR range as host among those of an explanation."""
+    if not flags.cidr:
+        watch = CidrWatch(explanation.options.origins)
+        watch.watch_all(each.rule for each in explanation.rules)
+        watch.report()
 
 
 def with_log_origins(explanation: Explanation, source: StateSource, image: Image) -> Explanation:

@@ -11,7 +11,7 @@ from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.flags.output import Output
-from aclog.cli.region_columns import PERMISSION_COLUMNS, with_generation
+from aclog.cli.region_columns import PERMISSION_COLUMNS, PERMISSIONS_OF_PREFIXES, with_generation
 from aclog.metalog.printable import printable
 from aclog.terminal.output import say
 from aclog.terminal.progress import tracked
@@ -25,11 +25,13 @@ def print_permissions(
     *,
     none: str,
     premises: Premises = ALL_KNOWN,
+    has_extents: bool = False,
 ) -> None:
     """Print permissions, super users last and apart; `none` if there are none.
 
     What only one of several generations of Kafka allows is marked. `premises`: what is unknown of the settings. What it
-    could add is said at the end; rows are without it.
+    could add is said at the end; rows are without it. `has_extents`: whether they say how much of a prefix that was
+    asked about they have.
     """
     more = premises.turning(allowed=False)
     found = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
@@ -37,7 +39,8 @@ def print_permissions(
         rows = (
             permission_object(permission, origins) | generation_object(generation) for permission, generation in found
         )
-        print_rows(with_generation(PERMISSION_COLUMNS, answers), rows, output.form, chosen=output.columns)
+        columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
+        print_rows(columns, rows, output.form, chosen=output.columns)
         return
     supers, count = "", 0
     for permission, generation in found:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
+from aclog.authorizer.acl import PatternType
+from aclog.authorizer.name_notation import name_text
 from aclog.terminal.columns import Column
 
 
@@ -18,7 +20,7 @@ def set_text(found: Mapping[str, Any] | None) -> str:
 
 
 def names_text(parts: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return names and prefixes, which end with `*`, and what is left out of these."""
+    """Return names and prefixes (aclog.authorizer.name_notation), and what is left out of these."""
     return ", ".join(map(_part_text, parts or ()))
 
 
@@ -47,9 +49,11 @@ def request_text(request: Mapping[str, Any] | None) -> str:
 
 def _part_text(part: Mapping[str, Any]) -> str:
     if "literal" in part:
-        return str(part["literal"])
-    left_out = [f"{prefix}*" for prefix in part["exceptPrefixes"]] + list(part["exceptLiterals"])
-    return f"{part['prefix']}*" + (f" but {' and '.join(left_out)}" if left_out else "")
+        return name_text(str(part["literal"]))
+    left_out = [name_text(prefix, PatternType.PREFIXED) for prefix in part["exceptPrefixes"]]
+    left_out += map(name_text, part["exceptLiterals"])
+    prefix = name_text(str(part["prefix"]), PatternType.PREFIXED)
+    return prefix + (f" but {' and '.join(left_out)}" if left_out else "")
 
 
 REGION_COLUMNS = (
@@ -82,6 +86,9 @@ PERMISSION_COLUMNS = (
     *WITNESS_COLUMNS,
 )
 """Who may do what, by which rules (aclog.analysis.answers.permission_report)."""
+
+PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
+"""The same where a prefix is asked about: whether it is ALL of its names, or SOME."""
 
 DIFFERENCE_COLUMNS = (
     Column(key="change"),

@@ -30,8 +30,7 @@ def when(
     [bold]Examples[/]
 
       aclog when --log DIR --principal User:bob --operation READ --topic orders
-      aclog when --log DIR --except-principal User:audit --operation READ \
---topic pii- --resource-pattern-type prefixed
+      aclog when --log DIR --except-principal User:audit --operation READ --topic 'pii-*'
     """
     from itertools import takewhile
 

@@ -26,16 +26,20 @@ def who_can(
     no rule names. Settings that a running cluster does not show, and no flag
     gives, may add to it: the last line and a note say so. With an intent,
     those are listed for whom all of it holds; a resource that is not named
-    may be any one.
+    may be any one. With 'pii-*' those are listed who may do it on any name
+    that begins with pii-, and each line says whether on all of them or on
+    some.
 
     [bold]Examples[/]
 
       aclog who-can --log DIR --operation READ --topic orders
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
+      aclog who-can --log DIR --operation READ --topic 'pii-*'
       aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
     """
-    from aclog.analysis.answers.permissions import intent_permissions, permissions
+    from aclog.analysis.answers.permissions import intent_permissions, permissions, with_extents
     from aclog.analysis.regions.principals import EVERYONE
+    from aclog.authorizer.name_notation import is_set
     from aclog.cli.permission_list import print_permissions
     from aclog.cli.policies import policies_of
     from aclog.cli.premises import read_premises
@@ -47,11 +51,13 @@ def who_can(
     policies = policies_of(chosen.image(), authorizer)
     premises = read_premises(chosen, authorizer.given())
     answers = {
-        generation: (
+        generation: with_extents(
             intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
             if needs
-            else permissions(policy, query)
+            else permissions(policy, query),
+            asked.resources(),
         )
         for generation, policy in policies.items()
     }
-    print_permissions(answers, how, chosen.origins, none="nobody", premises=premises)
+    has_extents = any(map(is_set, asked.resources()))
+    print_permissions(answers, how, chosen.origins, none="nobody", premises=premises, has_extents=has_extents)

@@ -81,7 +81,16 @@ class TestOne:
         assert ask(*who, "::2").code == 1
 
     def test_semantics_documented_lets_the_wildcard_cover_names_that_begin_with_it(self):
-        who = ("--principal", "User:x", "--operation", "DESCRIBE", "--topic", "*x")
+        who = (
+            "--principal",
+            "User:x",
+            "--operation",
+            "DESCRIBE",
+            "--topic",
+            "*x",
+            "--resource-pattern-type",
+            "literal",
+        )
         assert (ask(*who).code, ask(*who, "--semantics", "documented").code) == (1, 0)
 
     @pytest.mark.parametrize(

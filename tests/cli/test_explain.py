@@ -122,6 +122,7 @@ def test_a_hidden_rule_without_a_colon_is_no_reason_to_fail(tmp_path):
     ]  # fmt: skip
     (tmp_path / "acls").write_text("\n".join(map(json.dumps, rows)))
     asked = ("--acls", tmp_path / "acls", "--principal", "User:a", "--operation", "READ", "--topic", "*x")
+    asked = (*asked, "--resource-pattern-type", "literal")
     assert aclog("authorize", *asked).code == 0
     assert aclog("explain", *asked).ok().lines[0].startswith("ALLOWED: ")
 

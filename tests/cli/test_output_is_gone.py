@@ -81,7 +81,21 @@ def test_no_command_says_more_than_one_line(tmp_path):
     [
         (("--version",), 0),
         (("acls", "list", *SOURCE, "--format", "json"), 0),
-        (("authorize", *SOURCE, "--principal", "User:star", "--operation", "READ", "--topic", "**"), 0),
+        (
+            (
+                "authorize",
+                *SOURCE,
+                "--principal",
+                "User:star",
+                "--operation",
+                "READ",
+                "--topic",
+                "**",
+                "--resource-pattern-type",
+                "literal",
+            ),
+            0,
+        ),
         (("authorize", *SOURCE, "--principal", "User:bob", "--operation", "READ", "--topic", "secret"), 1),
         (("acls", "list", "--log", "/nonesuch"), 2),
     ],

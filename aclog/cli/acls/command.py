@@ -48,7 +48,8 @@ def list_(
 
     JSON lines have the keys resourceType, resourceName, patternType, principal,
     host, operation, permissionType and id, and are sorted by these keys in this
-    order.
+    order. Names are as they are, as in kafka-acls.sh: 'pii-*' is no prefix
+    here.
 
     [bold]Examples[/]
 
@@ -59,6 +60,7 @@ def list_(
     from aclog.cli.acls.rule_list import ListedAcls, print_acls
 
     how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
+    resources.warn_of_topics()
     chosen = source.choose()
     acls = chosen.image().acls
     listed = ListedAcls(acls=acls, origins=chosen.origins, with_origins=origins)
@@ -130,6 +132,7 @@ def add(
     from aclog.cli.acls.change import add_acls
     from aclog.cli.acls.targets import choose_target
 
+    resources.warn_of_topics()
     add_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
 
@@ -159,6 +162,7 @@ def remove(
     from aclog.cli.acls.change import remove_acls
     from aclog.cli.acls.targets import choose_target
 
+    resources.warn_of_topics()
     remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
 

@@ -78,10 +78,11 @@ def not_granted(
     """Prove that no principal, or none of these, is allowed an operation on any of the resources.
 
     With an intent: that for none of them all that it needs is allowed.
+    'pii-*' is every name that begins with pii-.
 
     [bold]Examples[/]
 
-      aclog check not-granted --log DIR --operation READ --topic pii- --resource-pattern-type prefixed
+      aclog check not-granted --log DIR --operation READ --topic 'pii-*'
       aclog check not-granted --log DIR --principal User:bob --intent produce --topic payments
     """
     from aclog.analysis.regions import principals
@@ -142,7 +143,7 @@ def no_public(
     [bold]Examples[/]
 
       aclog check no-public --log DIR
-      aclog check no-public --log DIR --operation DESCRIBE --topic '' --resource-pattern-type prefixed
+      aclog check no-public --log DIR --operation DESCRIBE --topic '*'
     """
     from aclog.analysis.regions.principals import EVERYONE
     from aclog.cli.check.proof import Claim

@@ -1,10 +1,12 @@
 """The names that flags take: topics, groups, principals, ... of the source on the command line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import frozen
 
+from aclog.authorizer.acl import WILDCARD
+from aclog.authorizer.name_notation import name_text
 from aclog.cli.completion.in_child import in_child
 from aclog.cli.completion.name_cache import NameCache
 from aclog.cli.completion.name_kind import NameKind
@@ -43,6 +45,20 @@ _FLAGS = {
 }
 
 
+_NOTATED = frozenset(
+    (
+        "--topic",
+        "--group",
+        "--transactional-id",
+        "--delegation-token",
+        "--user-principal",
+        "--input-topic",
+        "--output-topic",
+    )
+)
+"""Whose values are names as questions write them (aclog.authorizer.name_notation), but for `acls`."""
+
+
 def kind_of(parameter: Any) -> NameKind | None:
     """Return what the value of an option names; None if it is not one of these kinds."""
     return next((_FLAGS[name] for name in parameter.opts if name in _FLAGS), None)
@@ -61,7 +77,17 @@ def names_like(context: Any, parameter: Any, typed: str, *, most: int) -> Iterat
     if not cache.is_fresh():
         in_child(lambda: _collect(cache, source), wait_seconds=SECONDS)
     before, separator, last = typed.rpartition(_separator(parameter))
-    yield from (before + separator + name for name in cache.names(kind, last, most=most))
+    names: Iterable[str] = cache.names(kind, last, most=most)
+    if not _NOTATED.isdisjoint(parameter.opts) and "acls" not in context.command_path.split():
+        names = filter(None, (_as_asked(name, kind) for name in names))
+    yield from (before + separator + name for name in names)
+
+
+def _as_asked(name: str, kind: NameKind) -> str | None:
+    """Return a name as a question writes it; None if no question can. The `*` of a rule is every name."""
+    if name == WILDCARD:
+        return name
+    return None if kind is NameKind.TOPIC and WILDCARD in name else name_text(name)
 
 
 def _separator(parameter: Any) -> str:

@@ -10,7 +10,8 @@ from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.hosts import host_address
-from aclog.cli.flags.values import completions, named, typed_text
+from aclog.authorizer.name_notation import asked_pattern
+from aclog.cli.flags.values import GROUP_HELP, PATTERN_HELP, TOPIC_HELP, completions, named, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ AskedPrincipals: TypeAlias = Annotated[
 
 @frozen(kw_only=True)
 class AskedFlags:
-    """An operation or an intent, on resources: these, or all that begin with these names."""
+    """An operation or an intent, on resources: names, or `pii-*` for all that begin with `pii-`."""
 
     operation: Annotated[
         AclOperation | None,
@@ -61,12 +62,12 @@ class AskedFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
-    topics: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="A topic.", rich_help_panel=_PANEL)] = (
+    topics: Annotated[list[str], typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_PANEL)] = (
         field(factory=list)
     )
-    groups: Annotated[
-        list[str], typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_PANEL)
-    ] = field(factory=list)
+    groups: Annotated[list[str], typer.Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=_PANEL)] = (
+        field(factory=list)
+    )
     cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_PANEL)] = False
     transactional_ids: Annotated[
         list[str],
@@ -87,8 +88,7 @@ class AskedFlags:
             parser=named(_PATTERNS),
             autocompletion=completions(_PATTERNS),
             metavar="TYPE",
-            help="[cyan]literal[/]: the resources that are named; [cyan]prefixed[/]: all that begin with these names.",
-            show_default="literal",
+            help=PATTERN_HELP,
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -97,7 +97,8 @@ class AskedFlags:
         """Return the resources that are named.
 
         Raises:
-            ConfigError: an empty name, unless prefixed: then it is every name; or one that is not UTF-8.
+            ConfigError: an empty name, unless prefixed: then it is every name; one that is not UTF-8; or a star that
+                can be neither a prefix nor in the name (aclog.authorizer.name_notation).
 
         """
         names = {
@@ -107,7 +108,7 @@ class AskedFlags:
             ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
             ResourceType.USER: self.user_principals,
         }
-        pattern = self.resource_pattern_type or PatternType.LITERAL
+        pattern = self.resource_pattern_type
         found = [_resource(kind, name, pattern) for kind, given in names.items() for name in dict.fromkeys(given)]
         if self.cluster:
             found.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
@@ -195,7 +196,7 @@ def asked_principals(principals: list[str], *, flag: str = "--principal") -> tup
     return tuple(typed_text(principal) for principal in principals)
 
 
-def _resource(kind: ResourceType, name: str, pattern: PatternType) -> ResourcePattern:
-    if not name and pattern is PatternType.LITERAL:
-        raise ConfigError(f"a {kind.name} with an empty name: expected a name, or --resource-pattern-type prefixed")
-    return ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=pattern)
+def _resource(kind: ResourceType, name: str, pattern: PatternType | None) -> ResourcePattern:
+    if not name and pattern is not PatternType.PREFIXED:
+        raise ConfigError(f"a {kind.name} with an empty name: expected a name, or '*' for every name")
+    return asked_pattern(kind, typed_text(name), pattern)

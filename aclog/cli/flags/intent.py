@@ -6,8 +6,9 @@ import typer
 from attrs import field, frozen
 
 from aclog.analysis.answers.intents import Intent
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
-from aclog.cli.flags.values import completions, named, typed_text
+from aclog.authorizer.acl import WILDCARD, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.name_notation import rule_pattern
+from aclog.cli.flags.values import PATTERN_HELP, TOPIC_HELP, completions, named, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class IntentFlags:
     ] = field(factory=list)
     topics: Annotated[
         list[str],
-        typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
+        typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_RESOURCE),
     ] = field(factory=list)
     groups: Annotated[
         list[str],
@@ -95,8 +96,7 @@ class IntentFlags:
             parser=named(_PATTERNS),
             autocompletion=completions(_PATTERNS),
             metavar="TYPE",
-            help="How the names of these flags are compared: [cyan]literal[/] or [cyan]prefixed[/]; an application id "
-            "is always literal. [dim]Default: literal[/]",
+            help=f"{PATTERN_HELP} An application id is always literal.",
             rich_help_panel=_RESOURCE,
         ),
     ] = None
@@ -123,18 +123,23 @@ class IntentFlags:
     ] = field(factory=list)
 
     def resources(self) -> "IntentResources":
-        """Return the resources that are named. Raises ConfigError: a name that is not UTF-8."""
+        """Return the resources that are named.
+
+        Raises:
+            ConfigError: a name that is not UTF-8, or has a star where none can be (aclog.authorizer.name_notation).
+
+        """
         from aclog.planning.granting.needs import IntentResources
 
-        given = self.resource_pattern_type or PatternType.LITERAL
-        application = PatternType.LITERAL if self.intent is Intent.STREAM else given
+        given = self.resource_pattern_type
+        application = PatternType.LITERAL if given is not None and self.intent is Intent.STREAM else given
         found = [
             *_patterns(ResourceType.TOPIC, self.topics, given),
             *_patterns(ResourceType.GROUP, self.groups, application),
             *_patterns(ResourceType.TRANSACTIONAL_ID, self.transactional_ids, application),
-            *_patterns(ResourceType.TOPIC, self.topic_prefixes, PatternType.PREFIXED),
-            *_patterns(ResourceType.GROUP, self.group_prefixes, PatternType.PREFIXED),
-            *_patterns(ResourceType.TRANSACTIONAL_ID, self.transactional_id_prefixes, PatternType.PREFIXED),
+            *_prefixes(ResourceType.TOPIC, self.topic_prefixes),
+            *_prefixes(ResourceType.GROUP, self.group_prefixes),
+            *_prefixes(ResourceType.TRANSACTIONAL_ID, self.transactional_id_prefixes),
         ]
         return IntentResources(
             named=tuple(dict.fromkeys(found)),
@@ -154,9 +159,21 @@ class IntentFlags:
         return tuple(dict.fromkeys(typed_text(host.strip()) for host in self.hosts))
 
 
-def _patterns(kind: ResourceType, names: list[str], pattern_type: PatternType) -> list[ResourcePattern]:
+def _patterns(kind: ResourceType, names: list[str], pattern_type: PatternType | None) -> list[ResourcePattern]:
     trimmed = names if kind is ResourceType.TRANSACTIONAL_ID else [name.strip() for name in names]  # as kafka-acls.sh
     return [
-        ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=pattern_type)
-        for name in dict.fromkeys(trimmed)
+        ResourcePattern(resource_type=kind, name=name, pattern_type=pattern_type)
+        if pattern_type is not None
+        else rule_pattern(kind, name)
+        for name in map(typed_text, dict.fromkeys(trimmed))
     ]
+
+
+def _prefixes(kind: ResourceType, prefixes: list[str]) -> list[ResourcePattern]:
+    found = _patterns(kind, prefixes, PatternType.PREFIXED)
+    for each in found:
+        if each.name.endswith(WILDCARD) and each.name != WILDCARD:
+            raise ConfigError(
+                f"{kind.name} {each.name!r}: a prefix is given as it is, without a *: expected {each.name[:-1]!r}"
+            )
+    return found

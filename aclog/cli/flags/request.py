@@ -5,23 +5,37 @@ from typing import Annotated
 import typer
 from attrs import field, frozen
 
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
-from aclog.cli.flags.values import OPERATIONS, completions, named, typed_text
+from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourceType
+from aclog.authorizer.name_notation import asked_pattern
+from aclog.cli.flags.values import (
+    GROUP_HELP,
+    OPERATIONS,
+    PATTERN_HELP,
+    TOPIC_HELP,
+    completions,
+    named,
+    typed_text,
+)
 from aclog.metalog.errors import ConfigError
 
 PANEL = "Request"
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 _LOCALHOST = "127.0.0.1"
 
 
 @frozen(kw_only=True)
 class Request:
-    """A request to authorize. Operation and type are codes; `name` is None for any resource of the type."""
+    """A request to authorize. Operation and type are codes; `name` is None for any resource of the type.
+
+    If the pattern type is PREFIXED, it is for all names that begin so.
+    """
 
     principal: str
     operation: int
     host: str
     resource_type: int
     name: str | None
+    pattern_type: int = PatternType.LITERAL
     host_given: bool = True
     """Whether `host` was asked for, or is the default."""
 
@@ -55,12 +69,12 @@ class RequestFlags:
         ),
     ] = None
     # The resource flags are lists so that a flag given twice is an error; typer would keep the last one silently.
-    topics: Annotated[
-        list[str], typer.Option("--topic", metavar="NAME", help="On this topic.", rich_help_panel=PANEL)
-    ] = field(factory=list)
-    groups: Annotated[
-        list[str], typer.Option("--group", metavar="NAME", help="On this consumer group.", rich_help_panel=PANEL)
-    ] = field(factory=list)
+    topics: Annotated[list[str], typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=PANEL)] = (
+        field(factory=list)
+    )
+    groups: Annotated[list[str], typer.Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=PANEL)] = (
+        field(factory=list)
+    )
     cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="On the cluster.", rich_help_panel=PANEL)] = (
         False
     )
@@ -76,17 +90,29 @@ class RequestFlags:
         list[str],
         typer.Option("--user-principal", metavar="PRINCIPAL", help="On this user.", rich_help_panel=PANEL),
     ] = field(factory=list)
+    resource_pattern_type: Annotated[
+        PatternType | None,
+        typer.Option(
+            "--resource-pattern-type",
+            parser=named(_PATTERNS),
+            autocompletion=completions(_PATTERNS),
+            metavar="TYPE",
+            help=PATTERN_HELP,
+            rich_help_panel=PANEL,
+        ),
+    ] = None
 
     def given(self) -> bool:
         """Return whether any of the flags is given."""
-        named = (self.principal, self.operation, self.host)
+        named = (self.principal, self.operation, self.host, self.resource_pattern_type)
         return any(flag is not None for flag in named) or bool(self._resources())
 
     def request(self) -> Request:
         """Return the request that the flags make.
 
         Raises:
-            ConfigError: no principal, no operation, not exactly one resource, or a name that is not UTF-8.
+            ConfigError: no principal, no operation, not exactly one resource, or a name that is not UTF-8 or has a star
+                where none can be (aclog.authorizer.name_notation).
 
         """
         if self.principal is None or self.operation is None:
@@ -98,12 +124,14 @@ class RequestFlags:
                 "--delegation-token or --user-principal"
             )
         [(resource_type, name)] = resources
+        resource = asked_pattern(resource_type, typed_text(name), self.resource_pattern_type)
         return Request(
             principal=typed_text(self.principal),
             operation=self.operation,
             host=_LOCALHOST if self.host is None else self.host,
-            resource_type=resource_type,
-            name=typed_text(name),
+            resource_type=resource.resource_type,
+            name=resource.name,
+            pattern_type=resource.pattern_type,
             host_given=self.host is not None,
         )
 

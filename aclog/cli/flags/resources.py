@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 from attrs import field, frozen
 
-from aclog.authorizer.acl import CLUSTER_NAME, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.shell_word import shell_word
 from aclog.cli.flags.values import PATTERN_TYPES, completions, named, typed_text
 
 _RESOURCE = "Resource"
@@ -19,7 +20,9 @@ class ResourceFlags:
 
     topics: Annotated[
         list[str],
-        typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
+        typer.Option(
+            "--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all, no other * is.", rich_help_panel=_RESOURCE
+        ),
     ] = field(factory=list)
     groups: Annotated[
         list[str], typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE)
@@ -57,6 +60,22 @@ class ResourceFlags:
             rich_help_panel=_RESOURCE,
         ),
     ] = None
+
+    def warn_of_topics(self) -> None:
+        """Warn of each topic that cannot exist: `pii-*` is a name here, as in kafka-acls.sh, and no prefix."""
+        from aclog.analysis.regions.topic_names import LONGEST, is_legal_topic
+        from aclog.terminal.notices import warn
+
+        is_prefix = self.pattern_type is PatternType.PREFIXED
+        for name in dict.fromkeys(name.strip() for name in self.topics):
+            if name in ("", WILDCARD) or is_legal_topic(f"{name}x" if is_prefix and len(name) < LONGEST else name):
+                continue
+            prefix = name.removesuffix(WILDCARD)
+            form = f"--topic {shell_word(prefix)}" if prefix != name and shell_word(prefix) else "--topic PREFIX"
+            warn(
+                f"--topic {name!r}: no topic can have such a name, which is compared as it is, as by kafka-acls.sh: "
+                f"for all topics that begin so: {form} --resource-pattern-type prefixed"
+            )
 
     @property
     def pattern_type(self) -> PatternType:

@@ -17,6 +17,15 @@ RESOURCE_TYPES = tuple(kind for kind in ResourceType if kind not in {ResourceTyp
 PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UNKNOWN)
 
 
+TOPIC_HELP = "A topic; [cyan]'pii-*'[/] is all that begin with pii-."
+GROUP_HELP = r"A consumer group; [cyan]'g*'[/] is all that begin with g, [cyan]'g\*'[/] a name with a star."
+PATTERN_HELP = (
+    "Take names as they are, as Kafka's commands do: [cyan]literal[/], these names; [cyan]prefixed[/], all that begin "
+    "so. [dim]Default: 'x*' is prefixed, other names are literal[/]"
+)
+"""Of the flags that name the resources of a question."""
+
+
 def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
     """Return a parser of the names of these values; its BadParameter lists the accepted names."""
 

@@ -30,6 +30,7 @@ _Word = Annotated[str, AfterValidator(_word), Field(max_length=_LONGEST_TEXT)]
 _Words = Annotated[list[_Word], Field(max_length=_LONGEST_LIST)]
 _Count = Annotated[int, Field(ge=0, le=1 << 40)]
 _AS_OF = "The state at this moment: an end offset, or a time such as 2026-11-20T10:00:00Z, 'yesterday 18:00' or -3d."
+_NAMES = "'pii-*' is all whose names begin with pii-, and '*' is all."
 _HOST = "Only requests from this IP address."
 
 
@@ -72,13 +73,15 @@ class _Asking(BaseModel):
         Literal["produce", "consume", "transact", "stream", "admin"] | None,
         Field(description="All that a client needs for this, instead of an operation."),
     ] = None
-    topics: Annotated[_Words, Field(description="Topics.")] = []
-    groups: Annotated[_Words, Field(description="Consumer groups.")] = []
+    topics: Annotated[_Words, Field(description=f"Topics. {_NAMES}")] = []
+    groups: Annotated[_Words, Field(description=rf"Consumer groups. {_NAMES} 'g\*' is a name with a star.")] = []
     transactional_ids: Annotated[_Words, Field(description="Transactional ids.")] = []
     delegation_tokens: Annotated[_Words, Field(description="Delegation tokens.")] = []
     users: Annotated[_Words, Field(description="Users as resources, such as User:alice.")] = []
     cluster: Annotated[bool, Field(description="The cluster itself.")] = False
-    prefixed: Annotated[bool, Field(description="All resources whose names begin with these, not only these.")] = False
+    prefixed: Annotated[
+        bool, Field(description="The names are prefixes as they are, without a star: all resources that begin so.")
+    ] = False
 
 
 class _Subjects(BaseModel):
@@ -108,7 +111,9 @@ class Explain(Arguments):
 
     principal: Annotated[_Word, Field(description="Who asks, such as User:alice.")]
     operation: Annotated[_Word, Field(description="The operation, such as READ, WRITE or ALTER_CONFIGS.")]
-    topic: Annotated[_Word | None, Field(description="On this topic. Exactly one resource must be given.")] = None
+    topic: Annotated[
+        _Word | None, Field(description=f"On this topic. Exactly one resource must be given. {_NAMES}")
+    ] = None
     group: Annotated[_Word | None, Field(description="On this consumer group.")] = None
     transactional_id: Annotated[_Word | None, Field(description="On this transactional id.")] = None
     delegation_token: Annotated[_Word | None, Field(description="On this delegation token.")] = None

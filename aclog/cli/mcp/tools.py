@@ -13,7 +13,8 @@ TOOLS = (
         title="Who can do this",
         description="Everybody who may do an operation, or all of an intent, on resources: principals, hosts, and the "
         f"rules that allow it. Takes operation or intent, and {_RESOURCES}. The list is complete: a row of principals "
-        "'except' is about everybody else too, whom no rule names.",
+        "'except' is about everybody else too, whom no rule names. With 'pii-*' it is who may on any name that begins "
+        "so; covers says whether on ALL of them or on SOME.",
         arguments=WhoCan,
         none="nobody can do this (but for super users)",
         narrow="name fewer resources, or give a host",
@@ -34,7 +35,8 @@ TOOLS = (
         "log, the offset and time at which it was added; every other rule that covers the resource; and the least "
         "change that would reverse the decision. Takes principal, operation and exactly one resource. Kafka decides "
         "WRITE, READ, DESCRIBE and so on each by itself, so ask about the operation that was refused. Without a rule "
-        "that decides, the answer is DefaultDeny: no rule matches.",
+        "that decides, the answer is DefaultDeny: no rule matches. 'pii-*' is explained if all names that begin so are "
+        "decided alike; otherwise it is an error with an example of each.",
         arguments=Explain,
         none="there is no explanation",
         narrow="the command line shows all of it",

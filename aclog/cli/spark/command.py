@@ -69,8 +69,8 @@ def when(
 
     [bold]Example[/]
 
-      aclog spark when --log DIR --operation READ --topic pii- \
---resource-pattern-type prefixed --except-principal User:audit
+      aclog spark when --log DIR --operation READ --topic 'pii-*' \
+--except-principal User:audit
     """
     from aclog.analysis.answers.questions import question_of
     from aclog.cli.policies import settings_of

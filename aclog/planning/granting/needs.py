@@ -99,7 +99,7 @@ def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
         return
     if name == WILDCARD:
         raise ConfigError(f"{kind} {name!r}: expected it without prefix: that is every name")
-    if name.endswith(WILDCARD):
+    if name.endswith(WILDCARD) and pattern.resource_type == ResourceType.TOPIC:
         raise ConfigError(
             f"{kind} {name!r}: a rule does not take * for any text: expected {name[:-1]!r} and "
             "--resource-pattern-type prefixed; `aclog acls add` takes such a name as it is"

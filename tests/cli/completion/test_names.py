@@ -74,6 +74,14 @@ def test_names_of_a_log(tmp_path: Path, flag: str, typed: str, names: list[str])
 
 
 @pytest.mark.process
+def test_a_name_with_a_star_is_offered_as_a_question_writes_it(tmp_path: Path) -> None:
+    rows = [acl_row("gr*p", resourceType="GROUP"), acl_row("grown", resourceType="GROUP"), acl_row("gr*p")]
+    (tmp_path / "rules.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert_offered(tmp_path, [r"gr\*p", "grown"], "who-can", "--acls", "rules.jsonl", "--group", "gr")
+    assert_offered(tmp_path, ["gr*p", "grown"], "acls", "list", "--acls", "rules.jsonl", "--group", "gr")
+
+
+@pytest.mark.process
 def test_several_super_users(tmp_path: Path) -> None:
     asked = ("who-can", "--log", str(LOG), "--super-users", "User:root;User:al")
     assert_offered(tmp_path, ["User:root;User:alice"], *asked)

@@ -98,3 +98,10 @@ def test_bad_arguments_are_told_in_one_line(given, said):
         read_arguments(Check, given)
     assert said in str(refused.value)
     assert len(str(refused.value)) < 600
+
+
+def test_a_prefix_is_named_as_on_the_command_line():
+    asked = read_arguments(WhoCan, {"operation": "READ", "topics": ["pii-*"], "groups": [r"g\*"]})
+    assert list(option_words(asked)) == ["--operation=READ", "--topic=pii-*", r"--group=g\*"]
+    assert "pii-*" in str(WhoCan.model_json_schema()["properties"]["topics"])
+    assert "pii-*" in str(Explain.model_json_schema()["properties"]["topic"])

@@ -43,6 +43,8 @@ QUESTIONS = [
     ("check", {"check": "not-granted", **READ_ORDERS, "principals": ["User:bob", "User:eve"], "host": "127.0.0.1"}),
     ("check", {"check": "only", "operation": "READ", "topics": ["or"], "prefixed": True, "principals": ["User:bob"]}),
     ("when", {**READ_ORDERS, "principals": ["User:alice"]}),
+    ("who_can", {"operation": "WRITE", "topics": ["pay*"]}),
+    ("explain", {"principal": "User:bob", "operation": "WRITE", "topic": "payments.*"}),
     ("when", {"operation": "WRITE", "topics": ["secret"], "except_principals": ["User:root"]}),
     ("lint", {"select": "02,dead-deny"}),
 ]
