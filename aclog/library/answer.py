@@ -2,6 +2,8 @@
 
 from attrs import field, frozen
 
+from aclog.analysis.answers.set_decision import explained
+from aclog.analysis.policy import Policy
 from aclog.analysis.rows.table_forms import html_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage
@@ -11,6 +13,7 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.name_notation import is_set, pattern_text
 from aclog.authorizer.premises import Premises
 from aclog.metalog.printable import printable
 
@@ -24,6 +27,8 @@ class Answer:
     decision: Decision
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
+    _policy: Policy | None = field(default=None, repr=False, eq=False)
+    """Of a request for all names that begin so."""
 
     def __repr__(self) -> str:
         return f"Answer({self})"
@@ -31,10 +36,11 @@ class Answer:
     def __str__(self) -> str:
         operation = code_name(AclOperation, self.action.operation)
         pattern, rule = self.action.resource_pattern, self.decision.rule
+        name = pattern_text(pattern) if is_set(pattern) else repr(pattern.name)
         by = self.decision.text if rule is None else acl_text(rule.acl)
         return printable(
             f"{self.premises.decided(self.decision.result.value)}: {self.context.principal} {operation} "
-            f"{code_name(ResourceType, pattern.resource_type)} {pattern.name!r} from {self.context.host} by {by}"
+            f"{code_name(ResourceType, pattern.resource_type)} {name} from {self.context.host} by {by}"
         )
 
     def _repr_html_(self) -> str:
@@ -78,4 +84,6 @@ class Answer:
 
     def explanation(self) -> Explanation:
         """Return the same as a value."""
+        if self._policy is not None:
+            return explained(self._policy, self.context, self.action, self._options)
         return explain(self._acls, self.decision, self.context, self.action, options=self._options)

@@ -94,9 +94,9 @@ def enum_code(kind: type[_Enum], value: Named[_Enum]) -> int:
 
 
 def resource_of(value: object) -> ResourcePattern:
-    """Return a resource; a text is the name of a topic. Raises ConfigError: it is neither."""
+    """Return a resource; a text is a topic, or `pii-*` for all that begin so. Raises ConfigError: it is neither."""
     if isinstance(value, str):
-        return topic(value)
+        return topic(text_of("resource", value, "orders"))
     if not isinstance(value, ResourcePattern):
         raise ConfigError(
             f"resource {shown(value)}: expected the name of a topic, or aclog.topic(name), aclog.group(name), "

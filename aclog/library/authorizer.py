@@ -1,8 +1,11 @@
 """An authorizer on one state."""
 
+from collections.abc import Sequence
+
 from attrs import evolve, field, frozen
 
-from aclog.analysis.answers.permissions import permissions
+from aclog.analysis.answers.permissions import permissions, with_extents
+from aclog.analysis.answers.set_decision import decide_set
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import only
@@ -13,6 +16,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.name_notation import is_set
 from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.standard import StandardAuthorizer
@@ -87,20 +91,27 @@ class Authorizer:
     ) -> Answer:
         """Decide one request; a resource that is given as text is a topic.
 
-        `host` is an IP address in any textual form, 127.0.0.1 unless given.
+        `host` is an IP address in any textual form, 127.0.0.1 unless given. `pii-*` is all names that begin with
+        `pii-`: there is an answer if all of them are decided alike.
 
         Raises:
-            ConfigError: an unknown operation, an invalid address, or an argument of another type.
+            ConfigError: an unknown operation, an invalid address, or an argument of another type; or some of the names
+                are allowed and some denied (the text names one of each).
             InvalidRequestError: a request for which Kafka's authorizer throws.
 
         """
         address = LOCALHOST if host is None else text_of("host", host, LOCALHOST)
         context = RequestContext(principal=text_of("principal", principal, "User:alice"), host=host_address(address))
         asked = AclOperation(enum_code(AclOperation, operation))
-        action = Action(operation=asked, resource_pattern=resource_of(resource))
+        pattern = resource_of(resource)
+        action = Action(operation=asked, resource_pattern=pattern)
+        options = evolve(self._options, host_given=host is not None)
+        if is_set(pattern):
+            found = decide_set(self._policy, context, action)
+            check_mapping(self._acls)
+            return Answer(context, action, found.decision, acls=self._acls, options=options, policy=self._policy)
         decision = self.standard.decide(context, action)
         check_mapping(self._acls)
-        options = evolve(self._options, host_given=host is not None)
         return Answer(context, action, decision, acls=self._acls, options=options)
 
     def who_can(
@@ -108,7 +119,8 @@ class Authorizer:
     ) -> list[Grant]:
         """Return everybody who may do something with a resource, from one host or from any (`aclog who-can`).
 
-        The list is complete: if principals that no rule names may, too, a grant says so (`for_anyone`).
+        The list is complete: if principals that no rule names may, too, a grant says so (`for_anyone`). With `pii-*`
+        it has who may on any name that begins so, and `covers_all` says whether on all of them.
 
         Raises:
             ConfigError: an unknown operation, an invalid address, or an argument of another type.
@@ -117,7 +129,8 @@ class Authorizer:
         code = enum_code(AclOperation, operation)
         if code <= AclOperation.ALL:
             raise ConfigError(f"operation {shown(operation)}: expected one that requests have, such as 'READ'")
-        return self._grants(Query(resources=(resource_of(resource),), operations=1 << code, host=_address(host)))
+        asked = (resource_of(resource),)
+        return self._grants(Query(resources=asked, operations=1 << code, host=_address(host)), asked)
 
     def what_can(self, principal: str, *, host: str | None = None) -> list[Grant]:
         """Return all that a principal may do, from one host or from any (`aclog what-can`).
@@ -129,10 +142,11 @@ class Authorizer:
         asked = text_of("principal", principal, "User:alice")
         if ":" not in asked or asked == "User:*":
             raise ConfigError(f"principal {shown(asked)}: expected the type and name of a client, such as 'User:alice'")
-        return self._grants(Query(principals=only(asked), host=_address(host)))
+        return self._grants(Query(principals=only(asked), host=_address(host)), ())
 
-    def _grants(self, query: Query) -> list[Grant]:
-        grants = [Grant(found, self._acls, self._options.origins) for found in permissions(self._policy, query)]
+    def _grants(self, query: Query, asked: Sequence[ResourcePattern]) -> list[Grant]:
+        found = with_extents(permissions(self._policy, query), asked)
+        grants = [Grant(each, self._acls, self._options.origins) for each in found]
         check_mapping(self._acls)
         return grants
 

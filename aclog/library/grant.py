@@ -34,6 +34,11 @@ class Grant:
         return self._permission.region.principals.complement
 
     @property
+    def covers_all(self) -> bool | None:
+        """Whether it is on all names that begin with the prefix that was asked about; None if none was."""
+        return None if self._permission.extent is None else self._permission.extent.is_all
+
+    @property
     def rules(self) -> tuple[StandardAclWithId | str, ...]:
         """What gives it."""
         return tuple(rule if isinstance(rule, str) else self._found(rule) for rule in self._permission.rules)
