@@ -129,6 +129,7 @@ def test_the_answers_of_a_golden_set():
             continue
         resource = quoted(f"{asked['resourceType']}:{asked['resourceName']}")
         options = f"--super-users={quoted(config['superUsers'] or '')} --allow-everyone={config['allowEveryone']}"
+        options = f"--resource-pattern-type literal {options}"  # a request of a client: its name as it is
         line = f"why {options} --host {asked['host']} -- {quoted(asked['principal'])} {asked['operation']} {resource}"
         first, second, *_ = run(state, line).splitlines()
         assert first.startswith("ALLOWED" if letter == "A" else "DENIED"), line
@@ -136,3 +137,15 @@ def test_the_answers_of_a_golden_set():
             assert second == f"based on {rules[int(number)]}"
         checked += 1
     assert checked == 200
+
+
+def test_a_prefix_is_answered_if_all_names_are_decided_alike(state):
+    assert answers(state, "why User:bob WRITE topic:payments.*")[0] == (
+        "DENIED: User:bob WRITE TOPIC payments.* (all names that begin so) from 127.0.0.1 (no host was given)"
+    )
+    assert "the decision differs between names" in run(state, "why User:bob WRITE topic:pay*")
+    stated = "why User:bob WRITE topic:payments. --resource-pattern-type prefixed"
+    assert run(state, stated) == run(state, "why User:bob WRITE topic:payments.*")
+    with pytest.raises(ConfigError, match="before its end"):
+        parse_resource("topic:p*y")
+    assert parse_resource(r"group:a\*").name == "a*"

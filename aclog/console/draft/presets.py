@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from attrs import evolve, frozen
 
 from aclog.analysis.answers.intents import Intent
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, acl_text
+from aclog.authorizer.acl import ResourcePattern, ResourceType, acl_text
+from aclog.authorizer.name_notation import rule_pattern
 from aclog.authorizer.rule_content import contents_of
 from aclog.console.draft.effect import DraftEffect
 from aclog.metalog.errors import ConfigError
@@ -33,7 +34,7 @@ class Preset:
 
 
 def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
-    """Return the lines to add to a draft; none if all is allowed already. Names that end in `*` are prefixes.
+    """Return the lines to add to a draft; none if all is allowed already. Names are those of questions: `ord*`.
 
     Raises:
         ConfigError: something is missing, or no name. RefusedError: a rule denies it.
@@ -64,9 +65,4 @@ def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
 def _patterns(kind: ResourceType, names: Iterable[str]) -> Iterator[ResourcePattern]:
     for name in names:
         check_unicode("the name", name)
-        is_prefix = len(name) > 1 and name.endswith("*")
-        yield ResourcePattern(
-            resource_type=kind,
-            name=name[:-1] if is_prefix else name,
-            pattern_type=PatternType.PREFIXED if is_prefix else PatternType.LITERAL,
-        )
+        yield rule_pattern(kind, name)

@@ -8,8 +8,19 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_name
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    code_name,
+    parse_name,
+)
 from aclog.authorizer.hosts import host_address
+from aclog.authorizer.name_notation import asked_pattern
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 
@@ -98,6 +109,20 @@ class Asked:
         except (ConfigError, ValueError) as error:
             raise BadAskedError(str(error)) from error
 
+    def resource(self, kind: ResourceType, name: str = "name") -> ResourcePattern:
+        """Return the resource that a name, and maybe a pattern type, stand for (aclog.authorizer.name_notation).
+
+        Raises:
+            BadAskedError: there is no such pattern type, or a star is where none can be.
+
+        """
+        if kind is ResourceType.CLUSTER:
+            return ResourcePattern(resource_type=kind, name=CLUSTER_NAME)
+        try:
+            return asked_pattern(kind, self.text(name), self.pattern_type())
+        except ConfigError as error:
+            raise BadAskedError(str(error)) from error
+
     def _named(self, values: Iterable[_Enum], name: str) -> _Enum | None:
         text = self.word(name)
         if not text:
@@ -106,6 +131,16 @@ class Asked:
             return parse_name(values, text)
         except (ConfigError, ValueError) as error:
             raise BadAskedError(f"{name}: {error}") from error
+
+
+def name_parameters(pattern: ResourcePattern) -> dict[str, object]:
+    """Return the parameters that `Asked.resource` reads as this resource: the type, the name, and its pattern type.
+
+    The pattern type of a name is stated only if it has a star.
+    """
+    kind, name = code_name(ResourceType, pattern.resource_type), pattern.name
+    as_it_is = pattern.pattern_type != PatternType.LITERAL or WILDCARD in name
+    return {"type": kind, "name": name, "pattern": code_name(PatternType, pattern.pattern_type) if as_it_is else None}
 
 
 def exact_field(name: str, value: str) -> tuple[str, str] | None:

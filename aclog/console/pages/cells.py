@@ -7,9 +7,11 @@ from attrs import evolve
 from aclog.analysis.answers.permission_report import all_of
 from aclog.analysis.regions.principals import Principals
 from aclog.authorizer.acl import (
+    WILDCARD,
     AclOperation,
     AclPermissionType,
     PatternType,
+    ResourcePattern,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
@@ -17,7 +19,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.origin import Origins, places_text
 from aclog.console.findings.looked import Uses
-from aclog.console.pages.asked import OPERATIONS, PATTERNS, PERMISSIONS, RULE_OPERATIONS, TYPES, url
+from aclog.console.pages.asked import OPERATIONS, PATTERNS, PERMISSIONS, RULE_OPERATIONS, TYPES, name_parameters, url
 from aclog.console.pages.page import Cell, Column, Field, Kind, Mark, Row, Table
 
 ANY = ("", "any")
@@ -42,9 +44,11 @@ def principals_cell(principals: Principals, as_of: str | None = None) -> Cell:
 def resource_url(
     resource_type: int, name: str, pattern_type: int = PatternType.LITERAL, as_of: str | None = None
 ) -> str:
-    """Return the way to everybody who can do something with a resource."""
-    pattern = None if pattern_type == PatternType.LITERAL else code_name(PatternType, pattern_type)
-    return url("/resource", type=code_name(ResourceType, resource_type), name=name, pattern=pattern, as_of=as_of)
+    """Return the way to everybody who can do something with what a rule is on; LITERAL `*` is every name."""
+    if name == WILDCARD and pattern_type == PatternType.LITERAL:
+        return url("/resource", type=code_name(ResourceType, resource_type), name=name, as_of=as_of)
+    pattern = ResourcePattern(resource_type=resource_type, name=name, pattern_type=pattern_type)
+    return url("/resource", **name_parameters(pattern), as_of=as_of)
 
 
 def resource_cell(acl: StandardAcl, as_of: str | None = None) -> Cell:

@@ -2,7 +2,7 @@
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import PatternType, ResourceType
+from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType
 from aclog.authorizer.shell_word import shell_word
 
 _FLAGS = {
@@ -47,4 +47,7 @@ def resource_words(resource_type: int, name: str, pattern_type: int = PatternTyp
     if resource_type == ResourceType.CLUSTER:
         return ("--cluster",)
     words = (_FLAGS[ResourceType(resource_type)], name)
-    return (*words, "--resource-pattern-type", "prefixed") if pattern_type == PatternType.PREFIXED else words
+    if pattern_type == PatternType.PREFIXED:
+        return (*words, "--resource-pattern-type", "prefixed")
+    # Without the type a star would be a prefix.
+    return (*words, "--resource-pattern-type", "literal") if WILDCARD in name else words

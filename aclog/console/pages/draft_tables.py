@@ -6,7 +6,7 @@ from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.risk import risk
 from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells
-from aclog.authorizer.acl import AclOperation, ResourceType, acl_text, code_name
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, acl_text, code_name
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.unmatched import reasons_unmatched
@@ -14,7 +14,7 @@ from aclog.console.draft.draft_text import Problem
 from aclog.console.draft.effect import DraftEffect
 from aclog.console.draft.lint_effect import MOST_RULES, lint_effect
 from aclog.console.draft.tests_effect import StatedCases, TestedCase, TestsEffect, effect_on_tests
-from aclog.console.pages.asked import url
+from aclog.console.pages.asked import name_parameters, url
 from aclog.console.pages.cells import PAGE_ROWS, RULE_COLUMNS, rule_cells
 from aclog.console.pages.listing import pattern_text
 from aclog.console.pages.page import Cell, Column, Mark, Row, Table
@@ -69,8 +69,7 @@ def _effect_row(report: ReportRow) -> Row:
         "/why",
         principal=asks.principal,
         operation=code_name(AclOperation, asks.operation),
-        type=code_name(ResourceType, asks.resource_type),
-        name=asks.resource_name,
+        **name_parameters(ResourcePattern(resource_type=asks.resource_type, name=asks.resource_name)),
         host=asks.host,
     )
     cells = (Cell(change, mark=mark), *map(Cell, middle), Cell(example, why))

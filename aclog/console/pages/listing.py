@@ -1,5 +1,6 @@
 """The rules of a state in order, with what finds them: kept beside the image, and carried over to the next state."""
 
+import json
 import sys
 from bisect import bisect_left, insort
 from collections import Counter
@@ -10,8 +11,9 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import WILDCARD, PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.name_notation import name_text
 from aclog.console.pages.haystack import Haystack
 
 _MOST_CHANGES = 5_000
@@ -277,8 +279,13 @@ def key_of(acl: StandardAcl) -> Key:
 
 
 def pattern_text(name: str, pattern_type: int) -> str:
-    """Return a name as it is, and a prefix with an asterisk."""
-    return f"{name}*" if pattern_type == PatternType.PREFIXED else name
+    """Return what a rule is on for people: a prefix with its star, and another name with a star in JSON quotes.
+
+    LITERAL `*`, which is every name, is as it is.
+    """
+    if pattern_type == PatternType.PREFIXED:
+        return name_text(name, PatternType.PREFIXED)
+    return json.dumps(name, ensure_ascii=False) if WILDCARD in name and name != WILDCARD else name
 
 
 def _cut(name: str, start: int, separators: str) -> int:

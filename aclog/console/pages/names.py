@@ -1,7 +1,8 @@
 """The page of names: a tree of what names begin with, a level at a time, with how many rules are below."""
 
 from aclog.authorizer.acl import PatternType, ResourceType, code_name
-from aclog.console.pages.asked import Asked, url
+from aclog.authorizer.name_notation import name_text, parse_name
+from aclog.console.pages.asked import Asked, BadAskedError, url
 from aclog.console.pages.cells import (
     PAGE_ROWS,
     as_of_field,
@@ -14,6 +15,7 @@ from aclog.console.pages.console import SEPARATORS, Console
 from aclog.console.pages.listing import Branch, pattern_text
 from aclog.console.pages.page import Cell, Column, Field, Form, Links, Page, Row, Table
 from aclog.console.pages.states import State
+from aclog.metalog.errors import ConfigError
 
 PATH = "/names"
 _COLUMNS = (
@@ -25,8 +27,8 @@ _COLUMNS = (
 
 
 def names_page(console: Console, asked: Asked) -> Page:
-    """Return a level of the tree of names. Raises BadAskedError: no such type."""
-    as_of, prefix = asked.word("as_of"), asked.text("prefix")
+    """Return a level of the tree of names. Raises BadAskedError: no such type, or no such prefix."""
+    as_of, prefix = asked.word("as_of"), _prefix(asked)
     state = console.states.at(as_of)
     kind = asked.resource_type() or _first_type(state)
     table = branch_table(state, kind, prefix, as_of)
@@ -40,7 +42,7 @@ def names_page(console: Console, asked: Asked) -> Page:
         first,
         PATH,
         type=name,
-        prefix=prefix,
+        prefix=name_text(prefix),
         as_of=as_of,
     )
     form = Form(
@@ -49,7 +51,7 @@ def names_page(console: Console, asked: Asked) -> Page:
         path=PATH,
         fields=(
             choice_of_type(name, any_type=False),
-            Field(name="prefix", label="Begins with", value=prefix),
+            Field(name="prefix", label="Begins with", value=asked.text("prefix"), hint="pii-, or pii-*"),
             as_of_field(asked.text("as_of")),
         ),
     )
@@ -62,6 +64,14 @@ def names_page(console: Console, asked: Asked) -> Page:
         parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
         offset=state.offset,
     )
+
+
+def _prefix(asked: Asked) -> str:
+    """Return what names are to begin with; a star at its end adds nothing. Raises BadAskedError: one is elsewhere."""
+    try:
+        return parse_name(asked.text("prefix"))[0]
+    except ConfigError as error:
+        raise BadAskedError(str(error)) from error
 
 
 def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
@@ -80,7 +90,7 @@ def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table
 def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
     pattern = branch.pattern_type
     if pattern is None:
-        way = Cell(branch.text, url(PATH, type=name, prefix=branch.text, as_of=as_of))
+        way = Cell(branch.text, url(PATH, type=name, prefix=name_text(branch.text), as_of=as_of))
         who = Cell("who can, below it", resource_url(kind, branch.text, PatternType.PREFIXED, as_of))
     else:
         way = Cell(pattern_text(branch.text, pattern), resource_url(kind, branch.text, pattern, as_of))
@@ -99,7 +109,9 @@ def _first_type(state: State) -> int:
 def _up(name: str, prefix: str, as_of: str) -> Links:
     """Return the ways back up, one a separator."""
     cuts = [0, *(place + 1 for place, letter in enumerate(prefix[:-1]) if letter in SEPARATORS)]
-    ways = [Cell(prefix[:cut] or "all", url(PATH, type=name, prefix=prefix[:cut], as_of=as_of)) for cut in cuts]
+    ways = [
+        Cell(prefix[:cut] or "all", url(PATH, type=name, prefix=name_text(prefix[:cut]), as_of=as_of)) for cut in cuts
+    ]
     return Links(key="up", title="Up", links=tuple(ways) if prefix else ())
 
 

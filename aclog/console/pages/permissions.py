@@ -62,10 +62,11 @@ def permission_row(permission: Permission, origins: Origins, as_of: str = "") ->
     region = permission.region
     kind = code_name(ResourceType, region.resource_type)
     names = "" if region.resource_type == ResourceType.CLUSTER else f" {names_text(region.names)}"
+    extent = "" if permission.extent is None else f" ({permission.extent.text})"
     cells = (
         principals_cell(region.principals, as_of),
         Cell(operations_text(region.operations)),
-        Cell(f"{kind}{names}"),
+        Cell(f"{kind}{names}{extent}"),
         Cell(hosts_text(region.hosts)),
         Cell(rules_text(permission.rules, origins), mark=Mark.ALLOW),
         Cell(rules_text(permission.denies, origins), mark=Mark.DENY if permission.denies else None),

@@ -6,13 +6,12 @@ from attrs import frozen
 
 from aclog.analysis.answers.intents import Intent, needs_of
 from aclog.analysis.answers.permission_report import permission_object
-from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
+from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions, with_extents
 from aclog.analysis.answers.rules_about import RulesAbout
 from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     AclOperation,
     PatternType,
     ResourcePattern,
@@ -20,6 +19,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     code_name,
 )
+from aclog.authorizer.name_notation import pattern_text
 from aclog.console.pages.asked import Asked, BadAskedError, url
 from aclog.console.pages.cells import (
     ANY,
@@ -32,7 +32,6 @@ from aclog.console.pages.cells import (
 )
 from aclog.console.pages.command_line import resource_words
 from aclog.console.pages.console import Console
-from aclog.console.pages.listing import pattern_text
 from aclog.console.pages.page import Cell, Field, Form, Kind, Links, Page, Table
 from aclog.console.pages.permissions import permission_table
 from aclog.console.pages.states import State
@@ -74,7 +73,7 @@ def resource_page(console: Console, asked: Asked) -> Page:
     who = EVERYONE if console.own is None else only(console.own.principal)
     found, is_all = _found(state, question, who)
     resource = question.resource
-    name = pattern_text(resource.name, resource.pattern_type)
+    name = pattern_text(resource)
     what = _what(question)
     everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in found)
     answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
@@ -107,15 +106,13 @@ def resource_page(console: Console, asked: Asked) -> Page:
 
 def _question(asked: Asked) -> _Question:
     kind = asked.resource_type() or ResourceType.TOPIC
-    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else asked.text("name")
-    pattern = asked.pattern_type() or PatternType.LITERAL
     intent, operation = asked.word("intent"), asked.operation()
     if operation is AclOperation.ALL:
         operation = None
     if intent and intent not in set(Intent):
         raise BadAskedError(f"intent {intent[:40]!r}: expected one of {', '.join(Intent)}")
     return _Question(
-        resource=ResourcePattern(resource_type=kind, name=name, pattern_type=pattern),
+        resource=asked.resource(kind),
         operation=operation,
         intent=Intent(intent) if intent and operation is None else None,
         host=asked.host(),
@@ -134,7 +131,7 @@ def _found(state: State, question: _Question, who: Principals) -> tuple[list[Per
             raise BadAskedError(str(error)) from error
         source = intent_permissions(state.policy, needs, principals=who, host=question.host)
     found: list[Permission] = []
-    for each in source:
+    for each in with_extents(source, (question.resource,)):
         if len(found) == _MOST:
             return found, False
         found.append(each)
@@ -200,8 +197,8 @@ def _form(asked: Asked) -> Form:
     intents = (ANY, *((each.value, each.value) for each in Intent))
     fields = (
         choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name")),
-        choice_of_pattern(asked.word("pattern"), default="this name"),
+        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
+        choice_of_pattern(asked.word("pattern"), default="as named; x* is a prefix"),
         choice_of_operation(asked.word("operation")),
         Field(name="intent", label="Intent", value=asked.word("intent"), kind=Kind.CHOICE, choices=intents),
         Field(name="host", label="From host", value=asked.text("host"), hint="any"),

@@ -5,18 +5,20 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from aclog.analysis.answers.questions import AnyAllowed
+from aclog.analysis.answers.rules_about import rules_on
 from aclog.analysis.answers.timeline import Event, Interval, intervals
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     WILDCARD_PRINCIPAL,
     AclOperation,
     ResourcePattern,
     ResourceType,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.console.pages.asked import Asked, BadAskedError, url
+from aclog.authorizer.name_notation import is_set, pattern_text
+from aclog.console.pages.asked import Asked, BadAskedError, name_parameters, url
 from aclog.console.pages.cells import PAGE_ROWS, PRINCIPALS, choice_of_operation, choice_of_type
 from aclog.console.pages.command_line import resource_words
 from aclog.console.pages.console import Console
@@ -64,8 +66,7 @@ class _Request:
             "/why",
             principal=self.principal,
             operation=self.operation.name,
-            type=ResourceType(self.pattern.resource_type).name,
-            name=self.pattern.name,
+            **name_parameters(self.pattern),
             host=self.host,
             as_of=as_of,
         )
@@ -86,27 +87,31 @@ def when_page(console: Console, asked: Asked) -> Page:
     timeline = known.timeline
     found = list(_intervals(timeline, request, history))
     is_allowed = bool(found) and found[-1].end is None
-    kind = request.pattern.resource_type
+    pattern = request.pattern
+    resource = resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
     words = ("--principal", request.principal, "--operation", request.operation.name)
     host = () if request.host is None else ("--host", request.host)
     return Page(
         path=PATH,
-        title=f"When: {request.principal} {request.operation.name} {request.pattern.name}",
+        title=f"When: {request.principal} {request.operation.name} {_name(request.pattern)}",
         answer=_answer(found, timeline),
         mark=Mark.GOOD if is_allowed else Mark.DENY,
-        command=console.command.of("when", *words, *resource_words(kind, request.pattern.name), *host),
+        command=console.command.of("when", *words, *resource, *host),
         parts=(form, _ways(request), _table(found, timeline, request, history)),
         notices=notices,
         offset=timeline.end,
     )
 
 
+def _name(pattern: ResourcePattern) -> str:
+    return pattern_text(pattern) if is_set(pattern) else pattern.name
+
+
 def _request(asked: Asked) -> _Request | str:
     """Return the request, or what is missing of it."""
     principal, operation = asked.word("principal"), asked.operation()
-    kind = asked.resource_type() or ResourceType.TOPIC
-    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else asked.text("name")
-    if not principal or operation is None or not name:
+    pattern = asked.resource(asked.resource_type() or ResourceType.TOPIC)
+    if not principal or operation is None or not (pattern.name or is_set(pattern)):
         return "a principal" if not principal else "an operation" if operation is None else "a name"
     if ":" not in principal:
         raise BadAskedError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
@@ -114,16 +119,18 @@ def _request(asked: Asked) -> _Request | str:
         raise BadAskedError("principal User:*: no client has that name")
     if operation is AclOperation.ALL:
         raise BadAskedError("operation: nobody asks for ALL: expected one operation")
-    pattern = ResourcePattern(resource_type=kind, name=name)
     return _Request(principal=principal, operation=operation, pattern=pattern, host=asked.host())
 
 
 def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
-    # All that can have a part in it covers the name: the other rules need not be looked at.
+    # All that can have a part in it covers the name, or one of the names: the other rules need not be looked at.
     settings = history.decided()
     acls = timeline.acls_at(0).with_options(documented=settings.documented, cidr=settings.cidr)
     pattern = request.pattern
-    covering = AclsImage.from_acls(acls.candidates(pattern.resource_type, pattern.name))
+    if is_set(pattern):
+        covering = AclsImage.from_acls(dict.fromkeys(rules_on(Policy(acls, settings), pattern)))
+    else:
+        covering = AclsImage.from_acls(acls.candidates(pattern.resource_type, pattern.name))
     begin = Image(acls=covering, provenance=Provenance(end_offset=timeline.begin, timestamp=timeline.begin_time))
     return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
 
@@ -203,7 +210,7 @@ def _form(asked: Asked) -> Form:
         Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
         choice_of_operation(asked.word("operation")),
         choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name")),
+        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
         Field(name="host", label="From host", value=asked.text("host"), hint="any"),
     )
     return Form(key="ask", title="Request", path=PATH, fields=fields, submit="When?")

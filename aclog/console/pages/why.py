@@ -1,7 +1,7 @@
 """The page of a request: the decision, the rules that take part, and what would change it."""
 
+from aclog.analysis.answers.set_decision import explained
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     AclOperation,
     ResourcePattern,
     ResourceType,
@@ -13,7 +13,9 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.console.pages.asked import Asked, BadAskedError, url
+from aclog.authorizer.name_notation import is_set, pattern_text
+from aclog.console.login.visibility import decides_alone
+from aclog.console.pages.asked import Asked, BadAskedError, name_parameters, url
 from aclog.console.pages.cells import (
     PRINCIPALS,
     RULE_COLUMNS,
@@ -21,13 +23,14 @@ from aclog.console.pages.cells import (
     choice_of_operation,
     choice_of_type,
     principal_cell,
-    resource_url,
     rule_cells,
 )
 from aclog.console.pages.command_line import resource_words
 from aclog.console.pages.console import Console
 from aclog.console.pages.page import Cell, Column, Field, Form, Lines, Links, Mark, Page, Row, Table
 from aclog.console.pages.states import State
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.image import Image
 
 PATH = "/why"
 _HOST = "127.0.0.1"
@@ -39,9 +42,8 @@ def why_page(console: Console, asked: Asked) -> Page:
     state = console.states.at(as_of)
     form = _form(asked)
     principal, operation = state.principal(asked.text("principal")), asked.operation()
-    kind = asked.resource_type() or ResourceType.TOPIC
-    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else asked.text("name")
-    if not principal or operation is None or not name:
+    pattern = asked.resource(asked.resource_type() or ResourceType.TOPIC)
+    if not principal or operation is None or not (pattern.name or is_set(pattern)):
         missing = "a principal" if not principal else "an operation" if operation is None else "a name"
         return Page(
             path=PATH,
@@ -50,18 +52,18 @@ def why_page(console: Console, asked: Asked) -> Page:
             parts=(form,),
             offset=state.offset,
         )
-    found = _explained(console, state, asked, ResourcePattern(resource_type=kind, name=name))
+    found = _explained(console, state, asked, pattern)
     host = asked.host()
-    words = ("--principal", principal, "--operation", operation.name, *resource_words(kind, name))
+    words = ("--principal", principal, "--operation", operation.name, *_words(pattern))
     return Page(
         path=PATH,
-        title=f"Why: {principal} {operation.name} {name}",
+        title=f"Why: {principal} {operation.name} {pattern_text(pattern) if is_set(pattern) else pattern.name}",
         answer=next(iter(explanation_lines(found))),
         mark=Mark.GOOD if found.allowed else Mark.DENY,
         command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
         parts=(
             form,
-            _ways(console, asked, operation, ResourcePattern(resource_type=kind, name=name)),
+            _ways(console, asked, operation, pattern),
             _rules(found, as_of),
             _trace(found),
             _remedy(found),
@@ -88,6 +90,8 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
         premises=state.premises,
     )
     try:
+        if is_set(pattern):
+            return _of_set(console, state, context, action, options)
         decision = state.authorizer.decide(context, action)
     except InvalidRequestError as error:
         # The error names the rule, and so its principal.
@@ -96,10 +100,28 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
     return explain(state.policy.acls, decision, context, action, options=options)
 
 
+def _of_set(
+    console: Console, state: State, context: RequestContext, action: Action, options: ExplainOptions
+) -> Explanation:
+    """Return why all names that begin so are decided alike. Raises BadAskedError: they are not."""
+    whole = state.whole or state.policy
+    if console.own is not None and not decides_alone(Image(acls=whole.acls), whole.settings):
+        # Examples could be names of rules that he does not see.
+        raise BadAskedError("rules that you do not see may decide on some of these names: ask about one name")
+    try:
+        return explained(state.policy, context, action, options)
+    except ConfigError as error:
+        raise BadAskedError(str(error)) from error
+
+
+def _words(pattern: ResourcePattern) -> tuple[str, ...]:
+    return resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
+
+
 def _ways(console: Console, asked: Asked, operation: AclOperation, pattern: ResourcePattern) -> Links:
     as_of, principal = asked.word("as_of"), asked.word("principal")
-    kind, name = ResourceType(pattern.resource_type), pattern.name
-    when = url("/when", principal=principal, operation=operation.name, type=kind.name, name=name, host=asked.host())
+    where = name_parameters(pattern)
+    when = url("/when", principal=principal, operation=operation.name, **where, host=asked.host())
     return Links(
         key="on",
         title="Further",
@@ -107,7 +129,7 @@ def _ways(console: Console, asked: Asked, operation: AclOperation, pattern: Reso
             Cell(f"all that {principal} may do", principal_cell(principal, as_of).url),
             Cell(
                 f"everyone who can {operation.name} it",
-                f"{resource_url(kind, name, as_of=as_of)}&operation={operation.name}",
+                url("/resource", **where, as_of=as_of, operation=operation.name),
             ),
             *((Cell("when this was allowed", when),) if console.own is None else ()),
         ),
@@ -166,7 +188,7 @@ def _form(asked: Asked) -> Form:
         Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
         choice_of_operation(asked.word("operation")),
         choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name")),
+        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
         Field(name="host", label="From host", value=asked.text("host"), hint=_HOST),
         as_of_field(asked.text("as_of")),
     )

@@ -2,16 +2,19 @@
 
 from attrs import define, field, frozen
 
+from aclog.analysis.answers.set_decision import decide_set
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acl import PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.name_notation import check_topic_name, is_set, parse_name
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.pdp.mapping import Mapped
 from aclog.console.pdp.requests import ActionName, Entity, Evaluation
+from aclog.metalog.errors import ConfigError
 from aclog.terminal.json_text import json_string, json_text
 
 _REMEMBERED = 100_000
@@ -41,13 +44,14 @@ class Answer:
 
 @frozen(kw_only=True)
 class KafkaRequest:
-    """A question in Kafka's terms."""
+    """A question in Kafka's terms; if the pattern type is PREFIXED, on all names that begin so."""
 
     principal: str
     host: str
     operation: int
     resource_type: int
     name: str
+    pattern_type: int = PatternType.LITERAL
 
 
 @define(eq=False, kw_only=True)
@@ -57,6 +61,8 @@ class Decider:
     acls: AclsImage
     authorizer: StandardAuthorizer
     """Decides from these ACLs; ready, and changed by nobody any more."""
+    policy: Policy
+    """The same, for questions on all names that begin with a prefix."""
     mapping: Mapped
     offset: int
     """The end offset of the state; 0 where there are no offsets."""
@@ -71,29 +77,37 @@ class Decider:
     ) -> "Decider":
         """Return what decides from these ACLs with these settings."""
         acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        policy = Policy(acls, settings)
         return Decider(
             acls=acls,
-            authorizer=Policy(acls, settings).authorizer,
+            authorizer=policy.authorizer,
+            policy=policy,
             mapping=mapping,
             offset=offset,
             super_users=settings.super_users,
             premises=premises,
         )
 
-    def evaluate(self, asked: Evaluation) -> Answer:
-        """Return the decision on a question; what is not mapped is not allowed."""
-        found = self.request_of(asked.subject, asked.action, asked.resource, asked.circumstances.host)
+    def evaluate(self, asked: Evaluation, *, exact: bool = False) -> Answer:
+        """Return the decision on a question; what is not mapped is not allowed.
+
+        `exact`: the resource's id is a name as it is, which some client asks for.
+        """
+        host = asked.circumstances.host
+        found = self.request_of(asked.subject, asked.action, asked.resource, host, exact=exact)
         return found if isinstance(found, Answer) else self.decide(found)
 
-    def request_of(self, subject: Entity, action: ActionName, resource: Entity, host: str) -> KafkaRequest | Answer:
+    def request_of(
+        self, subject: Entity, action: ActionName, resource: Entity, host: str, *, exact: bool = False
+    ) -> KafkaRequest | Answer:
         """Return a question in Kafka's terms; or the answer, if it has none."""
         mapping = self.mapping
         principal = mapping.subjects.forward(subject.type, subject.id, subject.properties)
         if principal is None:
             return _unmapped("subject", subject.type)
-        target = mapping.resources.forward(resource.type, resource.id, resource.properties)
-        if target is None:
-            return _unmapped("resource", resource.type)
+        pattern = self.resource_of(resource, exact=exact)
+        if isinstance(pattern, Answer):
+            return pattern
         operation = mapping.operation(resource.type, action.name, action.properties)
         if operation is None:
             return _unmapped("action", action.name)
@@ -101,9 +115,30 @@ class Decider:
             principal=principal[1],
             host=host,
             operation=int(operation),
-            resource_type=int(target[0].resource_type),
-            name=target[1],
+            resource_type=pattern.resource_type,
+            name=pattern.name,
+            pattern_type=pattern.pattern_type,
         )
+
+    def resource_of(self, resource: Entity, *, exact: bool = False) -> ResourcePattern | Answer:
+        """Return a resource in Kafka's terms, `x*` as all names that begin with x; or the answer, if it has none."""
+        resources = self.mapping.resources
+        try:
+            name, pattern_type = (resource.id, PatternType.LITERAL) if exact else parse_name(resource.id)
+            is_name = pattern_type is PatternType.LITERAL
+            target = (resources.forward if is_name else resources.forward_prefix)(
+                resource.type, name, resource.properties
+            )
+            if target is None:
+                return _unmapped("resource", resource.type)
+            pattern = ResourcePattern(
+                resource_type=int(target[0].resource_type), name=target[1], pattern_type=pattern_type
+            )
+            if not exact:
+                check_topic_name(pattern)
+        except ConfigError as error:
+            return Answer(decision=False, rule=None, reason=str(error))
+        return pattern
 
     def decide(self, asked: KafkaRequest) -> Answer:
         """Return the decision on a request of Kafka's."""
@@ -117,11 +152,15 @@ class Decider:
         return known
 
     def _decided(self, asked: KafkaRequest) -> Answer:
-        pattern = ResourcePattern(resource_type=asked.resource_type, name=asked.name)
+        pattern = ResourcePattern(resource_type=asked.resource_type, name=asked.name, pattern_type=asked.pattern_type)
         context = RequestContext(principal=asked.principal, host=asked.host)
+        action = Action(operation=asked.operation, resource_pattern=pattern)
         try:
-            found = self.authorizer.decide(context, Action(operation=asked.operation, resource_pattern=pattern))
-        except InvalidRequestError as error:
+            if is_set(pattern):
+                found = decide_set(self.policy, context, action).decision
+            else:
+                found = self.authorizer.decide(context, action)
+        except (InvalidRequestError, ConfigError) as error:
             return Answer(decision=False, rule=None, reason=str(error))
         return Answer(
             decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(asked, bool(found))
@@ -130,7 +169,8 @@ class Decider:
     def _unknown(self, asked: KafkaRequest, allowed: bool) -> tuple[str, ...]:  # the decision
         if not self.premises:
             return ()
-        has_candidate = self.acls.has_candidate(asked.resource_type, asked.name)
+        is_literal = asked.pattern_type == PatternType.LITERAL
+        has_candidate = is_literal and self.acls.has_candidate(asked.resource_type, asked.name)
         return self.premises.bearing_on(allowed=allowed, has_candidate=has_candidate).names
 
 

@@ -50,7 +50,7 @@ def envoy_answer(
         resource=Entity(type=mapping.resource_type, id=name),
         circumstances=Circumstances(),
     )
-    return decider.evaluate(asked), decider.offset
+    return decider.evaluate(asked, exact=True), decider.offset
 
 
 def _is_odd(path: str, name: str) -> bool:

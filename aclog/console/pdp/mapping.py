@@ -7,6 +7,7 @@ an action of a type of resource is an operation or cases. What is not mapped is 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Any
 
 from attrs import define, frozen
@@ -78,6 +79,23 @@ class EntityMapping:
         if len(cases.cases) > 1 and self._of_name(cases, case.to, name) != (case, foreign):
             return None
         return None if self._is_of_another(kind, case.to, name) else (case.to, name)
+
+    def forward_prefix(self, kind: str, prefix: str, properties: Properties) -> tuple[Any, str] | None:
+        """Return the target and the prefix of all things whose ids begin so.
+
+        None if it is not mapped, if their names are no prefix, or if one of them would be read back as another thing.
+        """
+        cases = self.cases(kind)
+        case = None if cases is None else cases.first(properties)
+        if cases is None or case is None or self._template(case.to).after:
+            return None
+        name = self._template(case.to).name_of(prefix)
+        earlier = takewhile(lambda each: each is not case, cases)
+        rivals = [each.to for each in earlier if _kind_of(each.to) == _kind_of(case.to)]
+        rivals += (each for each in self._rivals.get(kind, ()) if self._is_rival(case.to, each))
+        if any(self._template(each).has_names_below(name) for each in rivals):
+            return None
+        return case.to, name
 
     def backward(self, kind: str, target: Any, name: str) -> Thing | None:
         """Return the thing of a type that has this name, of a target that fits; None if none has."""

@@ -7,8 +7,11 @@ a prefix or `User:*` would allow besides is without end, and is not listed.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from attrs import evolve
+
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.name_notation import name_text
 from aclog.console.pdp.decider import Answer, Decider, KafkaRequest
 from aclog.console.pdp.mapping import ResourceTarget, Thing
 from aclog.console.pdp.requests import ActionName, Circumstances, Entity
@@ -21,9 +24,9 @@ def search_subjects(
 ) -> Iterator[Found]:
     """Yield the subjects of a type that may do something with a resource."""
     mapping = decider.mapping
-    target = mapping.resources.forward(resource.type, resource.id, resource.properties)
+    pattern = decider.resource_of(resource)
     operation = mapping.operation(resource.type, action.name, action.properties)
-    if target is None or operation is None:
+    if isinstance(pattern, Answer) or operation is None:
         return
     for principal in candidates_of(decider):
         thing = mapping.subjects.backward(kind.type, None, principal)
@@ -33,8 +36,9 @@ def search_subjects(
             principal=principal,
             host=given.host,
             operation=int(operation),
-            resource_type=int(target[0].resource_type),
-            name=target[1],
+            resource_type=pattern.resource_type,
+            name=pattern.name,
+            pattern_type=pattern.pattern_type,
         )
         if decider.decide(request).decision:
             yield _entity(kind.type, thing)
@@ -54,13 +58,16 @@ def search_resources(
     for target in {case.to.resource_type: case.to for case in (cases or ())}.values():
         names = {*_names(decider.acls, target), *existing.get(int(target.resource_type), ())}
         for name in names:
-            thing = mapping.resources.backward(kind.type, target, name)
-            if thing is None:
+            found_thing = mapping.resources.backward(kind.type, target, name)
+            if found_thing is None:
                 continue
+            thing = evolve(found_thing, id=name_text(found_thing.id))
             properties = {**dict(thing.properties), **kind.properties}
             resource = Entity(type=kind.type, id=thing.id, properties=properties)
             found = decider.request_of(subject, action, resource, given.host)
-            if not isinstance(found, Answer) and found.name == name and decider.decide(found).decision:
+            if isinstance(found, Answer) or (found.name, found.pattern_type) != (name, PatternType.LITERAL):
+                continue
+            if decider.decide(found).decision:
                 yield _entity(kind.type, thing)
 
 

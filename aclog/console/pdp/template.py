@@ -36,6 +36,10 @@ class Template:
             return None
         return name[len(self.before) : len(name) - len(self.after)]
 
+    def has_names_below(self, prefix: str) -> bool:
+        """Return whether a name that begins so may be one of this template."""
+        return self.before.startswith(prefix) or prefix.startswith(self.before)
+
     def meets(self, other: "Template") -> bool:
         """Return whether a name may be one of both."""
         befores, afters = sorted((self.before, other.before), key=len), sorted((self.after, other.after), key=len)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
+from aclog.analysis.answers.set_decision import explained
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.explain import explain
+from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType, parse_name
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.name_notation import asked_pattern
 from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
@@ -18,6 +19,12 @@ from aclog.snapshots.moments import moment_text
 
 DEFAULT_HOST = "127.0.0.1"
 _HOST = Option(flag="--host", value="H", help=f"The client's address; by default {DEFAULT_HOST}.")
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+_PATTERN = Option(
+    flag="--resource-pattern-type",
+    value="TYPE",
+    help="Take names as they are: literal, or prefixed for all that begin so.",
+)
 _TYPES = [kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}]
 _OPERATIONS = [one for one in AclOperation if one not in {AclOperation.UNKNOWN, AclOperation.ANY}]
 
@@ -35,11 +42,13 @@ def parse_operation(text: str) -> AclOperation:
     raise ConfigError(f"{text!r} is not an operation: expected one of {', '.join(one.name for one in _OPERATIONS)}")
 
 
-def parse_resource(text: str) -> ResourcePattern:
-    """Parse a resource: `TYPE:NAME`, such as `topic:orders`, or just `cluster`.
+def parse_resource(text: str, pattern_type: PatternType | None = None) -> ResourcePattern:
+    """Parse a resource: `TYPE:NAME`, such as `topic:orders`, `topic:pii-*` for all that begin so, or just `cluster`.
+
+    With a pattern type a name is taken as it is.
 
     Raises:
-        ConfigError: there is no such type, or the name is missing.
+        ConfigError: there is no such type, the name is missing, or a star is where none can be.
 
     """
     kind, colon, name = text.partition(":")
@@ -48,7 +57,7 @@ def parse_resource(text: str) -> ResourcePattern:
             if resource_type is ResourceType.CLUSTER and not colon:
                 return ResourcePattern(resource_type=resource_type, name=CLUSTER_NAME)
             if colon:
-                return ResourcePattern(resource_type=resource_type, name=name)
+                return asked_pattern(resource_type, name, pattern_type)
     names = ", ".join(_type_word(one) for one in _TYPES)
     raise ConfigError(f"{text!r} is not a resource: expected TYPE:NAME, such as topic:orders, with TYPE one of {names}")
 
@@ -63,13 +72,15 @@ def _type_word(resource_type: ResourceType) -> str:
 
 def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     operation = parse_operation(arguments.text("operation"))
-    patterns = [parse_resource(word.text) for word in arguments.all("resources")]
+    given = arguments.text(_PATTERN.flag)
+    pattern_type = parse_name(_PATTERNS, given) if given else None
+    patterns = [parse_resource(word.text, pattern_type) for word in arguments.all("resources")]
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
     image = state.image()
-    policy = Policy(image.acls, settings_of(arguments, image))
-    acls, authorizer = policy.acls.with_options(documented=False, cidr=policy.settings.cidr), policy.authorizer
+    settings = settings_of(arguments, image)
+    policy = Policy(image.acls.with_options(documented=False, cidr=settings.cidr), settings)
     options = ExplainOptions(
         allow_everyone=policy.settings.allow_everyone,
         host_given=bool(arguments.text(_HOST.flag)),
@@ -78,9 +89,9 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
         origins=state.origins,
         premises=state.premises(given_settings(arguments)),
     )
-    for number, pattern in enumerate(patterns):
+    for number, pattern in enumerate(patterns):  # of names that begin so: if all are decided alike
         action = Action(operation=operation, resource_pattern=pattern)
-        explanation = explain(acls, authorizer.decide(context, action), context, action, options=options)
+        explanation = explained(policy, context, action, options)
         yield from [Line("")] if number else []
         yield from map(Line, explanation_lines(explanation))
 
@@ -103,10 +114,10 @@ WHY = Command(
             Argument(
                 name="resources",
                 count=Count.SOME,
-                help="The resources: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
+                help="The resources: TYPE:NAME, such as topic:orders, topic:pii-*, user:User:bob; or cluster.",
             ),
         ),
-        options=(_HOST, *SETTINGS),
+        options=(_HOST, _PATTERN, *SETTINGS),
     ),
     run=_why,
     suggestions=_suggestions,
