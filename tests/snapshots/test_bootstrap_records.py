@@ -7,9 +7,11 @@ import pytest
 
 from aclog.cli.migrate.first_start import first_start_file
 from aclog.metalog.codec import encode_record
-from aclog.metalog.errors import CheckpointError, ConfigError
+from aclog.metalog.errors import CheckpointError, ConfigError, LogError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import list_segments
 from aclog.nodes.config.server_properties import parse_config
+from aclog.nodes.controller.write_path.startup import open_controller_log
 from aclog.nodes.storage.format import FormatOptions, format_storage
 from aclog.snapshots.bootstrap_records import FIRST_CHECKPOINT, find_bootstrap, uncommitted_bootstrap
 from aclog.snapshots.recovery import recover
@@ -123,3 +125,13 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CheckpointError, match=FIRST_CHECKPOINT):
         find_bootstrap(log)
+
+
+@pytest.mark.parametrize("release", ["4.3", "4.4"])
+def test_a_controller_without_voters_does_not_lead_alone(tmp_path: Path, release: str) -> None:
+    """It was formatted to join a quorum: with --no-initial-controllers."""
+    log = formatted(tmp_path, release, standalone=False, no_initial_controllers=True)
+    config = parse_config(changed(COMBINED | {"log.dirs": str(tmp_path)}, {}), "it", host_name=lambda: "here")
+    with pytest.raises(LogError, match="neither a log nor the checkpoint with the voters"):
+        open_controller_log(config)
+    assert not log.is_dir() or not list_segments(log)

@@ -24,11 +24,13 @@ from aclog.nodes.offload import committed
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
 from aclog.nodes.wire.message_builder import build
+from aclog.snapshots.bootstrap_records import FIRST_CHECKPOINT
 from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT
 from tests.support.builders.acls import acl as make_acl
 from tests.support.builders.state_records import acl
 from tests.support.fakes.memory_log import MemoryLog
 from tests.support.fakes.shared_log import SharedTopic
+from tests.support.nodes import shared_controllers
 from tests.support.nodes.controllers import call
 from tests.support.nodes.node_requests import frame
 from tests.support.nodes.shared_controllers import VOTERS, candidate, three, until
@@ -94,6 +96,22 @@ def described_quorum():
 
 
 class TestStandby:
+    async def test_the_first_leader_commits_the_records_of_a_0_0_checkpoint(self, tmp_path, monkeypatch):
+        """The layout of Kafka 4.4, where bootstrap.checkpoint is not."""
+        made = shared_controllers.candidate_config
+
+        def formatted(directory, node_id):
+            """The same records in the other file."""
+            config = made(directory, node_id)
+            (directory / LOG_DIRECTORY).mkdir()
+            (directory / "bootstrap.checkpoint").rename(directory / LOG_DIRECTORY / FIRST_CHECKPOINT)
+            return config
+
+        monkeypatch.setattr(shared_controllers, "candidate_config", formatted)
+        async with three(tmp_path, SharedTopic()) as nodes:
+            await until(lambda: all(len(node.publisher.current.scram) == 2 for node in nodes.values()))
+            assert {node.publisher.current.features.level("metadata.version") for node in nodes.values()} == {30}
+
     async def test_it_publishes_what_the_active_controller_commits(self, tmp_path):
         async with three(tmp_path, SharedTopic()) as nodes:
             assert [node.active for node in nodes.values()] == [True, False, False]
