@@ -27,12 +27,14 @@ from aclog.metalog.records import (
     FenceBrokerRecord,
     MetadataRecord,
     NoOpRecord,
+    RecordType,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from aclog.metalog.uuids import uuid_text
@@ -41,16 +43,16 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl, acl_record
 from tests.support.kafka.dump_log import DumpedBatch, parse
-from tests.support.kafka.jvm import run_tool
+from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION, run_tool
 from tests.support.kafka.metadata_shell import shell_answers
 
 DATA = Path(__file__).parents[1] / "data"
 
 
-def dump(*paths: Path) -> list[list[DumpedBatch]]:
+def dump(*paths: Path, version: str = KAFKA_VERSION) -> list[list[DumpedBatch]]:
     """What Kafka's tool prints of each file."""
     tool, files = "org.apache.kafka.tools.DumpLogSegments", ",".join(map(str, paths))
-    done = run_tool(tool, "--cluster-metadata-decoder", "--files", files)
+    done = run_tool(tool, "--cluster-metadata-decoder", "--files", files, version=version)
     assert done.exit_code == 0, done.err
     found = parse(done.out)
     return [found[str(path)] for path in paths]
@@ -166,8 +168,16 @@ def test_dump_log_reads_our_segments_and_checkpoints(written: Path) -> None:
     seen = sum(
         (assert_is_what_we_wrote(path, dumped) for path, dumped in zip(paths, dump(*paths), strict=True)), Counter()
     )
-    ours = {kind.name for kind in SCHEMAS} | {"LeaderChange", "SnapshotHeader", "SnapshotFooter"}
-    assert set(seen) == ours
+    of_4_3 = {kind.name for kind in SCHEMAS if kind is not RecordType.UNREGISTER_CONTROLLER_RECORD}
+    assert set(seen) == of_4_3 | {"LeaderChange", "SnapshotHeader", "SnapshotFooter"}
+
+
+def test_dump_log_of_kafka_4_4_reads_its_new_record(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log", create=True, timestamp=1_700_000_000_000) as log:
+        log.append([encode_record(UnregisterControllerRecord(controller_id=2))], timestamp=1_700_000_000_001).result()
+    (segment,) = list_segments(tmp_path / "log")
+    seen = assert_is_what_we_wrote(segment.path, *dump(segment.path, version=KAFKA_44))
+    assert seen["UNREGISTER_CONTROLLER_RECORD"] == 1
 
 
 def test_dump_log_reads_the_checkpoints_we_make_of_kafkas_logs(tmp_path: Path) -> None:
