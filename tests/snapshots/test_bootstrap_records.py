@@ -125,6 +125,11 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CheckpointError, match=FIRST_CHECKPOINT):
         find_bootstrap(log)
+    with open_log(log, create=True, force=True) as writer:
+        writer.append([encode_record(acl_record(1, acl()))], timestamp=1).result(60)
+    verified = aclog("log", "verify", log)
+    assert verified.code == 1
+    assert any(FIRST_CHECKPOINT in line for line in verified.lines)
 
 
 @pytest.mark.parametrize("release", ["4.3", "4.4"])

@@ -7,7 +7,7 @@ from aclog.cli.flags.output import Output
 from aclog.cli.image_report import CidrWatch, counts, summary
 from aclog.cli.rule_warnings import warn_of_each
 from aclog.cli.verdict import WORDS, Findings, Verdict
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import CheckpointError, MetadataError
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.verify import Finding, FindingKind
@@ -49,7 +49,7 @@ def verify_log(directory: Path, output: Output) -> Verdict:
         elif not output.is_rows:
             say(printable(str(finding)))
     image, problem = _replay(directory, found)
-    if image is not None and (uncommitted := uncommitted_bootstrap(directory, image)):
+    if image is not None and (uncommitted := _uncommitted(directory, image)):
         found.damaged = True
         findings.append(Finding(path=directory, what=uncommitted))
         if not output.is_rows:
@@ -81,6 +81,13 @@ def verify_log(directory: Path, output: Output) -> Verdict:
     throws = f"not damaged, but Kafka 4.3.1 throws on {failing} of its ACLs: see the warnings"
     say(throws if failing and found.verdict is Verdict.SOUND else WORDS[found.verdict])
     return found.verdict
+
+
+def _uncommitted(directory: Path, image: Image) -> str | None:
+    try:
+        return uncommitted_bootstrap(directory, image)
+    except CheckpointError:  # a finding of its own
+        return None
 
 
 def _finding_object(finding: Finding) -> Row:
