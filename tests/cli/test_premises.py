@@ -506,3 +506,14 @@ def test_a_decision_point_of_a_cluster_without_an_authorizer_decides_nothing(bro
     assert told == ["no node has an authorizer"]
     with pytest.raises(NotReadyError, match="no node has an authorizer"):
         deciders.at(None)
+
+
+def test_a_plan_counts_hidden_super_users_as_none_and_says_so(broker):
+    words = ("grant", "--principal", "User:x", "--intent", "produce", "--topic", "t")
+    found = ask(broker, *words)
+    assert notes(found)[0] == SUPER_USERS_CONFIG
+    assert "so that it counts as empty" in found.err
+    assert "is unknown" not in ask(broker, *words, "--super-users", "").err
+    broker.configs = CLASS
+    assert "is unknown" not in ask(broker, *words).err
+    assert "is unknown" not in ask(broker, "drift", "--acls", "-").err
