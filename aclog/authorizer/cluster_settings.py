@@ -117,7 +117,7 @@ class ClusterSettings:
             if node.problem is not None:
                 problems.setdefault(f"it cannot be read on {{}}: {node.problem}", []).append(node.node)
             elif value is None:
-                problems.setdefault("it is set on {}, which hides the value", []).append(node.node)
+                problems.setdefault("it is set on {}, where the value is hidden", []).append(node.node)
             elif not is_default(value):
                 shown.add(value)
                 problems.setdefault(f"on {{}} it is {value!r}, which no flag or context says", []).append(node.node)

@@ -37,7 +37,7 @@ def test_a_property_that_is_as_if_it_were_not_set_is_known(values):
         (
             [node(super_users=None), node(2, super_users=None), node(3)],
             SUPER_USERS_CONFIG,
-            "it is set on brokers 1, 2, which hides the value",
+            "it is set on brokers 1, 2, where the value is hidden",
             "--super-users USERS",
         ),
         (
@@ -64,7 +64,7 @@ def test_a_property_that_is_as_if_it_were_not_set_is_known(values):
         (
             [node(n, super_users=None) for n in range(1, 9)],
             SUPER_USERS_CONFIG,
-            "it is set on brokers 1, 2, 3, 4, 5 and 3 more, which hides the value",
+            "it is set on brokers 1, 2, 3, 4, 5 and 3 more, where the value is hidden",
             "--super-users USERS",
         ),
     ],

@@ -70,7 +70,7 @@ def test_a_denied_request_says_what_could_allow_it(broker):
     found = ask(broker, "authorize", *READ, "other")
     assert (found.code, found.out) == (1, f"DENIED unless {SUPER} or {OPEN}: DefaultDeny\n")
     assert notes(found) == [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
-    assert "it is set on broker 1, which hides the value" in found.err
+    assert "it is set on broker 1, where the value is hidden" in found.err
     # A resource with an ACL is open to nobody by the other setting.
     assert ask(broker, "authorize", *READ, "orders").out == f"DENIED unless {SUPER}: DefaultDeny\n"
     settled = ask(broker, "authorize", *READ, "other", *BOTH)
@@ -174,7 +174,7 @@ def test_every_broker_is_asked(broker):
         broker.others, broker.configs, other.configs = [other.address], CLASS, CLASS | {SUPER_USERS_CONFIG: None}
         found = ask(broker, "check", "no-public")
         assert found.code == 1
-        assert "super.users is unknown: it is set on broker 2, which hides the value" in found.err
+        assert "super.users is unknown: it is set on broker 2, where the value is hidden" in found.err
         other.configs = CLASS
         assert ask(broker, "check", "no-public").code == 0
     gone = ask(broker, "check", "no-public")  # the other one is out of reach now
