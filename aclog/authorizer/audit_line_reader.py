@@ -6,6 +6,9 @@ either).
 
 Clients choose principals and names, so a line may contain parts of the layout twice and be ambiguous. Every part is
 searched for in the whole line; a line that has one twice is rejected rather than guessed at.
+
+A line that cannot be read may tell of an access all the same, in another layout or torn: `access_trace` says whether it
+does, and as much of the access as is certain.
 """
 
 import re
@@ -15,8 +18,11 @@ from typing import Final, NamedTuple
 from aclog.authorizer.access_reject import Reason, bad_value, known_names
 from aclog.authorizer.acl import AclOperation, ResourceType
 
-TIME: Final = r"\[\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}"
+TIME: Final = r"\[\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}[,.]\d{3}"
+"""As log4j's `%d` and `%d{ISO8601}` write it, in 1 and 2, and logback's."""
 TIME_SIZE: Final = len("[2026-11-21 10:00:00,123")
+HEAD: Final = rf"^{TIME}\] [A-Z]+ Principal = "
+"""How a line about an access begins."""
 
 # All quantifiers but those of free text are possessive or bounded, and a part that occurs twice is found before the
 # free texts between the parts are matched: so the time for a hostile line is linear in its length.
@@ -48,6 +54,8 @@ _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
 _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
+_HEADED = re.compile(HEAD, re.ASCII)
+_PRINCIPAL, _ALLOWED, _DENIED = "Principal = ", " is Allowed", " is Denied"
 
 
 class ParsedLine(NamedTuple):
@@ -66,6 +74,38 @@ class ParsedLine(NamedTuple):
     level: str | None = None
     reason: str | None = None
     detail: str | None = None
+
+
+class AccessTrace(NamedTuple):
+    """What is certain of an access whose line cannot be read; None where nothing is."""
+
+    principal: str | None = None
+    decision: str | None = None
+    """ALLOWED or DENIED."""
+
+
+def is_headed(line: str) -> bool:
+    """Return whether a line begins as one about an access does; its rest after TIME_SIZE is for `read_line`."""
+    return _HEADED.match(line) is not None
+
+
+def access_trace(line: str) -> AccessTrace | None:
+    """Return what a line that cannot be read tells of an access; None if it is about none.
+
+    A line may be two torn ones, and clients choose principals and names: what is there twice tells nothing.
+    """
+    allowed, denied = line.count("is Allowed"), line.count("is Denied")
+    heads = line.count(_PRINCIPAL)
+    if not allowed + denied + heads:
+        return None
+    if allowed + denied != 1 or heads > 1:
+        return AccessTrace()
+    decision = "ALLOWED" if allowed else "DENIED"
+    begin = line.find(_PRINCIPAL) + len(_PRINCIPAL)
+    end = line.find(_ALLOWED if allowed else _DENIED)
+    principal = line[begin:end] if heads and end > begin else ""
+    is_certain = ":" in principal and "\ufffd" not in principal
+    return AccessTrace(principal=principal if is_certain else None, decision=decision)
 
 
 def read_line(text: str) -> ParsedLine:

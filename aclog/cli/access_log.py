@@ -11,6 +11,7 @@ from attrs import field, frozen
 from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.zones import parse_zone
 from aclog.sources.choice import ChosenSource
@@ -26,6 +27,7 @@ from aclog.usage.judging.counting import HowToCount, count_log
 from aclog.usage.judging.processes import Each, each_in_processes
 from aclog.usage.log_rules import rules_of_log
 from aclog.usage.report import Judged
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.window import Window, check_days, of_micros
 
 _SMALL: Final = 1 << 25
@@ -141,3 +143,9 @@ def warn_of_rejects(rejects: Counter[Reason]) -> None:
     if rejects:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
         warn(f"{sum(rejects.values()):,} lines are not accesses and were skipped: {reasons}")
+
+
+def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
+    """Say how many accesses could not be read or decided, and what that means for the answers."""
+    if unread:
+        warn(f"{unread_text(unread)}: {what}")

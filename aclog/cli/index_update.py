@@ -11,7 +11,7 @@ from attrs import asdict, define, field
 from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.cluster_settings import SETTLED
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
@@ -36,6 +36,7 @@ from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.judging.processes import Each
 from aclog.usage.judging.tallying import TalliedPart, tally_log
 from aclog.usage.run_rules import seen_rules
+from aclog.usage.unread import UnreadAccesses
 
 
 def _time_text(timestamp: int | None) -> str:
@@ -54,6 +55,8 @@ TAKEN_COLUMNS: Final = (
     Column(key="acls"),
 )
 """What a run took."""
+UNREAD_COLUMN: Final = Column(key="unread")
+"""If there is anything that could not be read or decided."""
 
 
 @define(eq=False)
@@ -62,6 +65,9 @@ class _Seen:
 
     coverage: Coverage = field(factory=Coverage.nothing)
     rejects: Counter[Reason] = field(factory=Counter)
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """What could not be read, or has no time."""
+    undecided: UnreadAccesses = field(factory=UnreadAccesses)
     untimed: int = 0
     """Accesses without a time."""
     denials: int = 0
@@ -81,6 +87,8 @@ class _Seen:
                 advance(done, None)
                 self.coverage = Coverage.sum((self.coverage, part.counted.coverage))
                 self.rejects += part.counted.rejects
+                self.unread = UnreadAccesses.sum_of((self.unread, part.counted.unread))
+                self.undecided = UnreadAccesses.sum_of((self.undecided, *(tally.unread for tally in part.tallies)))
                 self.untimed += part.counted.rows.without_time
                 self.denials += part.counted.logged_denials
                 yield from part.tallies
@@ -124,6 +132,7 @@ def update_index(
         parts = tally_log(new.input.parts, judging.how(None), log.each)
         with Spool.of(seen.tallies(parts), directory) as spool:
             _check_taken(seen, new)
+            seen.unread = seen.unread.but_of(settings.super_users)
             run = Run(
                 rules=rules,
                 source=chosen.source.name,
@@ -134,6 +143,7 @@ def update_index(
                 },
                 at=current_time_ms(),
                 coverage=seen.coverage,
+                unread=seen.unread,
                 contents=[_taken(part) for part in new.contents],
                 contents_version=version,
                 cluster_id=cluster_id,
@@ -182,8 +192,10 @@ def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
         "brokers": [broker for broker in covered.brokers if broker is not None],
         "acls": acls,
     }
+    unread = UnreadAccesses.sum_of((seen.unread, seen.undecided))
     if output.is_rows:
-        output.print_rows(TAKEN_COLUMNS, [row])
+        columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS
+        output.print_rows(columns, [{**row, "unread": unread.total} if unread else row])
     else:
         for line in _lines(row):
             say(printable(line))
@@ -192,6 +204,7 @@ def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
     if seen.untimed:
         warn(f"{seen.untimed:,} accesses have no time: they were left out")
     warn_of_rejects(seen.rejects)
+    warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
 
 
 def _lines(row: Row) -> Iterator[str]:

@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging
 from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import note
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.replay import replay
+from aclog.usage.undecided import undecided
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused_report import UnusedReport
 from aclog.usage.window import DAY, Window, of_micros
 
@@ -23,7 +30,8 @@ def proved(report: UnusedReport, judging: Judging, flags: AccessesFlags) -> str:
     """Replay what can go over a log; return how many accesses were decided the same, as a sentence.
 
     Raises:
-        ConfigError: an access would be decided otherwise, or the log cannot be read.
+        ConfigError: an access would be decided otherwise, or may be that cannot be read or decided; or the log cannot
+            be read.
         MetadataError, OSError: the source is damaged.
 
     """
@@ -39,7 +47,30 @@ def proved(report: UnusedReport, judging: Judging, flags: AccessesFlags) -> str:
             f"--accesses: {len(told.flipped):,} accesses would be decided otherwise without what can go, such as "
             f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
-    return f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same"
+    others = _unread(report, judging, counted, window)
+    return (
+        f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same{others}"
+    )
+
+
+def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window: Window) -> str:
+    """Return what is not in the proof, as the rest of a sentence."""
+    codes = BulkAuthorizer.of(judging.rules.intervals, judging.settings).decide(
+        [counted.accesses.column(name) for name in REQUEST_COLUMNS]
+    )
+    parts = (counted.unread, undecided(counted.accesses, codes))
+    unread = judging.in_window(window).unread(UnreadAccesses.sum_of(parts))
+    if not unread:
+        return ""
+    found = report.unused
+    numbers = np.flatnonzero(found.removable)
+    who, denies = [found.rules.principal(at) for at in numbers.tolist()], found.rules.denies[numbers]
+    if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
+        raise ConfigError(
+            f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "
+            "it made of this log, and up to date?"
+        )
+    return f"; {unread_text(unread)}, and may need none of it"
 
 
 def decided_by(report: UnusedReport) -> Settings:

@@ -1,6 +1,7 @@
-"""Times, silences and reasons in words."""
+"""Times, silences, what could not be read, and reasons in words."""
 
 from aclog.terminal.timestamps import time_text
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused.judgement import Unjudged
 from aclog.usage.unused.silence import Silence
 from aclog.usage.unused.unused import Unused
@@ -21,6 +22,24 @@ def silence_text(silence: Silence) -> str:
     return f"{who} after {time_of(silence.since)}" + ("" if silence.to is None else f" until {time_of(silence.to)}")
 
 
+def unread_text(unread: UnreadAccesses) -> str:
+    """Return how many accesses could not be read or decided, and why."""
+    parts = []
+    if unread.total:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in unread.by_reason().most_common() if count)
+        parts.append(f"{unread.total:,} accesses could not be read or decided ({reasons})")
+    if not unread.is_counted:
+        parts.append("an older aclog made this index, and what it could not read is not known")
+    return "; ".join(parts)
+
+
+def unread_of_rule(count: int) -> str:
+    """Return why a rule is not judged that so many accesses may have needed."""
+    if not count:
+        return "what an older aclog could not read of the log is not known: make a new index of it"
+    return f"{count:,} accesses that may need it could not be read or decided"
+
+
 def unjudged_text(found: Unused, number: int) -> str:
     """Return why a rule is not judged; nothing for one that is."""
     why = Unjudged(int(found.judgement.unjudged[number]))
@@ -31,4 +50,6 @@ def unjudged_text(found: Unused, number: int) -> str:
     if why is Unjudged.SILENCE:
         more = f", and {len(found.silences) - 1:,} more holes" if len(found.silences) > 1 else ""
         return silence_text(found.silences[0]) + more
+    if why is Unjudged.UNREAD:
+        return unread_of_rule(int(found.unread_counts[number]))
     return ""

@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from aclog.cli.unused_wording import unread_text
 from aclog.terminal.notices import note, warn
 from aclog.terminal.table import aligned
 from aclog.terminal.timezone import shown_zone
@@ -28,6 +29,9 @@ def summary_lines(found: UsageReport, after: Iterable[str]) -> Iterator[str]:
     yield ""
     yield from aligned(("ACLs", "removable", "answer"), _answers(found.rules))
     yield ""
+    if found.unread:
+        yield f"{unread_text(found.unread)}: {unjudged_text(found)}"
+        yield ""
     yield from after
     denied = found.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
@@ -48,6 +52,13 @@ def summary_lines(found: UsageReport, after: Iterable[str]) -> Iterator[str]:
                 for row in denied
             ),
         )
+
+
+def unjudged_text(found: UsageReport) -> str:
+    """Return how many ACLs are not judged for accesses that could not be read or decided."""
+    rows = zip(found.rules.column("unread").to_pylist(), found.rules.column("answer").to_pylist(), strict=True)
+    unjudged = sum(bool(unread) and answer == Answer.NOT_JUDGED for unread, answer in rows)
+    return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
 
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:

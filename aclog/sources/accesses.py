@@ -1,9 +1,14 @@
-"""The accesses of a file (`--accesses`), and those that two policies decide differently."""
+"""The accesses of a file (`--accesses`), and those that two policies decide differently.
+
+A line is read as aclog.usage reads it, without Arrow: what is an access there is one here, in all its spellings.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, IntEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from attrs import frozen
 
@@ -11,14 +16,22 @@ from aclog.analysis.deciding import is_allowed
 from aclog.analysis.flips import Flips
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
+from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.authorizer.audit_line_reader import TIME_SIZE, read_line
-from aclog.authorizer.hosts import host_address
-from aclog.authorizer.rule_object import enum_field
+from aclog.authorizer.audit_line_reader import (
+    TIME_SIZE,
+    access_trace,
+    is_headed,
+    operation_name,
+    read_line,
+    resource_type_name,
+)
+from aclog.authorizer.hosts import host_address, logged_address
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.json_object import parse_object, text_field
+from aclog.metalog.json_object import text_field
 from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
+from aclog.usage.accesses.json_object import object_of, once_each
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
@@ -27,12 +40,25 @@ EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.lo
 _PARQUET = (".parquet", ".parq", ".pq")
 
 
+_ONCE: Final = once_each((*COLUMNS, "timestamp", "broker", "loggedDecision"))
+
+
+class Unread(Enum):
+    """What a line is that is no access."""
+
+    ACCESS = "ACCESS"
+    """It tells of one, which could not be read."""
+    OTHER = "OTHER"
+
+
 @frozen(kw_only=True)
 class Accesses:
     """Distinct accesses with how often each occurs, and how many lines or rows are none."""
 
     counts: Counter[Request]
     malformed: int
+    unread: int = 0
+    """Those of them that tell of an access all the same."""
 
     def flipped(self, old: Policy, new: Policy) -> Flips:
         """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
@@ -51,15 +77,16 @@ def read_accesses(path: str) -> Accesses:
 
     """
     counts: Counter[Request] = Counter()
-    malformed = 0
-    for request, count in _from_parquet(path) if is_parquet(path) else _from_lines(path):
-        if request is None:
-            malformed += count
+    malformed = unread = 0
+    for found, count in _from_parquet(path) if is_parquet(path) else _from_lines(path):
+        if isinstance(found, Request):
+            counts[found] += count
         else:
-            counts[request] += count
+            malformed += count
+            unread += count if found is Unread.ACCESS else 0
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
-    return Accesses(counts=counts, malformed=malformed)
+    return Accesses(counts=counts, malformed=malformed, unread=unread)
 
 
 def is_parquet(path: str) -> bool:
@@ -67,17 +94,28 @@ def is_parquet(path: str) -> bool:
     return Path(path).is_dir() or path.endswith(_PARQUET)
 
 
-def _from_lines(path: str) -> Iterator[tuple[Request | None, int]]:
+def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
     for _, line in numbered(path):
-        try:
-            yield audited_access(line) if is_audit_line(line) else access_of_object(parse_object(line)), 1
-        except ConfigError:
-            yield None, 1
+        yield access_of_line(line), 1
+
+
+def access_of_line(line: bytes) -> Request | Unread:
+    """Return the access in a line, or whether the line tells of one."""
+    if is_audit_line(line):
+        return audited_access(line) or _unread(line)
+    value = object_of(line, _ONCE)
+    if isinstance(value, Reason):
+        return Unread.ACCESS
+    try:
+        return access_of_object(value) or Unread.ACCESS
+    except ConfigError:
+        tells = any(key in value for key in COLUMNS) or access_trace(line.decode(errors="replace")) is not None
+        return Unread.ACCESS if tells else Unread.OTHER
 
 
 def is_audit_line(line: bytes) -> bool:
-    """Return whether a line looks like one of kafka-authorizer.log: it begins with a time in brackets."""
-    return line.startswith(b"[")
+    """Return whether a line is to be read as one of kafka-authorizer.log: it is no JSON object."""
+    return not line.lstrip().startswith(b"{")
 
 
 @lru_cache(1 << 14)
@@ -91,9 +129,14 @@ def _audited(text: str) -> Request | None:
 def audited_access(line: bytes) -> Request | None:
     """Return the access that an audit line tells; None if it is about none."""
     try:
-        return _audited(line.decode()[TIME_SIZE:])
+        text = line.decode()
     except UnicodeDecodeError:
         return None
+    return _audited(text[TIME_SIZE:]) if is_headed(text) else None
+
+
+def _unread(line: bytes) -> Unread:
+    return Unread.OTHER if access_trace(line.decode(errors="replace")) is None else Unread.ACCESS
 
 
 def access_of_object(value: dict[str, object]) -> Request | None:
@@ -108,13 +151,21 @@ def access_of_object(value: dict[str, object]) -> Request | None:
     return _request(
         text_field(value, "principal"),
         text_field(value, "host"),
-        enum_field(value, "operation", AclOperation),
-        enum_field(value, "resourceType", ResourceType),
+        _code(AclOperation, operation_name, text_field(value, "operation")),
+        _code(ResourceType, resource_type_name, text_field(value, "resourceType")),
         text_field(value, "resourceName"),
     )
 
 
-def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
+def _code(kind: type[IntEnum], known: Callable[[str], str | None], text: str) -> int:
+    """Return the code of a name in any form that Kafka writes. Raises ConfigError: it is none."""
+    code = kind.__members__.get(known(text) or text)
+    if code is None:
+        raise ConfigError(f"{text[:40]!r} is not one of {', '.join(kind.__members__)}")
+    return int(code)
+
+
+def _from_parquet(path: str) -> Iterator[tuple[Request | Unread, int]]:
     need_pyarrow(display_name(path))
     import pyarrow as pa  # here: for Parquet alone
     import pyarrow.dataset as ds
@@ -126,7 +177,7 @@ def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
             # Equal rows are counted before an object is made of them: logs repeat themselves.
             distinct = pa.Table.from_batches([batch]).group_by(list(COLUMNS)).aggregate([([], "count_all")])
             columns = (distinct.column(name).to_pylist() for name in (*COLUMNS, "count_all"))
-            yield from ((access_of_row(row), count) for *row, count in zip(*columns, strict=True))
+            yield from ((access_of_row(row) or Unread.ACCESS, count) for *row, count in zip(*columns, strict=True))
     except (pa.ArrowInvalid, KeyError) as error:
         what = " ".join(str(error).split())[:200]
         raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(COLUMNS)}: {what}") from error
@@ -135,15 +186,18 @@ def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
 def access_of_row(row: Sequence[object]) -> Request | None:
     """Return the access in a row of principal, host, operation, resource type and name; None if it is none."""
     principal, host, operation, kind, name = map(str, row)
-    if None in row or operation not in AclOperation.__members__ or kind not in ResourceType.__members__:
+    if None in row:
         return None
     try:
-        return _request(principal, host, AclOperation[operation], ResourceType[kind], name)
+        codes = _code(AclOperation, operation_name, operation), _code(ResourceType, resource_type_name, kind)
+        return _request(principal, host, *codes, name)
     except ConfigError:
         return None
 
 
-_canonical = lru_cache(1 << 16)(host_address)
+@lru_cache(1 << 16)
+def _canonical(host: str) -> str:
+    return host_address(logged_address(host))
 
 
 def _request(principal: str, host: str, operation: int, kind: int, name: str) -> Request:

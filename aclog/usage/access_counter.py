@@ -7,7 +7,14 @@ import pyarrow as pa
 from attrs import define, field
 
 from aclog.metalog.vectors import Int64s
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, AccessNumbers, ParsedAccess, parse_access
+from aclog.usage.decisions.accesses import (
+    REQUEST_COLUMNS,
+    Access,
+    AccessNumbers,
+    ParsedAccess,
+    parse_access,
+    spelled_as_kafka,
+)
 from aclog.usage.decisions.decision_steps import DecisionSteps
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.window import DAY
@@ -42,7 +49,10 @@ COUNTED_BY_DAY = COUNTED.append(pa.field("day", pa.int32()))
 
 @define(eq=False)
 class SeenAccesses:
-    """The accesses that a worker process has seen, and the versions at which the ACLs they depend on change."""
+    """The accesses that a worker process has seen, and the versions at which the ACLs they depend on change.
+
+    One that is spelled in several ways has several numbers.
+    """
 
     acls: NecessaryAcls | None
     """None if all accesses are judged by the ACLs of one version, whatever their time."""
@@ -83,7 +93,8 @@ class SeenAccesses:
         """Return the version at which each step begins."""
         return np.full(len(steps), self.version) if self.acls is None else self.steps.versions(steps)
 
-    def _learn(self, new: list[Access]) -> None:
+    def _learn(self, raw: list[Access]) -> None:
+        new = list(map(spelled_as_kafka, raw))
         moving = {} if self.acls is None else _moving(self.acls, new)
         self.steps.append(np.zeros(len(new), np.int32), moving)
         self.accesses += new

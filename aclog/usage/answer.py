@@ -12,4 +12,5 @@ class Answer(StrEnum):
     """Some accesses match, but each would be decided the same without the ACL."""
     NEEDED = "NEEDED"
     NOT_JUDGED = "NOT_JUDGED"
-    """The ACL is not known to have been in force in the whole window."""
+    """The ACL is not known to have been in force in the whole window, or an access that may have needed it could not be
+    read or decided."""

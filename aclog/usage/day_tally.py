@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from aclog.authorizer.index.arrays import changes, expanded
 from aclog.authorizer.settings import Settings
@@ -18,6 +18,7 @@ from aclog.usage.decisions.necessary_acls import AclDependencies, NecessaryAcls
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.used_store import DayRows
+from aclog.usage.undecided import undecided
 from aclog.usage.unused.access_sets import AccessSets
 
 _ROWS = 1 << 18
@@ -51,7 +52,7 @@ class DayTallies:
             yield self.tally(counted.slice(start, _ROWS))
 
     def tally(self, counted: pa.Table) -> DayTally:
-        """Return the tally of accesses (COUNTED_BY_DAY); errors and super users are left out.
+        """Return the tally of accesses (COUNTED_BY_DAY); super users are left out, and what is undecided is unread.
 
         The tallies of the parts of a table add up to that of the whole.
         """
@@ -59,13 +60,14 @@ class DayTallies:
         columns = [counted.column(name).take(once.rows) for name in REQUEST_COLUMNS]
         first, version = (np.asarray(counted.column(name)) for name in ("first", "version"))
         codes = self.authorizer.decide(columns, first[once.rows] if self.own_time else None)
+        unread = undecided(counted, codes[once.of_row]).but_of(self.authorizer.settings.super_users)
         judged = codes >= DecisionCode.DEFAULT_ALLOW
         once = once.where(judged)
         if not len(once.rows):
-            return DayTally.nothing()
+            return evolve(DayTally.nothing(), unread=unread)
         parsed = _parsed([column.filter(pa.array(judged)) for column in columns])
         found = self.acls.find(parsed, version[once.rows], codes[judged])
-        return _Tallying.of(counted, once, parsed).tally(found, self.denies)
+        return evolve(_Tallying.of(counted, once, parsed).tally(found, self.denies), unread=unread)
 
 
 @frozen(eq=False, kw_only=True)

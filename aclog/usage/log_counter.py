@@ -11,6 +11,8 @@ from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.access_counter import AccessCounter
 from aclog.usage.coverage_counter import CoverageCounter
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.unread import UnreadCounter, UnreadSpan
 from aclog.usage.window import DAY, Window, micros_of
 
 _NO_TIME = np.iinfo(np.int64).min
@@ -46,6 +48,8 @@ class LogCounter:
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""
+    unread: UnreadCounter = field(factory=UnreadCounter, init=False)
+    """Rows without a time, unless they are counted: they may be in the window."""
     earliest: int | None = field(default=None, init=False)
     latest: int | None = field(default=None, init=False)
     """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
@@ -72,14 +76,25 @@ class LogCounter:
             outside=self.rows.outside + with_time - in_window,
             before_log=self.rows.before_log + in_window - counted,
         )
-        if self.timeless and with_time < total:
+        if with_time < total:
             mask = pa.array(~timed)
-            self.accesses.add_timeless([column.filter(mask) for column in columns])
+            if self.timeless:
+                self.accesses.add_timeless([column.filter(mask) for column in columns])
+            else:
+                self._note_untimed(batch.filter(mask))
         if counted < total:
             mask = pa.array(known)
             columns, times = [column.filter(mask) for column in columns], times[known]
         if counted:
             self.accesses.add(columns, times)
+
+    def _note_untimed(self, rows: pa.RecordBatch | pa.Table) -> None:
+        names: list[str] = [name for name in ("principal", "loggedDecision") if name in rows.schema.names]
+        table = pa.table([_decoded(rows.column(name)) for name in names], names)
+        for row in table.group_by(names).aggregate([([], "count_all")]).to_pylist():
+            decision: Any = row.get("loggedDecision")
+            span = UnreadSpan(row["count_all"], None, None)
+            self.unread.add(row["principal"], decision, DecisionCode.NO_TIME.name, span)
 
     def _note_times(self, times: Int64s) -> None:
         if not len(times):
@@ -88,6 +103,10 @@ class LogCounter:
         first, last = int(times.min()), int(times.max())
         self.earliest = first if self.earliest is None else min(self.earliest, first)
         self.latest = last if self.latest is None else max(self.latest, last)
+
+
+def _decoded(column: Any) -> Any:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def _micros(timestamps: Any) -> Int64s:

@@ -24,6 +24,8 @@ from aclog.usage.decisions.versions import change_times
 from aclog.usage.log_counter import RowCounts
 from aclog.usage.rule_usage import RuleUsage, rule_table
 from aclog.usage.tally import Tally, rules_to_keep
+from aclog.usage.undecided import undecided
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused.fewest_kept import fewest_kept
 from aclog.usage.unused.keep_clauses import keep_clauses
 from aclog.usage.window import EPOCH, Window, micros_of
@@ -45,7 +47,8 @@ class UsageReport:
     `rules`: a row per ACL, by ordinal: RULE_COLUMNS; in_force_from and in_force_to (null if unbounded); `answer`; the
     counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: all
     removable ACLs can be removed together without changing a decision on any access in the window, neither by the ACLs
-    of its own time nor by those at the end of the window.
+    of its own time nor by those at the end of the window; `unread`: how many accesses that could not be read or decided
+    may have needed it.
     `denied`: the most denied accesses: REQUEST_COLUMNS, `count`, `first_at`, `last_at`, and the `rule` and `rule_id` of
     the last denial.
     `holes`: the days of the window without any access, in the column `day`.
@@ -58,6 +61,8 @@ class UsageReport:
     window: Window
     has_times: bool
     """Whether intervals are known; if not, all ACLs count as in force in the whole window."""
+    unread: UnreadAccesses
+    """Accesses that may lie in the window and could not be read or decided; not those of super users."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -82,24 +87,48 @@ class Judged:
         intervals = self.rules.intervals
         return len(change_times(intervals)) > 0 or intervals.known_from > ALWAYS
 
-    def assessed(self) -> WindowRules:
-        """Return which ACLs are assessed."""
-        return WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
+    def assessed(self, unread: UnreadAccesses) -> WindowRules:
+        """Return which ACLs are assessed; `unread` are the accesses of the window that could not be."""
+        found = WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
+        if not unread:
+            return found
+        who: Any = self.rules.table.column("principal").to_pylist()
+        denies = np.asarray(self.rules.table.column("permissionType").to_numpy()) != "ALLOW"
+        by_presence = self.settings.allow_everyone
+        return found.but_for(
+            unread.concerned(who, denies, by_presence=by_presence), unread.counts(who, denies, by_presence=by_presence)
+        )
+
+    def unread(self, unread: UnreadAccesses) -> UnreadAccesses:
+        """Return those of a log's unread accesses that may lie in the window, and are not of super users."""
+        start, until = micros_of(self.window.start), micros_of(self.window.until)
+        return unread.between(start, until).but_of(self.settings.super_users)
 
 
-def report(counted: pa.Table, judged: Judged, rows: RowCounts, days: Collection[int], *, top: int) -> UsageReport:
+def report(
+    counted: pa.Table,
+    judged: Judged,
+    rows: RowCounts,
+    days: Collection[int],
+    *,
+    top: int,
+    unread: UnreadAccesses,
+) -> UsageReport:
     """Return the report on the distinct accesses of the window (COUNTED, one row per access and version).
 
-    `rows` and `days` are those of the whole log (LogCounter); `top` is the number of denied accesses to name.
+    `rows`, `days` and `unread` are those of the whole log (LogCounter); `top` is the number of denied accesses to name.
     """
     decided = with_codes(counted, judged)
+    unknown = UnreadAccesses.sum_of((unread, undecided(decided, np.asarray(decided.column(DECISION_CODE)))))
+    unknown = judged.unread(unknown)
     return UsageReport(
-        rules=rule_table(judged.rules, _usage(decided, judged)),
+        rules=rule_table(judged.rules, _usage(decided, judged, judged.assessed(unknown))),
         denied=most_denied(decided, judged.rules, top),
         holes=days_without_access(judged.window, days),
         counts=counts_of(rows, _rows_by_code(decided)),
         window=judged.window,
         has_times=judged.has_times,
+        unread=unknown,
     )
 
 
@@ -115,8 +144,8 @@ def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
     return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
 
 
-def _usage(decided: pa.Table, judged: Judged) -> RuleUsage:
-    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), judged.assessed(), with_sets=True)
+def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsage:
+    tally = Tally(NecessaryAcls.of(judged.rules.intervals, judged.settings), assessed, with_sets=True)
     by_acls = decided.filter(pa.array(np.asarray(decided.column(DECISION_CODE)) >= DecisionCode.DEFAULT_ALLOW))
     for start in range(0, len(by_acls), _ROWS):
         tally.add(by_acls.slice(start, _ROWS))
@@ -126,7 +155,7 @@ def _usage(decided: pa.Table, judged: Judged) -> RuleUsage:
         # ACLs that do not match an access decide, too: only groups know of them
         kept = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
     else:
-        may_go = tally.window.throughout & (worth < np.iinfo(np.int64).max)
+        may_go = assessed.throughout & ~assessed.concerned & (worth < np.iinfo(np.int64).max)
         clauses = keep_clauses(tally.matched_sets(), present=np.ones_like(may_go), may_go=may_go)
         kept = sorted(fewest_kept(clauses, lambda ordinal: int(worth[ordinal])))
     return usage_of(rows, kept, tally.window)
@@ -138,7 +167,7 @@ def usage_of(rows: pa.Table, kept: Any, window: WindowRules) -> RuleUsage:
     `kept` has the ordinals of ACLs that stand for a group of which one must stay (tally.rules_to_keep).
     """
     matched, needed = (_by_ordinal(rows, name, window) for name in ("matched", "needed"))
-    removable = window.throughout & (needed == 0)
+    removable = window.throughout & ~window.concerned & (needed == 0)
     removable[kept] = False
     row = np.full(len(window.throughout), -1, np.int64)
     row[np.asarray(rows.column("ordinal"))] = np.arange(len(rows))
@@ -154,6 +183,8 @@ def usage_of(rows: pa.Table, kept: Any, window: WindowRules) -> RuleUsage:
         last_needed=last_needed,
         last_needed_by=by,
         removable=removable,
+        unread=window.unread,
+        concerned=window.concerned,
     )
 
 

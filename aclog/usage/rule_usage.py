@@ -24,6 +24,10 @@ class RuleUsage:
     last_needed: Any
     last_needed_by: Any
     removable: Bools
+    unread: Int64s
+    """Accesses that could not be read or decided and may have needed the ACL."""
+    concerned: Bools
+    """Whether there may be any: their number may be unknown."""
 
 
 def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
@@ -44,6 +48,7 @@ def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
             "last_needed_at": found.last_needed.cast(_TIMESTAMP),
             "last_needed_by": found.last_needed_by,
             "removable": found.removable,
+            "unread": found.unread,
         }
     )
 
@@ -58,8 +63,8 @@ def _times(micros: Int64s, none: Bools) -> Any:
 def _answers(found: RuleUsage) -> Any:
     answers = list(Answer)
     number = np.select(
-        [~found.throughout, found.needed > 0, found.matched > 0],
-        [answers.index(Answer.NOT_JUDGED), answers.index(Answer.NEEDED), answers.index(Answer.NEVER_NEEDED)],
+        [~found.throughout, found.needed > 0, found.concerned, found.matched > 0],
+        [answers.index(each) for each in (Answer.NOT_JUDGED, Answer.NEEDED, Answer.NOT_JUDGED, Answer.NEVER_NEEDED)],
         answers.index(Answer.NEVER_MATCHED),
     )
     return pa.array([answer.value for answer in answers]).take(pa.array(number))

@@ -8,12 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
+from aclog.usage.arrow.acl_structs import ACL_FIELDS
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decision_codes import DecisionCode
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.undecided import undecided
+from aclog.usage.unread import UnreadAccesses
 
 _DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
 _TIME: Any = pa.timestamp("us", tz="UTC")
@@ -41,10 +45,17 @@ class Simulation:
     `last_at` (null without times); decision_before, rule_before, rule_id_before, and the same after."""
     same: int
     """The other accesses, repeated ones included."""
+    unread: UnreadAccesses
+    """Those that could not be read or decided, and may be decided otherwise after: they are in neither."""
 
 
-def simulate(counted: pa.Table, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> Simulation:
-    """Decide distinct accesses (COUNTED, one row each) by two states."""
+def simulate(
+    counted: pa.Table,
+    before: tuple[Rules, Settings],
+    after: tuple[Rules, Settings],
+    unread: UnreadAccesses | None = None,
+) -> Simulation:
+    """Decide distinct accesses (COUNTED, one row each) by two states; `unread` are those of the log beside them."""
     sides = [_decided(counted, rules, settings) for rules, settings in (before, after)]
     was, now = (decision for decision, _ in sides)
     # by decision rather than by rule: an access that another ACL decides the same way is no change
@@ -60,7 +71,30 @@ def simulate(counted: pa.Table, before: tuple[Rules, Settings], after: tuple[Rul
     for side, (rules, _), (_, codes) in zip(("before", "after"), (before, after), sides, strict=True):
         texts = rules.texts.of_codes(pa.array(codes[flipped]))
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
-    return Simulation(flips=pa.table(columns), same=int(counts.sum() - counts[flipped].sum()))
+    unknown = _may_flip(undecided(counted, sides[0][1]), before, after)
+    return Simulation(
+        flips=pa.table(columns),
+        same=int(counts.sum() - counts[flipped].sum()) - unknown.total,
+        unread=UnreadAccesses.sum_of((unknown, _may_flip(unread or UnreadAccesses(), before, after))),
+    )
+
+
+def _may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> UnreadAccesses:
+    """Return those to which a rule may apply that only one state has: all others are decided the same."""
+    (old, settings), (new, other) = before, after
+    left = unread.but_of(settings.super_users & other.super_users)
+    if not left or settings != other:
+        return left
+    changed = _rule_rows(old) ^ _rule_rows(new)
+    who = {row[ACL_FIELDS.index("principal")] for row in changed}
+    if not who or (not settings.allow_everyone and all(":" in name and name != WILDCARD_PRINCIPAL for name in who)):
+        return left.of_principals(who) if who else UnreadAccesses()
+    return left
+
+
+def _rule_rows(rules: Rules) -> set[tuple[str, ...]]:
+    columns: list[Any] = [rules.table.column(name).to_pylist() for name in ACL_FIELDS]
+    return set(zip(*columns, strict=True))
 
 
 def _decided(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Int64s, Any]:

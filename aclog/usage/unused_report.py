@@ -20,6 +20,7 @@ from aclog.usage.unused.key_join import places_of
 from aclog.usage.unused.silence import HeardHours, first_heard
 from aclog.usage.unused.state_rules import StateRules
 from aclog.usage.unused.unused import JudgedWindow, Unused, WindowUse
+from aclog.usage.window import DAY
 
 NO_BROKER = "none"
 """The name of the lines that name no broker, where brokers are named."""
@@ -73,6 +74,7 @@ class UnusedReport:
             heard={broker: heard[broker] for broker in expected},
             first_access=first_heard(heard.values(), window.start),
             allow_everyone=any(run.settings.get("allow_everyone") for run in index.runs()),
+            unread=index.unread(window.start, (window.last_day + 1) * DAY - 1),
         )
         found = Unused.of(rules, lives_of(rules, lives), known, window)
         return cls(unused=found, index=index, expected=expected)

@@ -153,7 +153,7 @@ def test_simulate(tmp_path, acls):
     assert (row["change"], row["principal"], row["count"]) == ("LOST", "User:c", 1)
     assert (row["decisionBefore"], row["decisionAfter"], row["ruleAfter"]) == ("ALLOWED", "DENIED", "DefaultDeny")
     closed = written(tmp_path / "closed", [RULE | {"resourceName": "other"}])
-    assert counts(*before, "--to-acls", closed) == (1, {"GAINED": 0, "LOST": 3, "SAME": 1})
+    assert counts(*before, "--to-acls", closed) == (1, {"GAINED": 0, "LOST": 3, "SAME": 0, "NOT_JUDGED": 1})
     assert [(row["count"], row["firstAt"]) for row in flips(*before, "--to-acls", closed)] == [
         (2, "2026-11-21T10:00:00Z"),
         (1, "2026-11-21T10:00:00Z"),

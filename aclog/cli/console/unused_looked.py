@@ -15,7 +15,7 @@ from aclog.authorizer.origin import Origins
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.rule_object import object_of_rule
-from aclog.cli.unused_wording import silence_text, time_of, unjudged_text
+from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_of_rule, unread_text
 from aclog.console.findings.item import Item, Kind
 from aclog.console.findings.looked import Looked, Use, Uses
 from aclog.usage.answer import Answer
@@ -62,6 +62,8 @@ def by_index(report: UnusedReport, acls: AclsImage, origins: Origins, proof: str
     notes = [f"hole: {silence_text(each)}" for each in found.silences[:_SHOWN]]
     if len(found.silences) > _SHOWN:
         notes.append(f"and {len(found.silences) - _SHOWN:,} more holes")
+    if found.unread:
+        notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(found.unread)}")
     return _looked(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
 
 
@@ -76,7 +78,8 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
         if answer is Answer.NEEDED:
             continue
         if row is None or answer is Answer.NOT_JUDGED:
-            uses[rule.acl] = _unjudged("not in force in the whole window")
+            unread = 0 if row is None else row["unread"]
+            uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force in the whole window")
             continue
         latest = row["last_matched_at"]
         seen = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
@@ -94,13 +97,15 @@ def unused_then(then: AclsImage, found: Looked) -> frozenset[str]:
 def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
     """Return the rows of rules that are in force at the end, by the seven texts of a rule."""
     rows = report.rules.filter(pc.is_null(report.rules.column("in_force_to")))
-    wanted = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable"]).to_pylist()
+    wanted = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable", "unread"]).to_pylist()
     return {tuple(row[key] for key in RULE_FIELDS): row for row in wanted}
 
 
 def _gaps(report: UsageReport) -> Iterator[str]:
     if not report.has_times:
         yield "the source has no times: all rules count as in force in the whole window"
+    if report.unread:
+        yield f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(report.unread)}"
     holes = [str(day) for day in report.holes.column("day").to_pylist() if day is not None]
     if holes:
         more = f" and {len(holes) - _SHOWN:,} more" if len(holes) > _SHOWN else ""

@@ -16,7 +16,9 @@ def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
 
     What happened in a hole, nobody knows: no rule is called unused for a
     window with one. A broker is expected to log from the first line of any
-    broker to the last. Exit code 1 if there are holes.
+    broker to the last. What could not be read or decided is counted by
+    principal, since rules that it may need are not judged either. Exit code 1
+    if there are holes, or such accesses.
 
     [bold]Examples[/]
 

@@ -9,6 +9,7 @@ from aclog.cli.coverage.flags import CoverageFlags
 from aclog.cli.coverage.stretches import Stretch, stretches
 from aclog.cli.flags.gap import gap_us
 from aclog.cli.flags.output import Output
+from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
@@ -16,6 +17,7 @@ from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.terminal.timestamps import time_text
 from aclog.usage.coverage import Coverage
+from aclog.usage.unread import EARLIEST, LATEST, UnreadAccesses
 
 NONE, FOUND = 0, 1
 """Exit codes."""
@@ -35,6 +37,8 @@ COVERAGE_COLUMNS: Final = (
     Column(key="lines"),
 )
 """Of a stretch."""
+PRINCIPAL_COLUMN: Final = Column(key="principal", cut=True, spare=True)
+"""Of what could not be read or decided, if there is any."""
 
 
 def print_coverage(flags: CoverageFlags, output: Output) -> int:
@@ -47,28 +51,29 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
     gap = gap_us(flags.gap)
     if bool(flags.accesses) == (flags.index is not None):
         raise ConfigError("--accesses or --index: expected one of them")
-    covered = _of_log(flags) if flags.index is None else _of_index(flags)
+    covered, unread = _of_log(flags) if flags.index is None else _of_index(flags)
     found = stretches(covered, gap=gap)
     if output.is_rows:
-        output.print_rows(COVERAGE_COLUMNS, map(_row, found))
+        more = (PRINCIPAL_COLUMN,) if unread else ()
+        output.print_rows((*COVERAGE_COLUMNS, *more), (*map(_row, found), *_unread_rows(unread)))
     else:
-        for line in _lines(covered, found):
+        for line in (*_lines(covered, found), *_unread_lines(unread)):
             say(printable(line))
-    return FOUND if any(each.is_hole for each in found) else NONE
+    return FOUND if unread or any(each.is_hole for each in found) else NONE
 
 
-def _of_index(flags: CoverageFlags) -> Coverage:
+def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.usage.index.usage_index import UsageIndex
 
     assert flags.index is not None  # noqa: S101 - the caller has looked
     with UsageIndex.open(flags.index) as index:
-        covered = index.coverage()
+        covered, unread = index.coverage(), index.unread(EARLIEST, LATEST)
     if not len(covered):
         raise ConfigError(f"{flags.index}: holds no access yet: expected some, by aclog usage-index")
-    return covered
+    return covered, unread
 
 
-def _of_log(flags: CoverageFlags) -> Coverage:
+def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.cli.usage_extra import need_usage_extra
 
     need_usage_extra()
@@ -77,18 +82,19 @@ def _of_log(flags: CoverageFlags) -> Coverage:
     from aclog.usage.judging.covering import cover_log
 
     log = AccessLog.of(flags.log())
-    parts, lines, rejects = list[Coverage](), 0, Counter[Reason]()
+    parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
     with progress("reading the accesses", "rows") as advance:
         for part in cover_log(log.found.parts, log.each):
             parts.append(part.coverage)
             lines += part.lines
             rejects += part.rejects
+            unread.append(part.unread)
             advance(lines, None)
     covered = Coverage.sum(parts)
     warn_of_rejects(rejects)
     if not len(covered):
         raise ConfigError(f"{', '.join(flags.accesses)}: no access has a timestamp: nobody knows what time it covers")
-    return covered
+    return covered, UnreadAccesses.sum_of(unread)
 
 
 def _row(stretch: Stretch) -> Row:
@@ -100,6 +106,32 @@ def _row(stretch: Stretch) -> Row:
         "hours": stretch.hours,
         "lines": stretch.lines,
     }
+
+
+def _unread_rows(unread: UnreadAccesses) -> Iterator[Row]:
+    for principal, span in unread.by_principal().items():
+        yield {
+            "broker": None,
+            "kind": "UNREAD",
+            "from": None if span.first is None else span.first // 1000,
+            "to": None if span.last is None else span.last // 1000,
+            "hours": 0,
+            "lines": span.accesses,
+            "principal": principal,
+        }
+
+
+def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
+    if not unread:
+        return
+    yield ""
+    yield f"{unread_text(unread)}:"
+    of_principals = list(unread.by_principal().items())
+    for principal, span in of_principals[:_SHOWN_HOLES]:
+        first, last = ("unknown" if time is None else time_text(time // 1000) for time in (span.first, span.last))
+        yield f"  {principal or 'anybody'}: {span.accesses:,}, {first} to {last}"
+    if len(of_principals) > _SHOWN_HOLES:
+        yield f"  ... and {len(of_principals) - _SHOWN_HOLES:,} more principals: --format jsonl"
 
 
 def _lines(covered: Coverage, found: Sequence[Stretch]) -> Iterator[str]:

@@ -28,7 +28,8 @@ def denied(
     Where a DENY is in the way, it is named, and no rule is proposed. Rules
     allow what was refused, on that resource and from these hosts, and nothing
     else but what Kafka takes them to imply. Exit code 1 if anything is
-    refused, 0 if not, 2 for bad input.
+    refused, or may be that could not be read or decided; 0 if not, 2 for bad
+    input.
 
     [bold]Examples[/]
 

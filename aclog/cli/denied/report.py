@@ -10,7 +10,7 @@ from attrs import evolve
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.rule_change import Action
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.change_file import write_change_file
 from aclog.cli.denied.flags import DeniedFlags
 from aclog.cli.denied.rows import DENIED_COLUMNS, denied_row, missing_row
@@ -27,6 +27,7 @@ from aclog.terminal.output import say
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.denied.attempts import Attempt, attempts_of
 from aclog.usage.denied.refusals import Refusals, refusals
+from aclog.usage.unread import UnreadAccesses
 
 NONE, FOUND = 0, 1
 """Exit codes."""
@@ -59,6 +60,7 @@ def print_denied(
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
         raise ConfigError(_NO_ACCESS)
+    unread = counted.unread.but_of(settings.super_users).may_be_refusals()
     found = _of_principals(refusals(counted.accesses, rules, settings), flags.principal)
     attempts = attempts_of(found.found, any_host=flags.any_host)
     if flags.out is not None:
@@ -70,7 +72,11 @@ def print_denied(
             say(printable(line))
     if found.undecided:
         warn(f"{found.undecided:,} accesses cannot be decided, such as those whose host is no address")
-    return FOUND if attempts else NONE
+    unread = UnreadAccesses.sum_of((unread, found.unread))
+    if flags.principal:
+        unread = unread.of_principals(flags.principal)
+    warn_of_unread(unread, "more may be refused than is listed")
+    return FOUND if attempts or unread else NONE
 
 
 def _of_principals(found: Refusals, principals: Sequence[str]) -> Refusals:

@@ -56,6 +56,11 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             comparison.premises = turning(sides.premises, comparison)
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+    if accesses is not None and accesses.unread:
+        warn(
+            f"{report.accesses}: {accesses.unread:,} lines of them tell of accesses that could not be read or decided: "
+            "more accesses may flip"
+        )
     if output.form is OutputFormat.SARIF:
         rows = [row for row, _ in difference_rows(found)]
         log = sarif_log(rows, version=version("aclog"), path=flags.target.file(), refs=sides.refs())

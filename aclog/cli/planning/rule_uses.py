@@ -8,9 +8,9 @@ import numpy as np
 from attrs import evolve
 
 from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.metalog.errors import ConfigError
 from aclog.places.found_place import FoundPlace
@@ -23,6 +23,7 @@ from aclog.usage.index.rule_texts import digests
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.judging.tallying import TalliedPart, tally_log
 from aclog.usage.run_rules import seen_rules
+from aclog.usage.unread import EARLIEST, LATEST, UnreadAccesses
 from aclog.usage.unused.state_rules import StateRules
 from aclog.usage.unused_report import lives_of
 
@@ -56,15 +57,17 @@ def _by_index(path: Path, found: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         lives = lives_of(state, index.lives())
         known = lives.number[lives.number >= 0]
         last = index.last_use(np.unique(known))
+        of_rules = {
+            state.rule(at).acl: evolve(_use_of(last, number), since=since)
+            for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
+            if number >= 0
+        }
+        by_presence = any(run.settings.get("allow_everyone") for run in index.runs())
         return RuleUses(
             source=str(path),
             first=int(coverage.first.min()),
             last=int(coverage.last.max()),
-            of_rules={
-                state.rule(at).acl: evolve(_use_of(last, number), since=since)
-                for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
-                if number >= 0
-            },
+            of_rules=_with_unread(of_rules, index.unread(EARLIEST, LATEST), by_presence=by_presence),
         )
 
 
@@ -74,11 +77,13 @@ def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]
     judging = Judging(rules=Rules.of_image(found.state.acls), settings=found.settings, own_time=False)
     last = LastUse.nothing()
     rejects: Counter[Reason] = Counter()
+    unread = list[UnreadAccesses]()
     times: list[int] = []
     accesses = denials = 0
     for part in _counted(tally_log(log.found.parts, judging.how(None), log.each)):
         last = last.plus(*(tally.last_use for tally in part.tallies))
         rejects += part.counted.rejects
+        unread += (part.counted.unread, *(tally.unread for tally in part.tallies))
         times += [each for each in (part.counted.earliest, part.counted.latest) if each is not None]
         accesses += part.counted.rows.total
         denials += part.counted.logged_denials
@@ -91,8 +96,25 @@ def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]
             "allows only if kafka.authorizer.logger is at DEBUG"
         )
     warn_of_rejects(rejects)
-    of_rules = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
+    of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
+    unknown = UnreadAccesses.sum_of(unread).but_of(found.settings.super_users)
+    warn_of_unread(unknown, "the last use of ACLs that they may need is unknown")
+    of_rules = _with_unread(of_log, unknown, by_presence=found.settings.allow_everyone)
     return RuleUses(source=name, first=min(times), last=max(times), of_rules=of_rules)
+
+
+def _with_unread(
+    of_rules: Mapping[StandardAcl, RuleUse], unread: UnreadAccesses, *, by_presence: bool
+) -> Mapping[StandardAcl, RuleUse]:
+    """Return the uses with how many accesses may have needed each ACL that could not be read or decided."""
+    who = [acl.principal for acl in of_rules]
+    denies = np.array([acl.permission_type != AclPermissionType.ALLOW for acl in of_rules], np.bool_)
+    concerned = unread.concerned(who, denies, by_presence=by_presence).tolist()
+    counts = unread.counts(who, denies, by_presence=by_presence).tolist()
+    return {
+        acl: evolve(use, unread=count) if is_concerned else use
+        for (acl, use), is_concerned, count in zip(of_rules.items(), concerned, counts, strict=True)
+    }
 
 
 def _counted(parts: Iterator[TalliedPart]) -> Iterator[TalliedPart]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
@@ -17,6 +17,7 @@ from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
+from aclog.usage.answer import Answer
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.simulation import Change, Simulation, simulate
@@ -55,7 +56,8 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     before, after = (Rules.of_image(policy.acls) for policy in (sides.old, sides.new))
     judging = Judging(rules=before, settings=sides.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))
-    found = simulate(counted.accesses, (before, sides.old.settings), (after, sides.new.settings))
+    both = (before, sides.old.settings), (after, sides.new.settings)
+    found = simulate(counted.accesses, *both, counted.unread)
     ordered = found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
     if output.is_rows:
         output.print_rows(FLIP_COLUMNS, map(_row, ordered.to_pylist()))
@@ -63,7 +65,8 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
         for line in _summary(found, ordered):
             say(printable(line))
     warn_of_rejects(counted.rejects)
-    if len(found.flips):
+    warn_of_unread(found.unread, "rules change that they may need, so that they may be decided differently")
+    if len(found.flips) or found.unread:
         return 1
 
     def differs_when_open() -> bool:
@@ -95,7 +98,10 @@ def _summary(found: Simulation, ordered: Any) -> Iterator[str]:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(chosen) or change in {Change.GAINED, Change.LOST}:
             rows.append((f"{pc.sum(chosen.column('count')).as_py() or 0:,}", f"{len(chosen):,}", change.value))
-    yield from aligned(("accesses", "distinct", "change"), [*rows, (f"{found.same:,}", "", "SAME")])
+    rows.append((f"{found.same:,}", "", "SAME"))
+    if found.unread:
+        rows.append((f"{found.unread.total:,}", "", Answer.NOT_JUDGED.value))
+    yield from aligned(("accesses", "distinct", "change"), rows)
     for change in Change:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(chosen):

@@ -15,8 +15,10 @@ from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.accesses import AccessRows
 from aclog.pipeline.usage.report import usage
+from aclog.pipeline.usage.unread import rejected_lines, unread_lines
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
+from aclog.usage.unread import UnreadAccesses
 
 _PARTS_OF_A_CORE = 2
 """So that a core that is done early takes over work; each part pays for its distinct accesses."""
@@ -42,6 +44,10 @@ def usage_command(
     check_new(out)
     rows, files, unread = _rows(spark, requests)
     with files.held():
+        malformed = unread.count() if unread is not None else 0
+        unknown = rejected_lines(spark, requests)
+        if unread is not None and malformed:
+            unknown = UnreadAccesses.sum_of((unknown, unread_lines(unread.select(MALFORMED))))
         found = usage(
             rows,
             policy.rules,
@@ -50,8 +56,8 @@ def usage_command(
             window_days=flags.days,
             until=until,
             top=flags.top,
+            unread=unknown,
         )
-        malformed = unread.count() if unread is not None else 0
     with new_directory(out) as partial:
         for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
             (partial / name).mkdir(parents=True)

@@ -17,6 +17,7 @@ from aclog.cli.premises import read_premises, refuse_unless_known
 from aclog.cli.suggesting.flags import SuggestFlags
 from aclog.cli.suggesting.rows import SUGGESTED_COLUMNS, suggested_rows
 from aclog.cli.suggesting.text_report import text_lines
+from aclog.cli.unused_wording import unread_text
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.terminal.json_text import json_text
@@ -29,6 +30,7 @@ from aclog.usage.judging.processes import Each
 from aclog.usage.suggestion.need import Needs
 from aclog.usage.suggestion.proof import prove
 from aclog.usage.suggestion.suggestion import Question, Suggestion, suggest
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.window import Window
 
 
@@ -43,6 +45,8 @@ class SuggestReport:
     replayed: int
     """Accesses that were decided again, as often as they were made."""
     window: Window
+    unread: UnreadAccesses
+    """Of the window: not in the proof."""
 
 
 def print_suggestion(
@@ -75,20 +79,23 @@ def print_suggestion(
     judging = Judging(rules=Rules.of_image(acls), settings=settings, own_time=False)
     counted, judged = found.count_window(judging, log[1].days, until)
     exist = existing_topics(topics, (image,), (chosen,))
-    question = Question(
-        settings=settings,
-        fold=least,
-        principals=frozenset(flags.principal),
-        topics=frozenset() if exist is None else frozenset(exist),
-    )
-    _check_principals(question.principals, image)
+    principals = frozenset(flags.principal)
+    _check_principals(principals, image)
     with progress("suggesting"):
         needs = Needs.of(counted.accesses, judging.rules, settings)
+        unread = UnreadAccesses.sum_of((judged.unread(counted.unread), needs.undecided))
+        question = Question(
+            settings=settings,
+            fold=least,
+            principals=principals,
+            topics=frozenset() if exist is None else frozenset(exist),
+            unread=unread,
+        )
         suggestion = suggest(needs, [rule.acl for rule in acls], question)
     with progress("proving"):
         proof = prove(acls, suggestion.acls, counted.accesses, settings)
     report = SuggestReport(
-        suggestion=suggestion, now=len(acls), needs=needs, replayed=proof.replayed, window=judged.window
+        suggestion=suggestion, now=len(acls), needs=needs, replayed=proof.replayed, window=judged.window, unread=unread
     )
     if flags.out is not None:
         _write(flags.out, suggestion)
@@ -108,6 +115,13 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
         for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
             say(printable(line))
     denied = f"; {report.needs.denied:,} are denied now, and are not kept" if report.needs.denied else ""
+    if report.unread:
+        decided = report.replayed - report.needs.undecided.total
+        warn(
+            f"{unread_text(report.unread)}: the rules that they may need stay, not judged; the other {decided:,} "
+            f"accesses were decided again, none of these is lost, and no request is allowed that was not{denied}"
+        )
+        return
     note(
         f"proved: {report.replayed:,} accesses decided again, none lost, and no request is allowed that was not{denied}"
     )
@@ -115,7 +129,7 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
 
 def _warn(counted: CountedLog) -> None:
     if counted.rows.without_time:
-        warn(f"{counted.rows.without_time:,} accesses have no timestamp: the suggestion does not keep them")
+        warn(f"{counted.rows.without_time:,} accesses have no timestamp: the suggestion does not count them")
     warn_of_rejects(counted.rejects)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, acl_text
 from aclog.cli.suggesting.rows import shown_time
-from aclog.usage.suggestion.suggestion import SuggestedRule, Suggestion
+from aclog.usage.suggestion.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
 
 _SHOWN: Final = 40
 """Rules; and refused prefixes."""
@@ -19,9 +19,11 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
     stays = f", beside {staying:,} of others that stay" if staying else ""
     yield f"{len(rules):,} rules{stays}; {now:,} now"
+    unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
+    others = f"; {unjudged:,} are not judged" if unjudged else ""
     yield (
         f"{len(allows):,} allow what was used, {prefixes:,} of them by prefix; "
-        f"{len(rules) - len(allows):,} are kept for what they deny or close"
+        f"{len(rules) - len(allows) - unjudged:,} are kept for what they deny or close{others}"
     )
     for principal, group in groupby(rules[:_SHOWN], key=lambda rule: rule.acl.principal):
         yield ""

@@ -54,10 +54,11 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
         if flags.out is not None:
             _write_change(flags.out, report)
         if output.is_rows:
-            from aclog.cli.unused.rows import UNUSED_COLUMNS, unused_rows
+            from aclog.cli.unused.rows import UNREAD_COLUMN, UNUSED_COLUMNS, unused_rows
 
             rows = tracked(unused_rows(report), "listing", "ACLs", len(report.unused.rules), streams=True)
-            output.print_rows(UNUSED_COLUMNS, rows)
+            more = (UNREAD_COLUMN,) if report.unused.unread else ()
+            output.print_rows((*UNUSED_COLUMNS[:-1], *more, UNUSED_COLUMNS[-1]), rows)
         else:
             from aclog.cli.unused.text_report import text_lines
 

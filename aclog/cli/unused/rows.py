@@ -38,6 +38,8 @@ UNUSED_COLUMNS = (
     Column(key="reason", flows=True),
 )
 """Of a rule."""
+UNREAD_COLUMN = Column(key="unread", spare=True)
+"""If there is anything that could not be read or decided."""
 
 _KEYS = ("firstMatched", "lastMatched", "firstNeeded", "lastNeeded")
 """Of EVENTS."""
@@ -61,6 +63,7 @@ def unused_rows(report: UnusedReport) -> Iterator[Row]:
                 "matched": count[0],
                 "needed": count[1],
                 "removable": bool(found.removable[number]),
+                **({"unread": int(found.unread_counts[number])} if found.unread else {}),
                 "daysMatched": count[2],
                 "daysNeeded": count[3],
                 **dict(zip(_KEYS, use, strict=True)),

@@ -6,7 +6,7 @@ import numpy as np
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.cli.region_columns import rule_text
-from aclog.cli.unused_wording import silence_text, time_of, unjudged_text
+from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_text
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.answer import Answer
 from aclog.usage.index.last_use import EVENTS
@@ -37,6 +37,8 @@ def text_lines(report: UnusedReport) -> Iterator[str]:
     for silence in found.silences[:_SHOWN]:
         yield f"hole: {silence_text(silence)}"
     yield from _more(len(found.silences), "holes")
+    if found.unread:
+        yield f"not judged: {unread_text(found.unread)}"
     yield ""
     yield f"{'ACLs':>9}  {'can go':>9}  answer"
     for answer in Answer:

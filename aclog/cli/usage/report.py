@@ -9,13 +9,13 @@ from attrs import evolve
 
 from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
+from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises
 from aclog.cli.rule_columns import RULE_COLUMNS
-from aclog.cli.usage_summary import SHOWN_DENIED, summary_lines, warn_of_gaps
+from aclog.cli.usage_summary import SHOWN_DENIED, summary_lines, unjudged_text, warn_of_gaps
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say
@@ -31,6 +31,8 @@ USAGE_COLUMNS: Final = (
     Column(key="needed"),
     Column(key="removable"),
 )
+UNREAD_COLUMN: Final = Column(key="unread", spare=True)
+"""If there is anything that could not be read or decided."""
 
 
 def report_usage(
@@ -56,11 +58,13 @@ def report_usage(
     judging = Judging.of(chosen, settings)
     left = read_premises(chosen, given).without({SUPER_USERS_CONFIG})
     counted, judged = log.count_window(judging, window.days, until)
-    found = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED)
+    found = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED, unread=counted.unread)
     if left:
         found = _without_proof(found)
     if output.is_rows:
-        output.print_rows(USAGE_COLUMNS, _rows(found))
+        columns = (*USAGE_COLUMNS, UNREAD_COLUMN) if found.unread else USAGE_COLUMNS
+        output.print_rows(columns, _rows(found, [column.key for column in columns]))
+        warn_of_unread(found.unread, unjudged_text(found))
     else:
         for line in summary_lines(found, _removable(found)):
             say(printable(line))
@@ -102,7 +106,6 @@ def _rule_text(row: dict[str, Any]) -> str:
     return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}"
 
 
-def _rows(found: UsageReport) -> Iterator[Row]:
-    keys = [column.key for column in USAGE_COLUMNS]
+def _rows(found: UsageReport, keys: list[str]) -> Iterator[Row]:
     for batch in found.rules.select(keys).to_batches(max_chunksize=1 << 14):
         yield from batch.to_pylist()

@@ -1,6 +1,6 @@
 """Distinct accesses of a log, each once per version of the ACLs that made a difference to it, and its rows counted."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Self, TypeAlias
@@ -21,10 +21,12 @@ from aclog.usage.accesses.parquet_parts import ParquetPart, latest_time, read_pl
 from aclog.usage.arrow.batches import regrouped
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.usage.decisions.decision_codes import DecisionCode
 from aclog.usage.decisions.necessary_acls import NecessaryAcls
 from aclog.usage.decisions.versions import change_times
 from aclog.usage.log_counter import LogCounter, RowCounts
 from aclog.usage.report import Judged
+from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadSpan
 from aclog.usage.window import Window
 
 _ROWS = 1 << 18
@@ -32,9 +34,9 @@ _ROWS = 1 << 18
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
-_TOLD, _DAY = -1, -2
+_TOLD, _DAY, _UNREAD = -1, -2, -3
 """In place of a version: the row tells how many rows there were of the kind that `principal` names, or that there were
-any on the day that `principal` is, in days since 1970."""
+any on the day that `principal` is, in days since 1970, or how many of a principal have no time."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -91,6 +93,8 @@ class CountedLog:
     rows: RowCounts
     days: frozenset[int]
     """The days (UTC, since 1970) with any access, in the window or not."""
+    unread: UnreadAccesses
+    """Rows without a time."""
 
 
 @contextmanager
@@ -115,6 +119,7 @@ def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Jud
             distinct=real.count(),
             rows=RowCounts(**{row.principal: row["count"] for row in about if row.version == _TOLD}),
             days=frozenset(int(row.principal) for row in about if row.version == _DAY),
+            unread=_untimed((row.principal, row["count"]) for row in about if row.version == _UNREAD),
         )
     finally:
         counted.unpersist()
@@ -156,10 +161,19 @@ def _rows(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batche
 
 
 def _about(counter: LogCounter) -> pa.RecordBatch:
-    told = [(_TOLD, name, count) for name, count in asdict(counter.rows).items()]
+    told: list[tuple[int, str | None, int]] = [(_TOLD, name, count) for name, count in asdict(counter.rows).items()]
     told += [(_DAY, str(day), 0) for day in sorted(counter.days)]
+    of_principals = counter.unread.found.by_principal().items()
+    told += [(_UNREAD, principal, span.accesses) for principal, span in of_principals]
     rows = [{"version": kind, "principal": name, "count": count} for kind, name, count in told]
     return pa.RecordBatch.from_pylist(rows, schema=COUNTED)
+
+
+def _untimed(found: Iterable[tuple[str | None, int]]) -> UnreadAccesses:
+    counter = UnreadCounter()
+    for principal, count in found:
+        counter.add(principal, None, DecisionCode.NO_TIME.name, UnreadSpan(count, None, None))
+    return counter.found
 
 
 @lru_cache(1)

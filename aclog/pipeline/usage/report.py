@@ -7,6 +7,7 @@ asked for.
 
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
@@ -32,7 +33,9 @@ from aclog.usage.report import (
     report,
 )
 from aclog.usage.rule_usage import rule_table
-from aclog.usage.window import micros_of
+from aclog.usage.undecided import UNDECIDED, undecided
+from aclog.usage.unread import UnreadAccesses
+from aclog.usage.window import DAY, micros_of
 
 _MOST_ON_DRIVER = 1 << 20
 """Distinct accesses that the driver judges; about 700 bytes each."""
@@ -47,11 +50,13 @@ def usage(
     window_days: int,
     until: datetime | None = None,
     top: int = 100,
+    unread: UnreadAccesses | None = None,
 ) -> UsageReport:
     """Report on the accesses of the last `window_days` before `until`, by default before the latest access.
 
     With `own_time` each access is decided by the ACLs of its own time, otherwise by those of the last version.
     `accesses` has REQUEST_COLUMNS and `timestamp`; it is read once, and before that its timestamps without `until`.
+    `unread` are the accesses of the log whose lines could not be read.
 
     Raises:
         ConfigError: no access has a timestamp, or `window_days` is out of bounds.
@@ -62,16 +67,21 @@ def usage(
     judged = Judged(rules=rules, settings=settings, window=window, own_time=own_time)
     sent = broadcast(rows.frame.sparkSession, rules.intervals)
     with count_log(rows, sent, judged) as counted:
+        unknown = UnreadAccesses.sum_of((unread or UnreadAccesses(), counted.unread))
         if counted.distinct <= _MOST_ON_DRIVER:
-            return report(counted.accesses.toArrow(), judged, counted.rows, counted.days, top=top)
-        return _report_on_workers(counted, judged, sent, top)
+            found = counted.accesses.toArrow()
+            return report(found, judged, counted.rows, counted.days, top=top, unread=unknown)
+        return _report_on_workers(counted, judged, sent, top, unknown)
 
 
-def _report_on_workers(counted: CountedLog, judged: Judged, sent: "Broadcast[AclIntervals]", top: int) -> UsageReport:
+def _report_on_workers(
+    counted: CountedLog, judged: Judged, sent: "Broadcast[AclIntervals]", top: int, unread: UnreadAccesses
+) -> UsageReport:
     decided = _decided(counted.accesses, judged).persist()
     try:
+        unknown = judged.unread(UnreadAccesses.sum_of((unread, _undecided(decided))))
         by_acls = decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW))
-        found = rule_usage(by_acls, sent, judged.settings, judged.assessed())
+        found = rule_usage(by_acls, sent, judged.settings, judged.assessed(unknown))
         by_code = decided.groupBy(DECISION_CODE).agg(F.sum("count").alias("rows"))
         return UsageReport(
             rules=rule_table(judged.rules, found),
@@ -80,9 +90,21 @@ def _report_on_workers(counted: CountedLog, judged: Judged, sent: "Broadcast[Acl
             counts=counts_of(counted.rows, {row[DECISION_CODE]: row.rows for row in by_code.collect()}),
             window=judged.window,
             has_times=judged.has_times,
+            unread=unknown,
         )
     finally:
         decided.unpersist()
+
+
+def _undecided(decided: DataFrame) -> UnreadAccesses:
+    """Return the accesses that cannot be decided, by principal and day."""
+    chosen = decided.where(F.col(DECISION_CODE).isin([int(code) for code in UNDECIDED]))
+    day = F.floor(F.col("first") / DAY).alias("day")
+    rows = chosen.groupBy("principal", DECISION_CODE, day).agg(
+        F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last")
+    )
+    table = rows.toArrow()
+    return undecided(table, np.asarray(table.column(DECISION_CODE)).astype(np.int32))
 
 
 def _decided(counted: DataFrame, judged: Judged) -> DataFrame:

@@ -17,6 +17,9 @@ class RuleUse:
     needed: Use | None = None
     since: int | None = None
     """Since when the ACL is known to be in force, in us since 1970; None: it counts as in force all the time."""
+    unread: int | None = None
+    """How many accesses that may have needed it could not be read or decided; 0: an unknown number; None: there are
+    none."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -47,6 +50,10 @@ class RuleUses:
 
 
 def _texts(found: RuleUse, since: str) -> Iterator[str]:
+    if found.needed is None and found.unread is not None:
+        count = f"{found.unread:,} accesses" if found.unread else "accesses"
+        yield f"last use unknown: {count} that may need it could not be read or decided"
+        return
     if found.matched is None and found.needed is None:
         yield f"never used{since}: no access was about what it covers"
         return

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from aclog.authorizer.access_reject import Reason
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.unread import UnreadAccesses
 
 TIMESTAMP: Final = "timestamp"
 BROKER: Final = "broker"
@@ -32,3 +33,5 @@ class AccessBatch:
     """The columns READ_COLUMNS."""
     rejects: Counter[Reason] = field(factory=Counter)
     """How many other lines there were, by the reason why they are no accesses; blank lines are not counted."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Those of them that tell of an access all the same."""

@@ -71,7 +71,8 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
     """Return the log in these files, directories (with what is below them) and globs; `zone` is that of bare times.
 
     As everywhere in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that
-    `spark ingest` made is that of its accesses.
+    `spark ingest` made is that of its accesses, and of the lines that it rejected. A directory may hold other logs of
+    text: none of their lines is an access.
 
     Raises:
         ConfigError: there is no such file, a file is of no known form, an append to a table has not been finished,
@@ -79,12 +80,17 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
         OSError: a file cannot be read.
 
     """
+    named = {str(Path(given)) for given in paths}
     with listing(tables_of(path for given in paths for path in _found(given))):
         files = [PinnedFile.of(str(path)) for given in paths for path in _found(given)]
     parquet, parts = [], list[AccessPart]()
     for file in files:
         with file.open() as opened:
-            known = form or (AccessForm.PARQUET if file.path.endswith(_PARQUET) else form_of(opened, file.path))
+            known = form or (
+                AccessForm.PARQUET
+                if file.path.endswith(_PARQUET)
+                else form_of(opened, file.path, named=file.path in named)
+            )
         if known is AccessForm.PARQUET:
             parquet.append(file.path)
         elif known is AccessForm.AVRO:
@@ -140,6 +146,14 @@ def _found(given: str) -> Iterator[Path]:
 
 def _below(directory: Path) -> list[Path]:
     table = directory / "accesses"
-    top = table if table.is_dir() else directory
+    if not table.is_dir():
+        table = directory if directory.name == table.name else table
+    rejects = table.parent / "rejects"
+    if table.is_dir() and rejects.is_dir():
+        return [*_visible(table), *_visible(rejects)]
+    return _visible(table if table.is_dir() else directory)
+
+
+def _visible(top: Path) -> list[Path]:
     below = sorted(path for path in top.rglob("*") if path.is_file())
     return [path for path in below if not any(part.startswith((".", "_")) for part in path.relative_to(top).parts)]

@@ -31,7 +31,7 @@ def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
     """
     found = _events(file)
     while events := list(islice(found, _ROWS)):
-        yield batch_of(events, of_audit_event, zone)
+        yield batch_of(((b"", event) for event in events), of_audit_event, zone)
 
 
 def _events(file: PinnedFile) -> Iterator[JsonObject]:

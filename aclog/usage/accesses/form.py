@@ -3,6 +3,7 @@
 import json
 import re
 import zlib
+from codecs import getincrementaldecoder
 from enum import StrEnum
 from typing import IO, Final
 
@@ -11,7 +12,7 @@ from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 _BEGINNING: Final = 1 << 16
 """Bytes that are looked at."""
-_AUDIT_LINE: Final = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2} ")
+_AUDIT_LINE: Final = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2}[ T]")
 
 
 class AccessForm(StrEnum):
@@ -32,8 +33,11 @@ class AccessForm(StrEnum):
     """CloudEvents as JSON lines: aclog's, or Confluent's audit log."""
 
 
-def form_of(opened: IO[bytes], path: str) -> AccessForm:
+def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
     """Return the form of a file by its first bytes; an empty one counts as lines of JSON.
+
+    One that is not `named` itself but lies in a directory, such as kafkaServer-gc.log, is read as lines of
+    kafka-authorizer.log if it is text of any other kind: whether any line of it is about an access, its lines say.
 
     Raises:
         ConfigError: it is none of them.
@@ -51,9 +55,21 @@ def form_of(opened: IO[bytes], path: str) -> AccessForm:
         return _json_form(text)
     if _AUDIT_LINE.match(text):
         return AccessForm.KAFKA_LOG
+    if not named and _is_text(text):
+        return AccessForm.KAFKA_LOG
+    where = "" if named else ": move it, or name the logs by a glob, such as 'logs/kafka-authorizer.log*'"
     raise ConfigError(
-        f"{path}: not an access log: expected kafka-authorizer.log, Parquet, Avro or JSON lines, which begin with `{{`"
+        f"{path}: not an access log: expected kafka-authorizer.log, Parquet, Avro or JSON lines, which begin with "
+        f"`{{`{where}"
     )
+
+
+def _is_text(beginning: bytes) -> bool:
+    """Return whether the first bytes of a file are text; the last character may be cut off."""
+    try:
+        return "\0" not in getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        return False
 
 
 def _json_form(text: bytes) -> AccessForm:

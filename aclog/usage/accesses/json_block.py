@@ -23,12 +23,16 @@ from aclog.usage.accesses.access_batch import (
     AccessBatch,
 )
 from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text, times_of_millis, times_of_texts
-from aclog.usage.accesses.json_object import JsonObject, object_of
+from aclog.usage.accesses.json_object import JsonObject, object_of, once_each
+from aclog.usage.accesses.unread_objects import note_unread
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.unread import UnreadCounter
 
 _NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
 """A line that is not from a brace to a brace."""
 _DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
+_once: Final = once_each(READ_COLUMNS)
+"""As Arrow, which does not see a foreign key twice."""
 
 
 def read_json(block: bytes, zone: tzinfo) -> AccessBatch:
@@ -80,22 +84,19 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
-    rows, rejects = [], Counter[Reason]()
+    rows, rejects, unread = [], Counter[Reason](), UnreadCounter()
     for line in block.removesuffix(b"\n").split(b"\n"):
-        read = _read_line(line, zone)
+        value = object_of(line, _once)
+        read = value if isinstance(value, Reason) else _of_object(value, zone)
         if isinstance(read, Reason):
             rejects[read] += 1
+            note_unread(unread, read, line, None if isinstance(value, Reason) else value, zone)
         else:
             rows.append(read)
     del rejects[Reason.BLANK]
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
-    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects)
-
-
-def _read_line(line: bytes, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
-    value = object_of(line, _once)
-    return value if isinstance(value, Reason) else _of_object(value, zone)
+    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.found)
 
 
 def _of_object(value: JsonObject, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
@@ -126,13 +127,3 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _once(pairs: list[tuple[str, object]]) -> JsonObject:
-    """As Arrow, which does not see a foreign key twice."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        if any(keys.count(name) > 1 for name in READ_COLUMNS):
-            raise ValueError("a key twice")
-    return value

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final, TypeAlias
 
 from aclog.authorizer.access_reject import Reason
@@ -18,6 +18,21 @@ def once(pairs: list[tuple[str, object]]) -> JsonObject:
     if len(value) != len(pairs):
         raise ValueError("a key twice")
     return value
+
+
+def once_each(names: Collection[str]) -> Callable[[list[tuple[str, object]]], JsonObject]:
+    """Return what makes an object of keys and values, and raises ValueError if one of these keys is there twice."""
+
+    def built(pairs: list[tuple[str, object]]) -> JsonObject:
+        """Return the object."""
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            keys = [key for key, _ in pairs]
+            if any(keys.count(name) > 1 for name in names):
+                raise ValueError("a key twice")
+        return value
+
+    return built
 
 
 def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once) -> "JsonObject | Reason":

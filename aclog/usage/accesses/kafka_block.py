@@ -1,6 +1,7 @@
 """Accesses in lines of kafka-authorizer.log: most differ in their time only, and equal rests are read once."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Any, Final
@@ -10,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.audit_line_reader import TIME, TIME_SIZE, read_line, read_other
+from aclog.authorizer.audit_line_reader import HEAD, TIME_SIZE, AccessTrace, access_trace, read_line, read_other
+from aclog.metalog.vectors import Int64s
 from aclog.usage.accesses.access_batch import READ_SCHEMA, TIME_TYPE, AccessBatch
 from aclog.usage.accesses.access_times import local_time, micros_of
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadSpan
 
-_HEAD: Final = rf"^{TIME}\] [A-Z]+ Principal = "
 _SECOND: Final = TIME_SIZE - len(",123")
 _PARSED: Final = pa.schema(
     [*((name, pa.string()) for name in REQUEST_COLUMNS), ("loggedDecision", pa.string()), ("reason", pa.string())]
@@ -25,7 +27,7 @@ _PARSED: Final = pa.schema(
 def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
     """Read a block of lines, whose times are local to `zone`."""
     lines = _lines(block)
-    headed = pc.match_substring_regex(lines, _HEAD)
+    headed = pc.match_substring_regex(lines, HEAD)
     known = lines.filter(headed)
     rests = pc.binary_slice(known, TIME_SIZE, -1).dictionary_encode()
     parsed = _parsed(rests.dictionary.to_pylist()).take(rests.indices)
@@ -35,9 +37,14 @@ def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
     columns: list[Any] = [parsed.column(at) for at in range(len(REQUEST_COLUMNS))]
     columns += [times, pa.nulls(len(times), pa.string()), parsed.column("loggedDecision")]
     rejects = Counter(Reason(reason) for reason in reasons.drop_null().to_pylist())
-    rejects += Counter(map(_of_other, lines.filter(pc.invert(headed)).to_pylist()))
+    others = [_of_other(line) for line in lines.filter(pc.invert(headed)).to_pylist()]
+    rejects += Counter(reason for reason, _ in others)
     del rejects[Reason.BLANK]
-    return AccessBatch(rows=pa.record_batch(columns, schema=READ_SCHEMA).filter(good), rejects=rejects)
+    return AccessBatch(
+        rows=pa.record_batch(columns, schema=READ_SCHEMA).filter(good),
+        rejects=rejects,
+        unread=_unread_of(headed, _headed_traces(known, reasons), times, others),
+    )
 
 
 def _lines(block: bytes) -> Any:
@@ -64,11 +71,58 @@ def _read(text: bytes) -> tuple[str | None, ...]:
     return (*asked, read.decision, read.reason)
 
 
-def _of_other(line: bytes) -> Reason:
+def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
+    """Return why a line without a head is no access, and what it tells of one all the same."""
     try:
-        return read_other(line[:-1].decode())
+        text = line[:-1].decode()
     except UnicodeDecodeError:
-        return Reason.NOT_UTF8
+        return Reason.NOT_UTF8, access_trace(line.decode(errors="replace"))
+    return read_other(text), access_trace(text)
+
+
+def _headed_traces(known: Any, reasons: Any) -> "dict[int, tuple[Reason, AccessTrace | None]]":
+    """Return by place among the lines with a head those that cannot be read."""
+    at = np.flatnonzero(np.asarray(pc.is_valid(reasons)))
+    rejected = zip(known.take(pa.array(at)).to_pylist(), reasons.take(pa.array(at)).to_pylist(), strict=True)
+    traces = [(Reason(reason), access_trace(line.decode(errors="replace"))) for line, reason in rejected]
+    return dict(zip(at.tolist(), traces, strict=True))
+
+
+def _unread_of(
+    headed: Any,
+    of_headed: "dict[int, tuple[Reason, AccessTrace | None]]",
+    times: Any,
+    others: "Sequence[tuple[Reason, AccessTrace | None]]",
+) -> UnreadAccesses:
+    """Count the lines that tell of an access and cannot be read.
+
+    One without a time was written between the lines around it, since a log is written from its beginning to its end.
+    """
+    counter = UnreadCounter()
+    if not of_headed and all(trace is None for _, trace in others):
+        return counter.found
+    is_timed, micros = np.asarray(pc.is_valid(times)), np.asarray(times.cast(pa.int64()).fill_null(0))
+    places = np.flatnonzero(np.asarray(headed))
+    timed_places, timed = places[is_timed], micros[is_timed]
+    for at, (reason, trace) in of_headed.items():
+        if trace is not None:
+            time = int(micros[at])
+            span = UnreadSpan(1, time, time) if is_timed[at] else _between(timed_places, timed, int(places[at]))
+            counter.add(*trace, reason, span)
+    for place, (reason, trace) in zip(np.flatnonzero(~np.asarray(headed)).tolist(), others, strict=True):
+        if trace is not None:
+            counter.add(*trace, reason, _between(timed_places, timed, place))
+    return counter.found
+
+
+def _between(places: Int64s, times: Int64s, place: int) -> UnreadSpan:
+    """Return the span of the line at a place, given the places of lines with a time."""
+    at = int(np.searchsorted(places, place))
+    first = int(times[at - 1]) if at else None
+    last = int(times[at]) if at < len(times) else None
+    if first is not None and last is not None and first > last:  # logs that were joined
+        return UnreadSpan(1, None, None)
+    return UnreadSpan(1, first, last)
 
 
 def _of_times(times: Any) -> Any:

@@ -9,7 +9,8 @@ import pyarrow as pa
 from attrs import define, field
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
-from aclog.authorizer.hosts import host_address
+from aclog.authorizer.audit_line_reader import operation_name, resource_type_name
+from aclog.authorizer.hosts import host_address, logged_address
 from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
@@ -136,6 +137,21 @@ def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
     return rows, access_of
 
 
+def spelled_as_kafka(access: Access) -> Access:
+    """Return an access with the spellings of its host, operation and type that have one meaning as Kafka has them.
+
+    Logs have been through other programs: `/10.0.0.1`, `Read`, `topic` (logged_address, operation_name).
+    """
+    principal, host, operation, kind, name = access
+    return Access(
+        principal,
+        None if host is None else _logged_address(host),
+        None if operation is None else operation_name(operation) or operation,
+        None if kind is None else resource_type_name(kind) or kind,
+        name,
+    )
+
+
 def parse_access(access: Access) -> ParsedAccess | DecisionCode:
     """Return what ACLs are matched against, or the error; the principal is checked later (`principal_error`)."""
     principal, host, operation, resource_type, name = access
@@ -160,6 +176,9 @@ def principal_error(principal: str) -> DecisionCode | None:
     if principal == WILDCARD_PRINCIPAL:
         return DecisionCode.WILDCARD_PRINCIPAL
     return DecisionCode.NO_PRINCIPAL if ":" not in principal else None
+
+
+_logged_address = lru_cache(_HOSTS_REMEMBERED)(logged_address)
 
 
 @lru_cache(_HOSTS_REMEMBERED)

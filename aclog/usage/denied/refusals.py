@@ -12,6 +12,8 @@ from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decision_codes import ERRORS, DecisionCode
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.undecided import undecided
+from aclog.usage.unread import UnreadAccesses
 
 _ROWS = 1 << 16
 """Accesses whose rules are looked for together."""
@@ -39,6 +41,8 @@ class Refusals:
     allowed: int
     undecided: int
     """Accesses on which Kafka's authorizer throws, such as one whose host is no address."""
+    unread: UnreadAccesses
+    """Those of them of which it is not known what was asked."""
 
 
 def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
@@ -56,6 +60,7 @@ def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
         refused=int(count[refused].sum()),
         allowed=int(count[~refused & ~errors].sum()),
         undecided=int(count[errors].sum()),
+        unread=undecided(counted, codes).but_of(settings.super_users),
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
@@ -15,8 +15,10 @@ from aclog.metalog.filelog.filesystem import fsync_directory
 FILE: Final = "usage.sqlite"
 _APPLICATION: Final = 0x61637578
 """SQLite's application_id of an index."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """SQLite's user_version: the schema."""
+_OLDEST: Final = 1
+"""The oldest that is read; it lacks the table of what could not be read, which is made before it is written to."""
 _PATIENCE = 60.0
 """Seconds that a writer waits for another one."""
 
@@ -31,7 +33,7 @@ class IndexDatabase:
     """Device and inode."""
 
     @classmethod
-    def create(cls, directory: Path, tables: str) -> Self:
+    def create(cls, directory: Path, tables: str, *, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
         """Make an index with these tables in a new or empty directory; one that is there already is opened.
 
         Raises:
@@ -50,11 +52,11 @@ class IndexDatabase:
             fsync_directory(directory)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be made: {error.strerror or error}") from error
-        return cls.open(directory, writable=True)
+        return cls.open(directory, writable=True, upgrade=upgrade)
 
     @classmethod
-    def open(cls, directory: Path, *, writable: bool) -> Self:
-        """Open an index.
+    def open(cls, directory: Path, *, writable: bool, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
+        """Open an index; `upgrade` makes the schema of an older one the newest, in a transaction, if it is written to.
 
         Raises:
             ConfigError: there is none, it is of another version, or it cannot be opened.
@@ -74,6 +76,7 @@ class IndexDatabase:
                 if writable:
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("PRAGMA synchronous = FULL")
+                    _upgrade(connection, upgrade)
             except BaseException:
                 connection.close()
                 raise
@@ -191,8 +194,23 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
         raise ConfigError(f"{path}: not an index of last use: another program made it")
     if version > _VERSION:
         raise ConfigError(f"{path}: of schema {version}: a newer aclog made it: expected at most {_VERSION}")
-    if version < _VERSION:
+    if version < _OLDEST:
         raise ConfigError(f"{path}: of schema {version}: an older aclog made it: make a new index in another directory")
+
+
+def _upgrade(connection: sqlite3.Connection, upgrade: Callable[[sqlite3.Connection], None]) -> None:
+    if _number(connection, "user_version") == _VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _number(connection, "user_version") < _VERSION:  # somebody else may have done it
+            upgrade(connection)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 from aclog.usage.coverage import Coverage
 from aclog.usage.index.seen_rules import SeenRules
+from aclog.usage.unread import UnreadAccesses
 
 
 class TakenContent(NamedTuple):
@@ -63,6 +64,8 @@ class Run:
     """When, in ms since 1970."""
     coverage: Coverage = field(factory=Coverage.nothing)
     """The lines that it read, those that were not judged included."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """What could not be read, or has no time; what could not be decided is in the tallies."""
     contents: Sequence[TakenContent] = ()
     """The files that it read."""
     contents_version: int | None = None

@@ -5,13 +5,14 @@ from typing import Self
 
 from attrs import define, field
 
-from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store
+from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store, unread_store
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.life_numbers import AccessTimes, RuleNumbers, lives_after, number_rules
 from aclog.usage.index.lives import Lives
 from aclog.usage.index.run import Run
 from aclog.usage.index.tallies import DayTally, numbered_sets
 from aclog.usage.index.used_store import Kind, UsedWriter
+from aclog.usage.unread import UnreadAccesses
 
 _MOST_LOOSE = 1 << 20
 """First and last uses of single tallies that are held before they are added up; about 100 bytes each."""
@@ -28,6 +29,7 @@ class RunAdder:
     _used: UsedWriter
     _used_sets: UsedWriter
     _last_uses: list[LastUse] = field(factory=list, init=False)
+    _unread: UnreadAccesses = field(factory=UnreadAccesses, init=False)
     _accesses: int = field(default=0, init=False)
     _times: list[int] = field(factory=list, init=False)
 
@@ -46,6 +48,8 @@ class RunAdder:
 
     def add(self, tally: DayTally) -> None:
         """Add the tally of a part; `finish` must follow the last one."""
+        if tally.unread:
+            self._unread = UnreadAccesses.sum_of((self._unread, tally.unread))
         if not tally.accesses:
             return
         self._accesses += tally.accesses
@@ -65,6 +69,8 @@ class RunAdder:
         self._used_sets.flush()
         last_use_store.add_last_use(self.database, LastUse.nothing().plus(*self._last_uses))
         coverage_store.add_coverage(self.database, self.run.coverage)
+        unread = UnreadAccesses.sum_of((self._unread, self.run.unread))
+        unread_store.add_unread(self.database, unread, self.run.at * 1000)
         times = self._access_times()
         if times is not None:
             self._write_lives(times)

@@ -3,11 +3,12 @@
 from typing import Self
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.metalog.vectors import Int64s
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.used_store import DayRows
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused.access_sets import AccessSets
 
 
@@ -28,6 +29,8 @@ class DayTally:
     last: int
     accesses: int
     """How many were judged."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Those that cannot be decided."""
 
     @classmethod
     def nothing(cls) -> Self:

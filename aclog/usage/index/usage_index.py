@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.usage.coverage import Coverage
-from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store, used_store
+from aclog.usage.index import coverage_store, last_use_store, ledger, life_store, set_store, unread_store, used_store
 from aclog.usage.index.database import IndexDatabase
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.lives import Lives
@@ -23,6 +23,7 @@ from aclog.usage.index.seen_rules import RuleText
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.used import Used
 from aclog.usage.index.used_store import Kind
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused.access_sets import AccessSets
 
 _TABLES: Final = (
@@ -32,6 +33,7 @@ _TABLES: Final = (
     + set_store.TABLES
     + last_use_store.TABLES
     + coverage_store.TABLES
+    + unread_store.TABLES
 )
 
 
@@ -61,7 +63,7 @@ class UsageIndex:
             ConfigError: the directory holds something else, it cannot be made, or as `open`.
 
         """
-        return cls(IndexDatabase.create(directory, _TABLES), True)
+        return cls(IndexDatabase.create(directory, _TABLES, upgrade=unread_store.begin_unread), True)
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool = False) -> Self:
@@ -71,7 +73,7 @@ class UsageIndex:
             ConfigError: there is none, it is of another version, or it cannot be opened.
 
         """
-        return cls(IndexDatabase.open(directory, writable=writable), writable)
+        return cls(IndexDatabase.open(directory, writable=writable, upgrade=unread_store.begin_unread), writable)
 
     def close(self) -> None:
         """Close it."""
@@ -168,6 +170,14 @@ class UsageIndex:
         """Return which brokers and hours the index holds."""
         with self._reading() as database:
             return coverage_store.read_coverage(database)
+
+    def unread(self, start: int, until: int) -> UnreadAccesses:
+        """Return what could not be read or decided and may lie between two times (us since 1970), both included.
+
+        What an index of schema 1 could not read is unknown: one span without a number, for the reason OLDER_INDEX.
+        """
+        with self._reading() as database:
+            return unread_store.read_unread(database, start, until)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

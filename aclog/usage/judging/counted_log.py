@@ -10,6 +10,7 @@ from attrs import field, fields, frozen
 from aclog.authorizer.access_reject import Reason
 from aclog.usage.coverage import Coverage
 from aclog.usage.log_counter import RowCounts
+from aclog.usage.unread import UnreadAccesses
 
 
 @frozen(eq=False, kw_only=True)
@@ -26,6 +27,8 @@ class CountedLog:
     """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
     rejects: Counter[Reason] = field(factory=Counter)
     """How many lines were no accesses, by the reason."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Those of them that tell of an access all the same, and rows without a time that were not counted."""
     coverage: Coverage = field(factory=Coverage.nothing)
     """If asked for: all lines with a time, by broker and hour."""
     logged_denials: int = 0
@@ -42,6 +45,7 @@ class CountedLog:
             earliest=min((part.earliest for part in found if part.earliest is not None), default=None),
             latest=max((part.latest for part in found if part.latest is not None), default=None),
             rejects=sum((part.rejects for part in found), Counter[Reason]()),
+            unread=UnreadAccesses.sum_of(part.unread for part in found),
             coverage=Coverage.sum(part.coverage for part in found),
             logged_denials=sum(part.logged_denials for part in found),
         )

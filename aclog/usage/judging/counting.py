@@ -19,6 +19,7 @@ from aclog.usage.decisions.versions import change_times
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.judging.processes import Each
 from aclog.usage.log_counter import LogCounter
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.window import Window
 
 
@@ -84,10 +85,11 @@ class PartCounter:
 
     def count(self, part: AccessPart) -> CountedLog:
         """Return what is in a part."""
-        found, rejects = [], Counter[Reason]()
+        found, rejects, unread = [], Counter[Reason](), list[UnreadAccesses]()
         counter = self._counter()
         for read in read_part(part):
             rejects += read.rejects
+            unread.append(read.unread)
             if counter.accesses.is_full:
                 # take before forgetting: the counter holds counts by the numbers of the accesses seen
                 found.append(counter.accesses.table())
@@ -102,6 +104,7 @@ class PartCounter:
             earliest=counter.earliest,
             latest=counter.latest,
             rejects=rejects,
+            unread=UnreadAccesses.sum_of((*unread, counter.unread.found)),
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
             logged_denials=counter.logged_denials,
         )

@@ -1,19 +1,22 @@
 """What accesses need: each allowed one, with how often and when it was made."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Bools
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess, parse_access
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decision_codes import ALLOWED
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.undecided import UNDECIDED, undecided
+from aclog.usage.unread import UnreadAccesses
 
 _OWNING: Mapping[int, int] = {
     ResourceType.TOPIC: AclOperation.WRITE,
@@ -53,12 +56,16 @@ class Needs:
     wrote to a topic or with a transactional id, or read with a group."""
     denied: int
     """Accesses, as often as they were made, that no rule allows, for which there is nothing to keep."""
+    undecided: UnreadAccesses
+    """Accesses that cannot be decided, which may need any rule of their principals."""
 
     @classmethod
     def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
         """Judge distinct accesses (COUNTED) by the last version of the rules."""
         columns = [counted.column(name) for name in REQUEST_COLUMNS]
-        by_rule, allowed = _allowed(counted, rules, settings)
+        codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
+        by_rule, allowed = _allowed(codes, rules)
+        unknown = undecided(counted, codes).but_of(settings.super_users)
         counts = np.asarray(counted.column("count"))
         times = (counted.column(name).to_pylist() for name in ("first", "last"))
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
@@ -76,14 +83,13 @@ class Needs:
         return cls(
             by_access={access: Evidence.sum_of(parts) for access, parts in found.items()},
             names={kind: {name: frozenset(who) for name, who in each.items()} for kind, each in names.items()},
-            denied=int(counts[~allowed].sum()),
+            denied=int(counts[~allowed & ~np.isin(codes, UNDECIDED)].sum()),
+            undecided=unknown,
         )
 
 
-def _allowed(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Bools, Bools]:
+def _allowed(codes: Int32s, rules: Rules) -> tuple[Bools, Bools]:
     """Return which accesses a rule allows, and which are allowed at all."""
-    columns: list[Any] = [counted.column(name) for name in REQUEST_COLUMNS]
-    codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
     allows = np.asarray(rules.table.column("permissionType").to_numpy()) == "ALLOW"
     by_rule = np.zeros(len(codes), np.bool_)
     by_rule[codes >= 0] = allows[codes[codes >= 0]]

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from attrs import frozen
+import numpy as np
+from attrs import field, frozen
 
 from aclog.analysis.answers.intents import Intent
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType, StandardAcl
@@ -14,9 +15,13 @@ from aclog.usage.suggestion.grant import Grant, literal_grants, without_covered
 from aclog.usage.suggestion.intents import Intents
 from aclog.usage.suggestion.need import Evidence, Needs
 from aclog.usage.suggestion.rule_index import RuleIndex, allows, host_covers, is_allow
+from aclog.usage.unread import UnreadAccesses
 
 FOLD: Final = 5
 """So many used names become a prefix, by default."""
+
+NOT_JUDGED: Final = "not judged"
+"""How the reason begins for which a rule stays that unread accesses may have needed."""
 
 _NOTHING: Final = Evidence(accesses=0, first=None, last=None)
 _IMPLIED: Final = frozenset({AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS})
@@ -47,6 +52,8 @@ class Question:
     """Whose rules are to be replaced; all, if empty. The rules of all others stay, those of `User:*` too."""
     topics: frozenset[str] = frozenset()
     """Topics that exist, besides those that were used."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Accesses that could not be read or decided: the rules that they may need stay."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -70,6 +77,7 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
     """Return the least rules that allow all needs and nothing that the present rules deny."""
     settings = question.settings
     staying = [rule for rule in present if question.principals and rule.principal not in question.principals]
+    unjudged = _unjudged(present, question)
     allowing = RuleIndex.of(filter(is_allow, present), settings)
     denies = [rule for rule in present if not is_allow(rule)]
     folding = Folding(
@@ -78,11 +86,12 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
         denying=RuleIndex.of(denies, settings),
         names=_names(needs, question.topics),
     )
-    grants, refused = _grants(needs, folding, staying, settings)
+    grants, refused = _grants(needs, folding, [*staying, *(rule.acl for rule in unjudged)], settings)
     intents = Intents.of(needs.by_access)
-    found = [_granted(grant, intents) for grant in grants]
+    found = [*unjudged, *(_granted(grant, intents) for grant in grants)]
     kept = [*(rule.acl for rule in found), *staying]
-    found += _denies(denies, kept, settings)
+    stays = {rule.acl for rule in unjudged}
+    found += (rule for rule in _denies(denies, kept, settings) if rule.acl not in stays)
     if settings.allow_everyone:
         closing = list(_closed(present, [*(rule.acl for rule in found), *staying], settings))
         found += closing
@@ -92,6 +101,22 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
     known = set(staying)
     rules = sorted((rule for rule in found if rule.acl not in known), key=lambda rule: _order(rule.acl))
     return Suggestion(rules=tuple(rules), staying=tuple(staying), refused=refused)
+
+
+def _unjudged(present: Collection[StandardAcl], question: Question) -> list[SuggestedRule]:
+    """Return the present rules that unread accesses may have needed, each as it is."""
+    rules = list(dict.fromkeys(present))
+    if not question.unread or not rules:
+        return []
+    who, denies = [rule.principal for rule in rules], np.array([not is_allow(rule) for rule in rules])
+    by_presence = question.settings.allow_everyone
+    concerned = question.unread.concerned(who, denies, by_presence=by_presence)
+    counts = question.unread.counts(who, denies, by_presence=by_presence)
+    return [
+        _unused(rule, f"{NOT_JUDGED}: {count:,} accesses that may need it could not be read or decided")
+        for rule, stays, count in zip(rules, concerned.tolist(), counts.tolist(), strict=True)
+        if stays
+    ]
 
 
 def _names(needs: Needs, topics: Iterable[str]) -> Mapping[int, Mapping[str, Collection[str]]]:

@@ -22,6 +22,8 @@ class Unjudged(IntEnum):
     """Its life began within the window."""
     SILENCE = 3
     """A broker was silent in the window: it may have seen what would need the rule."""
+    UNREAD = 4
+    """An access that may have needed the rule could not be read or decided."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -56,16 +58,27 @@ class Judgement:
     """Codes of Unjudged."""
 
     @classmethod
-    def of(cls, lives: RuleLives, *, matched: Bools, needed: Bools, old: Bools, silent: bool) -> "Judgement":
+    def of(
+        cls,
+        lives: RuleLives,
+        *,
+        matched: Bools,
+        needed: Bools,
+        old: Bools,
+        silent: bool,
+        unread: Bools | None = None,
+    ) -> "Judgement":
         """Judge the rules: whether each was matched and needed in the window, and is as old as the window.
 
-        `silent`: whether any broker was silent in the window. What was needed is needed all the same; all other answers
-        say "never", which needs that all of the window is known.
+        `silent`: whether any broker was silent in the window; `unread`: whether an access that could not be read or
+        decided may have needed the rule. What was needed is needed all the same; all other answers say "never", which
+        needs that all of the window is known.
         """
         never = ~needed
+        unknown = np.zeros_like(needed) if unread is None else unread
         unjudged = np.select(
-            [~never, lives.number < 0, ~old, np.full(len(needed), silent)],
-            [Unjudged.JUDGED, Unjudged.NOT_INDEXED, Unjudged.YOUNG, Unjudged.SILENCE],
+            [~never, lives.number < 0, ~old, np.full(len(needed), silent), unknown],
+            [Unjudged.JUDGED, Unjudged.NOT_INDEXED, Unjudged.YOUNG, Unjudged.SILENCE, Unjudged.UNREAD],
             Unjudged.JUDGED,
         ).astype(np.uint8)
         return cls(

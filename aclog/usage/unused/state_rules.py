@@ -95,6 +95,10 @@ class StateRules:
         at = number - len(self.rows)
         return self.added[at] if at >= 0 else self._base.rule(int(self.rows[number]))
 
+    def principal(self, number: int) -> str:
+        """Return whom the rule of a number is for."""
+        return self.rule(number).acl.principal
+
     def in_text_order(self, chosen: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
         """Yield the number of each rule, or of the chosen ones, and the rule, by their text as `acls list` sorts them.
 

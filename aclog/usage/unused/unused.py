@@ -1,17 +1,19 @@
 """Which rules of a state a window of accesses does not need, and which of them can go together."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.answer import Answer
+from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused.access_sets import AccessSets
 from aclog.usage.unused.fewest_kept import fewest_kept
-from aclog.usage.unused.judgement import Judgement, RuleLives
+from aclog.usage.unused.judgement import Judgement, RuleLives, Unjudged
 from aclog.usage.unused.keep_clauses import keep_clauses, presence_clauses
 from aclog.usage.unused.openings import MOST_PAIRS, may_open
 from aclog.usage.unused.silence import HeardHours, Silence, silences
@@ -60,6 +62,8 @@ class WindowUse:
     """In the window, us since 1970."""
     allow_everyone: bool = False
     """Whether any access was judged with allow.everyone.if.no.acl.found."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Accesses that may lie in the window and could not be read or decided."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -73,6 +77,18 @@ class Unused:
     removable: Bools
     """These can go together: no access of the window is decided otherwise, by the rules of its time or of now."""
     silences: Sequence[Silence]
+    unread: UnreadAccesses
+    by_presence: bool
+    """Whether an ACL decides by its mere presence."""
+
+    @cached_property
+    def unread_counts(self) -> Int64s:
+        """How many accesses that could not be read or decided may have needed each rule that is not judged for them."""
+        counts = np.zeros(len(self.rules), np.int64)
+        numbers = np.flatnonzero(self.judgement.unjudged == Unjudged.UNREAD)
+        who, denies = [self.rules.principal(at) for at in numbers.tolist()], self.rules.denies[numbers]
+        counts[numbers] = self.unread.counts(who, denies, by_presence=self.by_presence)
+        return counts
 
     @classmethod
     def of(cls, rules: StateRules, lives: RuleLives, use: WindowUse, window: JudgedWindow) -> "Unused":
@@ -80,7 +96,8 @@ class Unused:
         silent = list(silences(use.heard, window.start, window.until, gap=window.gap))
         old = lives.older_than(window.start, use.first_access)
         matched, needed = (_of_rules(each, lives) for each in (use.matched, use.needed))
-        judgement = Judgement.of(lives, matched=matched, needed=needed, old=old, silent=bool(silent))
+        unread = _concerned(rules, use, needed)
+        judgement = Judgement.of(lives, matched=matched, needed=needed, old=old, silent=bool(silent), unread=unread)
         # without a rule that it throws on, Kafka's authorizer would decide what it has not decided so far
         may_go = judgement.unused & ~rules.throwing
         may_go[_kept_shut(rules, judgement.is_(Answer.NEVER_NEEDED), young=~old)] = False
@@ -91,7 +108,21 @@ class Unused:
             judgement=judgement,
             removable=_removable(rules, lives, use, old=old, may_go=may_go),
             silences=silent,
+            unread=use.unread,
+            by_presence=use.allow_everyone,
         )
+
+
+def _concerned(rules: StateRules, use: WindowUse, needed: Bools) -> Bools:
+    """Return which rules an unread access may have needed, of those that are not known to be needed."""
+    found = np.zeros(len(rules), np.bool_)
+    if use.unread and (use.allow_everyone or use.unread.may_be_anybodys):
+        found = ~needed  # without an object for each of a million rules
+    elif use.unread:
+        numbers = np.flatnonzero(~needed)
+        who, denies = [rules.principal(at) for at in numbers.tolist()], rules.denies[numbers]
+        found[numbers] = use.unread.concerned(who, denies, by_presence=use.allow_everyone)
+    return found
 
 
 def _removable(rules: StateRules, lives: RuleLives, use: WindowUse, *, old: Bools, may_go: Bools) -> Bools:

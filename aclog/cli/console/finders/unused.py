@@ -77,7 +77,7 @@ class LogFinder:
             )
         skipped = sum(counted.rejects.values())
         notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
-        found = report(counted.accesses, judged, counted.rows, counted.days, top=0)
+        found = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         return by_log(found, subject.image.acls, self.origins, notes)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:

@@ -1,0 +1,66 @@
+"""Accesses that were read but cannot be decided, among distinct accesses with their decision codes."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from aclog.authorizer.index.arrays import Int32s
+from aclog.usage.decisions.accesses import (
+    REQUEST_COLUMNS,
+    Access,
+    AccessNumbers,
+    parse_access,
+    spelled_as_kafka,
+)
+from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadSpan
+
+UNDECIDED: Final = (
+    DecisionCode.MISSING,
+    DecisionCode.NO_OPERATION,
+    DecisionCode.NO_RESOURCE_TYPE,
+    DecisionCode.NO_HOST,
+    DecisionCode.NO_PRINCIPAL,
+    DecisionCode.WILDCARD_PRINCIPAL,
+)
+"""The errors that are the log's: what was asked is not known. Where an ACL makes Kafka's authorizer throw, it is."""
+
+
+def undecided_rows(rows: pa.RecordBatch) -> UnreadAccesses:
+    """Return the rows of a log (READ_COLUMNS) that no rules decide, or that have no time.
+
+    `User:*`, and a principal without a colon, may be a super user's; so what only they make undecided is left out.
+    """
+    access_of, accesses = AccessNumbers().number([rows.column(name) for name in REQUEST_COLUMNS])
+    errors = [_error_of(access) for access in accesses]
+    is_undecided = np.array([error is not None for error in errors], np.bool_)[access_of]
+    times: Any = rows.column("timestamp").cast(pa.int64())
+    chosen = np.flatnonzero(is_undecided | np.asarray(times.is_null()))
+    decisions: Any = rows.column("loggedDecision")
+    counter = UnreadCounter()
+    places = zip(chosen.tolist(), times.take(pa.array(chosen)).to_pylist(), strict=True)
+    for at, time in places:
+        access = accesses[access_of[at]]
+        reason = errors[access_of[at]] or DecisionCode.NO_TIME
+        counter.add(access.principal, decisions[at].as_py(), reason.name, UnreadSpan(1, time, time))
+    return counter.found
+
+
+def _error_of(access: Access) -> DecisionCode | None:
+    parsed = parse_access(spelled_as_kafka(access))
+    return parsed if isinstance(parsed, DecisionCode) else None
+
+
+def undecided(counted: pa.Table, codes: Int32s) -> UnreadAccesses:
+    """Return the undecided of some rows: `principal`, `count`, `first` and `last` as in COUNTED, and their codes."""
+    chosen = np.isin(codes, UNDECIDED)
+    counter = UnreadCounter()
+    if chosen.any():
+        rows: Any = counted.select(["principal", "count", "first", "last"]).filter(pa.array(chosen))
+        names = [DecisionCode(code).name for code in codes[chosen].tolist()]
+        for name, row in zip(names, rows.to_pylist(), strict=True):
+            is_timed = row["first"] <= row["last"]  # else it has no time (AccessCounter.add_timeless)
+            span = UnreadSpan(row["count"], row["first"] if is_timed else None, row["last"] if is_timed else None)
+            counter.add(row["principal"], None, name, span)
+    return counter.found
