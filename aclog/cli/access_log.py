@@ -87,7 +87,9 @@ class AccessLog:
         if window is None:
             if counted.earliest is None or counted.latest is None:
                 raise ConfigError("no access has a timestamp: expected one, or the end of the window (--until)")
-            window = Window.ending(of_micros(counted.latest), days)
+            # an access that could not be read is one, too: without it, the window would leave it out
+            latest = max(counted.latest, counted.unread.latest or counted.latest)
+            window = Window.ending(of_micros(latest), days)
             if of_micros(counted.earliest) < window.start:
                 # what is older must not count: a second pass, now that the window is known
                 counted = self.count(judged.how(window, with_coverage=with_coverage))

@@ -71,15 +71,15 @@ def simulate(
     for side, (rules, _), (_, codes) in zip(("before", "after"), (before, after), sides, strict=True):
         texts = rules.texts.of_codes(pa.array(codes[flipped]))
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
-    unknown = _may_flip(undecided(counted, sides[0][1]), before, after)
+    unknown = may_flip(undecided(counted, sides[0][1]), before, after)
     return Simulation(
         flips=pa.table(columns),
         same=int(counts.sum() - counts[flipped].sum()) - unknown.total,
-        unread=UnreadAccesses.sum_of((unknown, _may_flip(unread or UnreadAccesses(), before, after))),
+        unread=UnreadAccesses.sum_of((unknown, may_flip(unread or UnreadAccesses(), before, after))),
     )
 
 
-def _may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> UnreadAccesses:
+def may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> UnreadAccesses:
     """Return those to which a rule may apply that only one state has: all others are decided the same."""
     (old, settings), (new, other) = before, after
     left = unread.but_of(settings.super_users & other.super_users)

@@ -27,16 +27,20 @@ UNDECIDED: Final = (
 """The errors that are the log's: what was asked is not known. Where an ACL makes Kafka's authorizer throw, it is."""
 
 
-def undecided_rows(rows: pa.RecordBatch) -> UnreadAccesses:
-    """Return the rows of a log (READ_COLUMNS) that no rules decide, or that have no time.
+def undecided_rows(
+    rows: pa.RecordBatch | pa.Table, *, need_time: bool = True, as_written: bool = False
+) -> UnreadAccesses:
+    """Return the rows of a log (READ_COLUMNS) that no rules decide, or that have no time if they need one.
+
+    `as_written`: they are decided as they are written, other spellings with one meaning (spelled_as_kafka) are not.
 
     `User:*`, and a principal without a colon, may be a super user's; so what only they make undecided is left out.
     """
     access_of, accesses = AccessNumbers().number([rows.column(name) for name in REQUEST_COLUMNS])
-    errors = [_error_of(access) for access in accesses]
+    errors = [_error_of(access if as_written else spelled_as_kafka(access)) for access in accesses]
     is_undecided = np.array([error is not None for error in errors], np.bool_)[access_of]
     times: Any = rows.column("timestamp").cast(pa.int64())
-    chosen = np.flatnonzero(is_undecided | np.asarray(times.is_null()))
+    chosen = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
     decisions: Any = rows.column("loggedDecision")
     counter = UnreadCounter()
     places = zip(chosen.tolist(), times.take(pa.array(chosen)).to_pylist(), strict=True)
@@ -48,7 +52,7 @@ def undecided_rows(rows: pa.RecordBatch) -> UnreadAccesses:
 
 
 def _error_of(access: Access) -> DecisionCode | None:
-    parsed = parse_access(spelled_as_kafka(access))
+    parsed = parse_access(access)
     return parsed if isinstance(parsed, DecisionCode) else None
 
 

@@ -91,6 +91,11 @@ class UnreadAccesses:
         """Whether some of them may be anybody's, and may have needed any rule."""
         return any(key.principal is None and key.decision != DENIED for key in self.spans)
 
+    @property
+    def latest(self) -> int | None:
+        """The latest time at which one of them is known to have been made, in us since 1970; None if no time is."""
+        return max((span.first for span in self.spans.values() if span.first is not None), default=None)
+
     def by_reason(self) -> Counter[str]:
         """Return how many there are for each reason."""
         found: Counter[str] = Counter()

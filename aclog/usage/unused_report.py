@@ -15,6 +15,7 @@ from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives
 from aclog.usage.index.rule_texts import digests
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import Used
+from aclog.usage.unread import LATEST
 from aclog.usage.unused.judgement import RuleLives
 from aclog.usage.unused.key_join import places_of
 from aclog.usage.unused.silence import HeardHours, first_heard
@@ -61,7 +62,7 @@ class UnusedReport:
         coverage = index.coverage()
         if not len(coverage):
             raise ConfigError(f"{index.database.path}: holds no access yet: expected some, by aclog usage-index")
-        until = int(coverage.last.max()) if question.until is None else question.until
+        until = _latest(index, coverage) if question.until is None else question.until
         window = JudgedWindow.ending(until, question.days, gap=question.gap)
         expected = _expected(coverage, question.ignored)
         lives, use = index.lives(), index.window(window.first_day, window.last_day)
@@ -126,6 +127,12 @@ def _found(keys: Bytes, among: Bytes, chosen: Bools) -> Int64s:
         return np.full(len(keys), -1, np.int64)
     at = places_of(keys, among[numbers])
     return np.where(at < 0, -1, numbers[at])
+
+
+def _latest(index: UsageIndex, coverage: Coverage) -> int:
+    """Return the time of the latest access, also of one that could not be read."""
+    latest = int(coverage.last.max())
+    return max(latest, index.unread(latest, LATEST).latest or latest)
 
 
 def _expected(coverage: Coverage, ignored: Collection[str]) -> list[str | None]:

@@ -206,6 +206,23 @@ def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) 
         assert len(items(console, Kind.UNUSED)) == 1
 
 
+@pytest.mark.parametrize("host", ["app1.example.org", 5])
+def test_a_rule_that_an_unread_access_may_need_is_not_judged(rules: Path, tmp_path: Path, host: object) -> None:
+    known = [access("User:alice", day / 4) for day in range(-12, 1)]
+    unread = access("User:carol", -0.1) | {"host": host}
+    accesses, index = lines(tmp_path / "accesses.jsonl", *known, unread), tmp_path / "index"
+    aclog("usage-index", "--acls", rules, "--accesses", accesses, "--index", index).ok()
+    for flags in ({"accesses": [str(accesses)], "days": 2}, {"index": index, "days": 1}):
+        with console_on(SourceFlags(acls=str(rules)), **flags) as console:
+            assert items(console, Kind.UNUSED) == ()
+            [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
+            assert use == "not judged: 1 accesses that may need it could not be read or decided"
+            looked = kept(console, Kind.UNUSED).looked
+            assert looked is not None
+            assert "1 not judged" in looked.summary
+            assert any("1 accesses could not be read or decided" in note for note in looked.notes)
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

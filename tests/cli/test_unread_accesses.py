@@ -243,6 +243,17 @@ def test_what_is_outside_the_window_does_not_count(place):
     assert unused(until="2026-01-01T12:00:00Z", gap="900d")["User:b"][0] == "NOT_JUDGED"
 
 
+def test_the_window_ends_after_the_latest_that_could_not_be_read(place):
+    written("log", [ACCESS, BOB | {"resourceName": 5, "timestamp": "2026-03-04T10:00:00Z"}])
+    assert usage(*LOG, "--days", 2)["User:b"][0] == "NOT_JUDGED"
+    assert usage(*LOG, "--until", "2026-03-02T10:00:00Z")["User:b"][0] == "NEVER_MATCHED"
+    aclog("usage-index", *LOG, "--index", "index").ok()
+    command = ("unused", "--acls", "acls", "--index", "index", "--gap", "900d", "--days")
+    assert "2026-03-04T10:00:00.000Z; brokers" in aclog(*command, 5).out
+    rows = [json.loads(each) for each in aclog(*command, 5, "--format", "jsonl").lines]
+    assert {row["principal"]: row["answer"] for row in rows}["User:b"] == "NOT_JUDGED"
+
+
 def test_a_line_without_a_time_is_between_its_neighbours(place):
     alice = [line(f"[2026-0{month}-01 10:00:00,123]", "User:a", name="orders") for month in (1, 2, 3)]
     written("log", [alice[0], line("2026-01-02"), alice[1], alice[2]])

@@ -96,6 +96,22 @@ def test_output_and_refusals_of_the_command(spark, tmp_path, capsys):
     assert not simulate_command(spark, str(tmp_path / "log"), tmp_path / "same", before, before)
 
 
+def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, capsys):
+    (one, other) = with_ids([acl("User:a", "orders"), acl("User:b", "orders")])
+    before = Policy(rules=rules_of([Interval(one, None, None), Interval(other, None, None)]), settings=Settings())
+    after = Policy(rules=rules_of([Interval(one, None, None)]), settings=Settings())
+    frame_of(spark, [("User:b", "REED", "orders", START)]).write.parquet(str(tmp_path / "log"))
+    assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", before, after)
+    assert "1 accesses could not be read or decided (NO_OPERATION 1): NOT_JUDGED" in capsys.readouterr().err
+    frame_of(spark, [("User:a", "REED", "orders", START)]).write.parquet(str(tmp_path / "other"))
+    assert not simulate_command(spark, str(tmp_path / "other"), tmp_path / "same", before, after)
+    rejects = spark.createDataFrame([("f", "is Allowed", "NO_HEAD", "")], ["file", "line", "reason", "detail"])
+    (tmp_path / "table").mkdir()
+    frame_of(spark, [("User:a", "READ", "orders", START)]).write.parquet(str(tmp_path / "table/accesses"))
+    rejects.write.parquet(str(tmp_path / "table/rejects"))
+    assert simulate_command(spark, str(tmp_path / "table"), tmp_path / "more", before, after)
+
+
 def test_the_second_state_is_the_first_with_a_change():
     (kept, gone, new) = with_ids([acl("User:a", "orders"), acl("User:b", "orders"), acl("User:c", "orders")])
     before = rules_of([Interval(rule, None, None) for rule in (kept, gone)])

@@ -33,9 +33,11 @@ def test_what_is_said(spark, tmp_path, capsys):
         "",
         "ACLs  removable  answer",
         "1     1          NEVER_MATCHED",
-        "2     1          NEVER_NEEDED",
+        "0     0          NEVER_NEEDED",
         "0     0          NEEDED",
-        "0     0          NOT_JUDGED",
+        "2     0          NOT_JUDGED",
+        "",
+        "1 accesses could not be read or decided (NO_TIME 1): 2 ACLs that they may need are NOT_JUDGED",
         "",
         f"{out}/rules: all removable ACLs can be removed together",
         "",
@@ -58,3 +60,21 @@ def test_no_output_if_no_access_has_a_time(spark, tmp_path):
     with pytest.raises(ConfigError, match="no access has a timestamp"):
         usage_command(spark, str(tmp_path / "log"), tmp_path / "out", policy, flags=UsageFlags(days=3))
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
+def test_lines_that_tell_of_accesses_and_cannot_be_read(spark, tmp_path, capsys):
+    log, out = tmp_path / "log.jsonl", tmp_path / "out"
+    good = f'{LINE},"timestamp":"{START.isoformat()}"}}'
+    log.write_text(
+        "\n".join([good, good.replace("User:a", "User:b").replace('"orders"', "5"), good[:50].replace("a", "c")])
+    )
+    rules = rules_of(standing(*(acl(f"User:{name}", "orders") for name in "abcd")))
+    usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
+    assert "2 accesses could not be read or decided (MALFORMED 2): 3 ACLs" in capsys.readouterr().out
+    log.write_text("\n".join([good, good.replace("User:a", "User:b").replace('"orders"', "5")]))
+    usage_command(spark, str(log), tmp_path / "b", Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
+    found = spark.read.parquet(str(tmp_path / "b/rules")).select("principal", "answer", "unread").collect()
+    assert {row.principal: (row.answer, row.unread) for row in found} == {
+        "User:a": ("NEEDED", 0), "User:b": ("NOT_JUDGED", 1), "User:c": ("NEVER_MATCHED", 0),
+        "User:d": ("NEVER_MATCHED", 0),
+    }  # fmt: skip

@@ -113,6 +113,8 @@ def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipp
     accesses = read_accesses(path)
     if accesses.malformed:
         warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
+    if accesses.unread:
+        warn(f"{path}: {accesses.unread:,} lines of them tell of accesses that could not be read: more may flip")
     return flipped(accesses.counts, comparison.old, comparison.new)
 
 

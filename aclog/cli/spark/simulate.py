@@ -6,14 +6,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.cli.spark.policy import Policy
+from aclog.cli.unused_wording import unread_text
 from aclog.pipeline.accesses import MALFORMED
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.simulate import simulate
+from aclog.pipeline.usage.unread import rejected_lines, undecided_accesses, unread_lines
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
+from aclog.usage.answer import Answer
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.simulation import Change
+from aclog.usage.simulation import Change, may_flip
+from aclog.usage.unread import UnreadAccesses
 
 _SHOWN = 10
 
@@ -21,7 +25,7 @@ _SHOWN = 10
 def simulate_command(spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy) -> bool:
     """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
-    `out` appears only once it is complete. Returns whether any decision changes.
+    `out` appears only once it is complete. Returns whether any decision changes, or may for what cannot be decided.
 
     Raises:
         ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
@@ -33,11 +37,18 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
     with new_directory(out) as partial, files.held():
         sides = ((policy.rules, policy.settings) for policy in (before, after))
         simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
-        malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
+        bad = asked.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+        malformed = bad.count()
+        parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
+        if malformed:
+            parts.append(unread_lines(bad))
+    unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
     changed = _show(spark.read.parquet(str(out)))
     if malformed:
         warn(f"{malformed:,} lines are not accesses and were skipped")
-    return changed
+    if unread:
+        warn(f"{unread_text(unread)}: {Answer.NOT_JUDGED}: they may be decided differently")
+    return changed or bool(unread)
 
 
 def _show(flips: DataFrame) -> bool:

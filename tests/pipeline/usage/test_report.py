@@ -17,6 +17,7 @@ from aclog.pipeline.usage.report import usage
 from aclog.usage.accesses.parquet_parts import plain_parts
 from aclog.usage.answer import Answer
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.unread import UnreadCounter, UnreadSpan
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
@@ -125,7 +126,10 @@ def random_rows(random, count):
     for _ in range(count):
         day = random.choice([0, 0, 1, 2, 3, 5, 8, 9, 11, 13])
         time = None if random.random() < 0.05 else START - day * DAY - timedelta(microseconds=random.randrange(10**10))
-        rows.append((random.choice(USERS), random.choice(OPERATIONS), random.choice([*NAMES, "orders.eu.x"]), time))
+        who = random.choice(USERS)
+        # one without a time may be in the window, and leave no rule that it may need unused; a super user needs none
+        who = who if time else "User:root"
+        rows.append((who, random.choice(OPERATIONS), random.choice([*NAMES, "orders.eu.x"]), time))
     rows.append(("User:a", AclOperation.READ, "orders", START))
     return rows
 
@@ -326,8 +330,33 @@ def test_holes_and_undecided_accesses(spark):
     assert found.holes.column("day").to_pylist() == [date(2026, 2, day) for day in (23, 24, 26, 27)]
     assert sorted(found.counts.errors.values()) == [1, 1, 1]
     assert found.counts.decided == 3
-    assert of_rule(found, "User:b")["answer"] == Answer.NEVER_MATCHED
+    assert of_rule(found, "User:b")["answer"] == Answer.NOT_JUDGED
     assert found.denied.column("count").to_pylist() == [3]
+
+
+@pytest.mark.parametrize("on_driver", [0, 1 << 20])
+def test_what_is_not_known_leaves_no_rule_that_it_may_need_unused(spark, monkeypatch, on_driver):
+    monkeypatch.setattr(usage_report, "_MOST_ON_DRIVER", on_driver)
+    users = ("User:a", "User:b", "User:c", "User:d", "User:e", "User:root")
+    rules = rules_of(standing(*(acl(user, "orders") for user in users)))
+    rows = [
+        ("User:a", "READ", "orders", START),
+        ("User:b", "REED", "orders", START),
+        ("User:b", "Read", "other", START),
+        ("User:c", "READ", "orders", None),
+        ("User:root", "REED", "orders", START),
+    ]
+    counter = UnreadCounter()
+    counter.add("User:d", "ALLOWED", "NO_HEAD", UnreadSpan(2, None, None))
+    found = usage(
+        frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=6, until=START, unread=counter.found
+    )
+    assert {row["principal"]: (row["answer"], row["unread"]) for row in found.rules.to_pylist()} == {
+        "User:a": ("NEEDED", 0), "User:b": ("NOT_JUDGED", 1), "User:c": ("NOT_JUDGED", 1), "User:d": ("NOT_JUDGED", 2),
+        "User:e": ("NEVER_MATCHED", 0), "User:root": ("NEVER_MATCHED", 0),
+    }  # fmt: skip
+    assert found.unread.total == 4
+    assert found.unread.by_reason() == {"NO_OPERATION": 1, "NO_TIME": 1, "NO_HEAD": 2}
 
 
 def test_refusals(spark):
