@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZType, TimestampType
 
 from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.access_times import FIRST_SECOND, LAST_SECOND
 
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
 """The range of a TIMESTAMP, in ms since 1970: Spark's arithmetic and Parquet readers fail beyond it."""
@@ -68,5 +69,9 @@ def any_time(value: Column, kind: DataType, timezone: str) -> Column:
 
 
 def of_millis(value: Column) -> Column:
-    """Return the TIMESTAMP of ms since 1970, null beyond the years 1 to 9999."""
-    return F.when(value.between(_YEAR_1, _YEAR_9999), F.timestamp_millis(value.cast("long")))
+    """Return the TIMESTAMP of ms since 1970, null beyond the years 1 to 9999; some numbers count seconds."""
+    millis = value.cast("long")
+    seconds = value.between(FIRST_SECOND, LAST_SECOND)
+    return F.when(seconds, F.timestamp_millis(millis * 1000)).when(
+        value.between(_YEAR_1, _YEAR_9999), F.timestamp_millis(millis)
+    )

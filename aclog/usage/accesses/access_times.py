@@ -1,4 +1,7 @@
-"""Times of accesses from text: ISO 8601 with or without an offset, or milliseconds since 1970."""
+"""Times of accesses from text: ISO 8601 with or without an offset, or milliseconds since 1970.
+
+A number that would be a time of 1970 to 1973 in milliseconds counts seconds: no Kafka has logged anything then.
+"""
 
 import re
 from contextlib import suppress
@@ -13,6 +16,8 @@ from aclog.usage.accesses.access_batch import TIME_TYPE
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, in ms since 1970."""
+FIRST_SECOND, LAST_SECOND = 1_000_000_000, 99_999_999_999
+"""Numbers that count seconds: from September 2001 on; in ms, January 1970 to March 1973."""
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d{2}:?\d{2})?", re.ASCII
 )
@@ -39,6 +44,9 @@ def times_of_texts(texts: Any, zone: tzinfo) -> Any:
 
 def times_of_millis(millis: Any) -> Any:
     """Return the times (TIME_TYPE) of an Arrow array of ms since 1970, null beyond the years 1 to 9999."""
+    seconds = pc.and_(pc.greater_equal(millis, pa.scalar(FIRST_SECOND)), pc.less_equal(millis, pa.scalar(LAST_SECOND)))
+    if pc.any(seconds).as_py():
+        millis = pc.if_else(seconds, pc.multiply(millis.cast(pa.int64()), pa.scalar(1000, pa.int64())), millis)
     known = pc.and_(pc.greater_equal(millis, pa.scalar(FIRST)), pc.less_equal(millis, pa.scalar(LAST)))
     within = pc.if_else(known, millis.cast(pa.int64()), pa.scalar(None, pa.int64()))
     return pc.multiply(within, pa.scalar(1000, pa.int64())).cast(TIME_TYPE)
@@ -79,6 +87,8 @@ def micros_of(time: datetime) -> int:
 
 def micros_of_millis(millis: int) -> int | None:
     """Return us since 1970, None beyond the years 1 to 9999."""
+    if FIRST_SECOND <= millis <= LAST_SECOND:
+        millis *= 1000
     return millis * 1000 if FIRST <= millis <= LAST else None
 
 

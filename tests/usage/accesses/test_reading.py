@@ -40,6 +40,7 @@ TIMES = [
     "1795255200123",
     None,
     1_795_255_200_123,
+    1_795_255_200,
     1 << 60,
     -1,
     1.5,
@@ -110,6 +111,8 @@ def test_times_of_json():
         ("2026-11-21T10:00:00Z", 0),
         ("2026-11-21T10:00:00.123456Z", 123_456),
         (1_795_255_200_123, 123_000),
+        (1_795_255_200, 0),
+        ("1795255200", 0),
     ):
         (row,), _ = told([read_json(json.dumps(FIVE | {"timestamp": time}).encode(), UTC)])
         assert row["timestamp"] == wanted.replace(microsecond=micros)
@@ -257,6 +260,7 @@ def test_a_file_that_changes_is_an_error(tmp_path):
     ("times", "wanted"),
     [
         (pa.array([1_795_255_200_123, None, 1 << 60]), [123_000, None]),
+        (pa.array([1_795_255_200_123, 1_795_255_200, None]), [123_000, 0, None]),
         (pa.array(["2026-11-21T10:00:00Z", None, "soon"]), [0, None]),
         (pa.array([datetime(2026, 11, 21, 10, tzinfo=UTC)] * 3, pa.timestamp("ns", tz="UTC")), [0, 0, 0]),
         (pa.array([datetime(2026, 11, 21, 10)] * 3, pa.timestamp("s")), [0, 0, 0]),  # noqa: DTZ001 - naive: UTC
