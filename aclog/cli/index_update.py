@@ -16,6 +16,7 @@ from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises, refuse_unless_known
+from aclog.cli.unused_wording import unread_text
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
@@ -72,6 +73,11 @@ class _Seen:
     """Accesses without a time."""
     denials: int = 0
     """Those that the log itself calls denied."""
+
+    @property
+    def all_unread(self) -> UnreadAccesses:
+        """What could not be read or decided."""
+        return UnreadAccesses.sum_of((self.unread, self.undecided))
 
     @property
     def lines(self) -> int:
@@ -131,8 +137,12 @@ def update_index(
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
         parts = tally_log(new.input.parts, judging.how(None), log.each)
         with Spool.of(seen.tallies(parts), directory) as spool:
-            _check_taken(seen, new)
             seen.unread = seen.unread.but_of(settings.super_users)
+            if (complaint := _complaint(seen, new)) is not None:
+                if seen.all_unread and flags.accesses_format is None:  # else it may be the wrong one
+                    index.note_unread(seen.all_unread, current_time_ms() * 1000)
+                    complaint += f", but the index notes that {unread_text(seen.all_unread)}"
+                raise ConfigError(complaint)
             run = Run(
                 rules=rules,
                 source=chosen.source.name,
@@ -155,19 +165,19 @@ def update_index(
     _print(output, new, seen, len(rules))
 
 
-def _check_taken(seen: _Seen, new: NewAccesses) -> None:
-    """Refuse to remember files of which nothing was understood, or from which no rule can be seen to be needed."""
+def _complaint(seen: _Seen, new: NewAccesses) -> str | None:
+    """Return why files are not remembered of which nothing was understood, or by which no rule is ever needed."""
     if seen.denials and seen.denials == seen.lines + seen.untimed:
-        raise ConfigError(
+        return (
             f"{new.contents[0].content.path}: all {seen.denials:,} accesses of {len(new.contents):,} files are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
     if seen.lines or not (seen.rejects or seen.untimed):
-        return
+        return None
     reasons = [f"{reason} {count:,}" for reason, count in seen.rejects.most_common()]
     reasons += [f"without a time {seen.untimed:,}"] if seen.untimed else []
-    raise ConfigError(
+    return (
         f"{new.contents[0].content.path}: no line of {len(new.contents):,} files is an access with a time: "
         f"{', '.join(reasons)}: nothing was taken"
     )
@@ -192,7 +202,7 @@ def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
         "brokers": [broker for broker in covered.brokers if broker is not None],
         "acls": acls,
     }
-    unread = UnreadAccesses.sum_of((seen.unread, seen.undecided))
+    unread = seen.all_unread
     if output.is_rows:
         columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS
         output.print_rows(columns, [{**row, "unread": unread.total} if unread else row])

@@ -274,6 +274,27 @@ def test_a_proof_over_a_log_names_what_it_could_not_read(place):
     assert "1 accesses could not be read or decided (NO_HOST 1), and may need none of it" in result.err
 
 
+def test_an_index_knows_of_files_that_it_did_not_take(place):
+    """Of two brokers one writes another layout, and each has its own run."""
+    written("log", [ACCESS])
+    aclog("usage-index", *LOG, "--index", "index").ok()
+    written("other.log", [line(time="2026-03-01 10:00"), line(time="2026-03-01 10:00")])
+    command = ("usage-index", "--acls", "acls", "--accesses", "other.log", "--index", "index")
+    for _ in range(2):  # as from cron
+        result = aclog(*command)
+        assert (result.code, "nothing was taken, but the index notes that 2 accesses" in result.complaint) == (2, True)
+        assert unused()["User:b"] == ("NOT_JUDGED", False, 2)
+        assert unused()["User:d"][0] == "NEVER_MATCHED"
+
+
+def test_files_in_a_format_that_was_given_are_not_noted(place):
+    written("log", [line(principal="User:a", name="orders")])
+    result = aclog("usage-index", *LOG, "--accesses-format", "jsonl", "--index", "index")
+    assert result.complaint.endswith("nothing was taken")
+    aclog("usage-index", *LOG, "--index", "index").ok()
+    assert unused()["User:b"] == ("NEVER_MATCHED", True, 0)
+
+
 def test_an_older_index_is_read_and_judges_nothing_that_it_may_have_missed(place):
     written("log", [ACCESS])
     aclog("usage-index", *LOG, "--index", "index").ok()
@@ -281,6 +302,7 @@ def test_an_older_index_is_read_and_judges_nothing_that_it_may_have_missed(place
     with sqlite3.connect(place / "index" / FILE) as database:
         database.execute("DROP TABLE unread")
         database.execute("PRAGMA user_version = 1")
+        database.execute("UPDATE runs SET at = ?", (1_772_362_800_000,))  # an hour after the access
     database.close()
     older = {"User:a": ("NEEDED", False, 0), "User:b": ("NOT_JUDGED", False, 0), "User:d": ("NOT_JUDGED", False, 0)}
     assert unused() == older
@@ -306,11 +328,14 @@ def test_a_directory_of_logs_may_hold_others(place):
     assert (result.code, [json.loads(each)["principal"] for each in result.lines]) == (1, ["User:b"])
     assert usage(*logs)["User:a"] == ("NEEDED", False, 0)
     assert "5 lines are not accesses and were skipped" in result.err
+    alone = ("--acls", "acls", "--accesses", "logs/kafkaServer.out")
+    assert "not an access log" in aclog("usage", *alone).complaint
     # a log of another name that tells of accesses is not skipped
     written("acls", RULES)
     written("logs/kafkaServer.out", ["OpenJDK 64-Bit Server VM warning: ...", line("2026-03-01 10:00")])
     assert usage(*logs)["User:b"] == ("NOT_JUDGED", False, 1)
-    assert "not an access log" in aclog("usage", "--acls", "acls", "--accesses", "logs/kafkaServer.out").complaint
+    assert "no access has a timestamp" in aclog("usage", *alone).complaint
+    assert usage(*alone, "--until", "2026-03-01T12:00:00Z")["User:b"] == ("NOT_JUDGED", False, 1)
     (place / "logs" / "heap.hprof").write_bytes(b"JAVA PROFILE 1.0.2\0\0")
     assert "heap.hprof: not an access log" in aclog("usage", *logs).complaint
     (place / "logs" / "heap.hprof").unlink()

@@ -71,9 +71,8 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
 
     def differs_when_open() -> bool:
         """Decide the accesses once more."""
-        is_open = (evolve(policy.settings, allow_everyone=True) for policy in (sides.old, sides.new))
-        both = zip((before, after), is_open, strict=True)
-        return len(simulate(counted.accesses, *both).flips) > 0
+        old, new = (evolve(policy.settings, allow_everyone=True) for policy in (sides.old, sides.new))
+        return len(simulate(counted.accesses, (before, old), (after, new)).flips) > 0
 
     turning = sides.premises.turning(None, differs_when_open)
     if turning:

@@ -13,6 +13,7 @@ from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 _BEGINNING: Final = 1 << 16
 """Bytes that are looked at."""
 _AUDIT_LINE: Final = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2}[ T]")
+_MARKS_OF_AUDIT: Final = (b"Principal = ", b"is Allowed", b"is Denied")
 
 
 class AccessForm(StrEnum):
@@ -36,8 +37,8 @@ class AccessForm(StrEnum):
 def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
     """Return the form of a file by its first bytes; an empty one counts as lines of JSON.
 
-    One that is not `named` itself but lies in a directory, such as kafkaServer-gc.log, is read as lines of
-    kafka-authorizer.log if it is text of any other kind: whether any line of it is about an access, its lines say.
+    Text of any other kind is read as lines of kafka-authorizer.log if it tells of accesses in another layout, or if it
+    is not `named` itself but lies in a directory, as kafkaServer-gc.log does: its lines say what they are about.
 
     Raises:
         ConfigError: it is none of them.
@@ -55,7 +56,7 @@ def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
         return _json_form(text)
     if _AUDIT_LINE.match(text):
         return AccessForm.KAFKA_LOG
-    if not named and _is_text(text):
+    if (not named or any(mark in text for mark in _MARKS_OF_AUDIT)) and _is_text(text):
         return AccessForm.KAFKA_LOG
     where = "" if named else ": move it, or name the logs by a glob, such as 'logs/kafka-authorizer.log*'"
     raise ConfigError(

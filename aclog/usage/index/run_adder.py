@@ -70,8 +70,10 @@ class RunAdder:
         last_use_store.add_last_use(self.database, LastUse.nothing().plus(*self._last_uses))
         coverage_store.add_coverage(self.database, self.run.coverage)
         unread = UnreadAccesses.sum_of((self._unread, self.run.unread))
-        unread_store.add_unread(self.database, unread, self.run.at * 1000)
         times = self._access_times()
+        # a clock may be behind that of the brokers
+        read_at = max(self.run.at * 1000, times.last if times is not None else self.run.at * 1000)
+        unread_store.add_unread(self.database, unread, read_at)
         if times is not None:
             self._write_lives(times)
         ledger.add_run(self.database, ledger.next_number(self.database), self.run, self._accesses, times)

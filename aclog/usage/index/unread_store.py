@@ -20,19 +20,32 @@ _ADD: Final = """
 INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET accesses = accesses + excluded.accesses,
     first = min(first, excluded.first), last = max(last, excluded.last)
 """
+_NOTE: Final = """
+INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    accesses = max(accesses, excluded.accesses), first = min(first, excluded.first), last = max(last, excluded.last)
+"""
 _BETWEEN: Final = """
 SELECT principal, decision, reason, day, accesses, first, last FROM unread
     WHERE (first IS NULL OR first <= ?) AND (last IS NULL OR last >= ?)
 """
-_OLDER: Final = "SELECT min(first), max(last) FROM runs WHERE number IN (SELECT run FROM contents)"
+_OLDER: Final = "SELECT max(last), max(at) FROM runs WHERE number IN (SELECT run FROM contents)"
 """The times of the runs that read files, of which what they could not read was not kept. A node's runs read none."""
 
 
 def add_unread(database: sqlite3.Connection, found: UnreadAccesses, read_at: int) -> None:
     """Add those of a run, which read its lines at this time (us since 1970): a day later none of them is unwritten."""
+    _write(database, _ADD, found, read_at)
+
+
+def note_unread(database: sqlite3.Connection, found: UnreadAccesses, read_at: int) -> None:
+    """Note those of files that are not taken, and may be read again: what is noted twice counts once."""
+    _write(database, _NOTE, found, read_at)
+
+
+def _write(database: sqlite3.Connection, statement: str, found: UnreadAccesses, read_at: int) -> None:
     for key, span in found.until(read_at + _DAY).spans.items():
         row = (key.principal or _UNKNOWN, key.decision or _UNKNOWN, key.reason, _NO_DAY if key.day is None else key.day)
-        database.execute(_ADD, (*row, *span))
+        database.execute(statement, (*row, *span))
 
 
 def read_unread(database: sqlite3.Connection, start: int, until: int) -> UnreadAccesses:
@@ -63,7 +76,8 @@ def begin_unread(database: sqlite3.Connection) -> None:
 
 
 def _of_older_runs(database: sqlite3.Connection) -> UnreadAccesses | None:
-    first, last = database.execute(_OLDER).fetchone()
-    if first is None:
+    last, at = database.execute(_OLDER).fetchone()
+    if at is None:
         return None
-    return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None): UnreadSpan(0, None, int(last))})
+    latest = max(int(last or 0), int(at) * 1000) + _DAY
+    return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None): UnreadSpan(0, None, latest)})

@@ -106,6 +106,16 @@ class UsageIndex:
             adding.finish()
         return True
 
+    def note_unread(self, unread: UnreadAccesses, read_at: int) -> None:
+        """Note what could not be read at this time (us since 1970) in files that are not taken.
+
+        Raises:
+            ConfigError: it cannot be written.
+
+        """
+        with self.database.writing() as database:
+            unread_store.note_unread(database, unread, read_at)
+
     @property
     def contents_version(self) -> int:
         """A number that changes when contents are taken (Run.contents_version)."""
