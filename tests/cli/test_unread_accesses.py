@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aclog.sources.accesses import read_accesses
 from aclog.usage.index.database import FILE
 from tests.support.cli.command import aclog
 
@@ -174,6 +175,13 @@ def test_no_command_says_never_of_what_it_could_not_read(place, planted):
     simulated = aclog("simulate", *LOG, "--to-acls", "fewer")
     assert simulated.code == 1
     assert "NOT_JUDGED" in simulated.out
+
+    seen = read_accesses("log")  # as diff reads it, which needs no times
+    assert sum(seen.counts.values()) + seen.unread == 3
+    if seen.unread:
+        assert (
+            "more accesses may flip" in aclog("diff", "--acls", "acls", "--to-acls", "fewer", "--accesses", "log").err
+        )
 
     for where in (("--accesses", "log"), ("--index", "index")):
         covered = aclog("coverage", *where, "--gap", "3d", "--format", "jsonl")

@@ -17,6 +17,7 @@ _PRINCIPALS: Final[tuple[tuple[str, ...], ...]] = (
     ("principal",),
     ("audit", "principal"),
     ("data", "principal"),
+    ("data", "authenticationInfo", "principal"),
     ("actor", "user", "uid"),
 )
 _TIMES: Final[tuple[tuple[str, ...], ...]] = (("timestamp",), ("audit", "timestamp"), ("time",))
