@@ -64,7 +64,7 @@ def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window:
         return ""
     found = report.unused
     numbers = np.flatnonzero(found.removable)
-    who, denies = [found.rules.principal(at) for at in numbers.tolist()], found.rules.denies[numbers]
+    who, denies = found.rules.principals(numbers), found.rules.denies[numbers]
     if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
         raise ConfigError(
             f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "

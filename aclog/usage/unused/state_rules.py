@@ -12,7 +12,7 @@ from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, S
 from aclog.authorizer.acl_records import rule_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.keys import resource_name
+from aclog.authorizer.index.keys import resource_name, split_pair
 from aclog.authorizer.index.masks import known_type
 from aclog.metalog.vectors import Bools, Bytes, Int64s
 
@@ -95,9 +95,16 @@ class StateRules:
         at = number - len(self.rows)
         return self.added[at] if at >= 0 else self._base.rule(int(self.rows[number]))
 
-    def principal(self, number: int) -> str:
-        """Return whom the rule of a number is for."""
-        return self.rule(number).acl.principal
+    def principals(self, numbers: Int64s) -> list[str]:
+        """Return whom the rules of these numbers are for, without an object for each."""
+        base, rows = self._base, self.rows[numbers[numbers < len(self.rows)]]
+        starts = base.cell_rows
+        cells = rows if isinstance(starts, range) else np.searchsorted(np.asarray(starts), rows, "right") - 1
+        pairs = np.asarray(base.cell_pairs)[cells].tolist()
+        of_pair = {pair: split_pair(base.pairs.key(pair))[0] for pair in set(pairs)}
+        of_base = iter([of_pair[pair] for pair in pairs])
+        places = (numbers - len(self.rows)).tolist()
+        return [next(of_base) if at < 0 else self.added[at].acl.principal for at in places]
 
     def in_text_order(self, chosen: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
         """Yield the number of each rule, or of the chosen ones, and the rule, by their text as `acls list` sorts them.

@@ -86,7 +86,7 @@ class Unused:
         """How many accesses that could not be read or decided may have needed each rule that is not judged for them."""
         counts = np.zeros(len(self.rules), np.int64)
         numbers = np.flatnonzero(self.judgement.unjudged == Unjudged.UNREAD)
-        who, denies = [self.rules.principal(at) for at in numbers.tolist()], self.rules.denies[numbers]
+        who, denies = self.rules.principals(numbers), self.rules.denies[numbers]
         counts[numbers] = self.unread.counts(who, denies, by_presence=self.by_presence)
         return counts
 
@@ -120,7 +120,7 @@ def _concerned(rules: StateRules, use: WindowUse, needed: Bools) -> Bools:
         found = ~needed  # without an object for each of a million rules
     elif use.unread:
         numbers = np.flatnonzero(~needed)
-        who, denies = [rules.principal(at) for at in numbers.tolist()], rules.denies[numbers]
+        who, denies = rules.principals(numbers), rules.denies[numbers]
         found[numbers] = use.unread.concerned(who, denies, by_presence=use.allow_everyone)
     return found
 

@@ -38,6 +38,8 @@ def test_numbers_of_rules(acls, data):
     assert list(state.in_text_order(some)) == [each for each in numbered if some[each[0]]]
     denies = [rule.acl.permission_type != AclPermissionType.ALLOW for _, rule in numbered]
     assert [bool(state.denies[number]) for number, _ in numbered] == denies
+    some_numbers = np.flatnonzero(some)
+    assert state.principals(some_numbers) == [state.rule(number).acl.principal for number in some_numbers.tolist()]
     throwing = [":" not in rule.acl.principal for _, rule in numbered]
     assert [bool(state.throwing[number]) for number, _ in numbered] == throwing
     patterns = [(rule.acl.resource_type, rule.acl.resource_name, rule.acl.pattern_type) for _, rule in numbered]
