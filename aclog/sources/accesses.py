@@ -31,7 +31,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import text_field
 from aclog.sources.parquet import need_pyarrow
 from aclog.sources.text_lines import display_name, numbered
-from aclog.usage.accesses.json_object import object_of, once_each
+from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, object_of, once_each
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
@@ -95,14 +95,20 @@ def is_parquet(path: str) -> bool:
 
 
 def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
+    among_objects = False
     for _, line in numbered(path):
-        yield access_of_line(line), 1
+        among_objects = among_objects or not is_audit_line(line)
+        yield access_of_line(line, among_objects=among_objects), 1
 
 
-def access_of_line(line: bytes) -> Request | Unread:
-    """Return the access in a line, or whether the line tells of one."""
+def access_of_line(line: bytes, *, among_objects: bool = False) -> Request | Unread:
+    """Return the access in a line, or whether the line tells of one.
+
+    `among_objects`: there was an object of JSON before it, so that it may be the rest of a torn one.
+    """
     if is_audit_line(line):
-        return audited_access(line) or _unread(line)
+        is_rest = among_objects and any(sign in line for sign in SIGNS_OF_OBJECTS)
+        return audited_access(line) or (Unread.ACCESS if is_rest else _unread(line))
     value = object_of(line, _ONCE)
     if isinstance(value, Reason):
         return Unread.ACCESS

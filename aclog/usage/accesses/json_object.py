@@ -9,6 +9,8 @@ from aclog.authorizer.access_reject import Reason
 
 JsonObject: TypeAlias = dict[str, Any]
 
+SIGNS_OF_OBJECTS: Final = (b'"', b"{", b"}")
+"""Of which a part of an object's line has one, however it was torn."""
 _BLANK: Final = re.compile(rb"\s*")
 
 

@@ -6,13 +6,12 @@ from typing import Final
 from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.audit_line_reader import AccessTrace, access_trace
 from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text
-from aclog.usage.accesses.json_object import JsonObject, at, object_of, text_at
+from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, JsonObject, at, object_of, text_at
 from aclog.usage.unread import UnreadCounter, UnreadSpan
 
 _FOREIGN: Final = frozenset({Reason.OTHER_LOGGER, Reason.OTHER_MESSAGE})
 _KEYS: Final = frozenset({"principal", "operation", "resourcetype", "resourcename", "resource"})
 """Keys of which an object about an access has at least one, however it writes them."""
-_SIGNS: Final = (b'"', b"{", b"}")
 _PRINCIPALS: Final[tuple[tuple[str, ...], ...]] = (
     ("principal",),
     ("audit", "principal"),
@@ -40,7 +39,7 @@ def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: Json
     elif reason in _FOREIGN:
         return
     elif value is None:
-        if not any(sign in line for sign in _SIGNS):
+        if not any(sign in line for sign in SIGNS_OF_OBJECTS):
             return
         found = AccessTrace()
     elif reason is Reason.MISSING_VALUE and not any(key.lower().replace("_", "") in _KEYS for key in value):

@@ -18,7 +18,7 @@ HOSTILE = [
     *(EVENT | {"resourceType": name} for name in ("TransactionalId", "transactional_id", "SHOE", "")),
     *(EVENT | {"patternType": name} for name in ("literal", "PREFIXED", "", None, 5)),
     *(EVENT | {"result": name} for name in ("Allowed", "MAYBE", "", None, True)),
-    *(EVENT | {"timestamp": time} for time in (None, "2026-11-21T10:00:00Z", 1 << 60, 1.5, True, -1, 0)),
+    *(EVENT | {"timestamp": time} for time in (None, "2026-11-21T10:00:00Z", 1 << 60, 1.5, True, -1, 0, 1_795_255_200)),
     *(EVENT | {"principal": name} for name in ("", None, "no colon", "User:\u2028é", 7)),
     *(EVENT | {"resourceName": name} for name in ("", None, 'a"b\n')),
     EVENT | {"host": ""},
@@ -52,6 +52,7 @@ def test_audit_lines_of_every_kafka_are_read_as_spark_reads_them(spark, tmp_path
         cut, other = random.randrange(len(line)), random.choice(whole)
         lines += random.choice(([line[:cut]], [line[:cut] + other], [line[cut:]], [line.replace(" is ", other[24:])]))
     lines += ["", "  ", "java.lang.Error", audit_text(time="2026-13-21 10:00:00,123"), audit_text(name="\u2028") + "\r"]
+    lines += [audit_text(time=f"2026-11-21{between}10:00:00{point}123") for between in " T" for point in ",."]
     path = tmp_path / "kafka-authorizer.log"
     path.write_bytes("\n".join(lines).encode() + b"\n" + audit_text().encode().replace(b"User:a", b"User:\xff") + b"\n")
     rows, rejects = without_spark(path)
