@@ -56,6 +56,7 @@ _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 _HEADED = re.compile(HEAD, re.ASCII)
 _PRINCIPAL, _ALLOWED, _DENIED = "Principal = ", " is Allowed", " is Denied"
+_HOST, _RESOURCE = " from host = ", " on resource = "
 
 
 class ParsedLine(NamedTuple):
@@ -97,7 +98,8 @@ def access_trace(line: str) -> AccessTrace | None:
     allowed, denied = line.count("is Allowed"), line.count("is Denied")
     heads = line.count(_PRINCIPAL)
     if not allowed + denied + heads:
-        return None
+        # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
+        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) else None
     if allowed + denied != 1 or heads > 1:
         return AccessTrace()
     decision = "ALLOWED" if allowed else "DENIED"

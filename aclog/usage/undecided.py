@@ -11,6 +11,7 @@ from aclog.usage.decisions.accesses import (
     Access,
     AccessNumbers,
     parse_access,
+    principal_error,
     spelled_as_kafka,
 )
 from aclog.usage.decisions.decision_codes import DecisionCode
@@ -33,8 +34,6 @@ def undecided_rows(
     """Return the rows of a log (READ_COLUMNS) that no rules decide, or that have no time if they need one.
 
     `as_written`: they are decided as they are written, other spellings with one meaning (spelled_as_kafka) are not.
-
-    `User:*`, and a principal without a colon, may be a super user's; so what only they make undecided is left out.
     """
     access_of, accesses = AccessNumbers().number([rows.column(name) for name in REQUEST_COLUMNS])
     errors = [_error_of(access if as_written else spelled_as_kafka(access)) for access in accesses]
@@ -53,7 +52,7 @@ def undecided_rows(
 
 def _error_of(access: Access) -> DecisionCode | None:
     parsed = parse_access(access)
-    return parsed if isinstance(parsed, DecisionCode) else None
+    return parsed if isinstance(parsed, DecisionCode) else principal_error(parsed.principal)
 
 
 def undecided(counted: pa.Table, codes: Int32s) -> UnreadAccesses:

@@ -83,6 +83,7 @@ def test_both_readers_of_a_line_agree(text):
         (ALLOWED.replace("User:a", "a"), AccessTrace(None, "ALLOWED")),
         (ALLOWED.partition("Principal")[2], AccessTrace(None, "ALLOWED")),
         (ALLOWED + audit_text(), AccessTrace()),
+        (ALLOWED.partition("is Allow")[2], AccessTrace()),
         (ALLOWED.partition(" is ")[0], AccessTrace()),
         ("principal = User:a is a super user, allowing operation without checking acls.", None),
         ("operation = READ on resource = Topic:LITERAL:t from host = 10.0.0.1 is Allow based on acl = x", None),
