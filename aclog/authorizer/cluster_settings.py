@@ -103,10 +103,10 @@ class ClusterSettings:
         return all(node.authorizer == "" for node in self.nodes)
 
     def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return what stays unknown if somebody gives the values of the properties in `given`."""
+        """Return what stays unknown if the values of the properties in `given` are given."""
         properties = ((name, is_default) for name, is_default in _DEFAULTS.items() if name not in given)
-        found = [self._property(name, is_default) for name, is_default in properties]
-        return Premises(tuple(each for each in (*found, self._class()) if each is not None))
+        unknown = [self._property(name, is_default) for name, is_default in properties]
+        return Premises(tuple(each for each in (*unknown, self._class()) if each is not None))
 
     def _property(self, name: str, is_default: Callable[[str], bool]) -> Premise | None:
         """Return a property as a premise; None if it is as Kafka's default everywhere."""

@@ -73,8 +73,8 @@ class Premises:
 
     def bearing_on(self, *, allowed: bool, has_candidate: bool) -> Self:
         """Return those that could turn one decision; `has_candidate`: whether an ACL covers its resource."""
-        found = self.turning(allowed=allowed)
-        return found.without({ALLOW_EVERYONE_CONFIG}) if has_candidate else found
+        turning = self.turning(allowed=allowed)
+        return turning.without({ALLOW_EVERYONE_CONFIG}) if has_candidate else turning
 
     def decided(self, decision: str) -> str:
         """Return a decision with what could turn it: `DENIED unless ...`; `self`: those that bear on it."""

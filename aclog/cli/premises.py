@@ -12,20 +12,20 @@ from aclog.terminal.notices import note
 def read_premises(chosen: ChosenSource, given: AbstractSet[str]) -> Premises:
     """Return what is unknown of the settings that decide in a source, and note each.
 
-    `given`: the properties whose values somebody gives (AuthorizerFlags.given).
+    `given`: the properties whose values are given (AuthorizerFlags.given).
 
     Raises:
         RequestError: no node of the cluster has an authorizer.
 
     """
-    found = chosen.premises(given)
-    for premise in found.unknown:
+    premises = chosen.premises(given)
+    for premise in premises.unknown:
         note(premise.note())
-    return found
+    return premises
 
 
 def refuse_unless_known(premises: Premises, what: str) -> None:
-    """Refuse to go on if more than super users is unknown: what cannot be told apart later would be kept as known.
+    """Refuse to go on if more than super users is unknown, and the answer could not be corrected later.
 
     Raises:
         ConfigError: it is; the text begins with `what`.

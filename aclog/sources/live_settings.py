@@ -68,7 +68,7 @@ async def controller_settings(
             return ClusterSettings(nodes=(NodeSettings(node="the controllers", problem=_refused(error, "ALTER")),))
         asked = _Asked(cluster_id=described.cluster_id, role=Role.CONTROLLER, first=connection, security=security)
         controllers = await asked.nodes(described.nodes)
-    by_id = {node.node_id: found for node, found in zip(described.nodes, controllers, strict=False)}
+    by_id = {node.node_id: answer for node, answer in zip(described.nodes, controllers, strict=False)}
     lacking = any(each.authorizer == "" for each in controllers)
     alive = sorted(brokers)
     if not alive:

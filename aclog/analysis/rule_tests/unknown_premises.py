@@ -30,17 +30,18 @@ class PremisedRun:
 
     def run(self, case: Case) -> Outcome:
         """Return what became of the case. Raises as Case.run."""
-        found = case.run(self.policy)
-        premises = self._unknown(case) if found.passed else ALL_KNOWN
+        outcome = case.run(self.policy)
+        premises = self._unknown(case) if outcome.passed else ALL_KNOWN
         if not premises:
-            return found
+            return outcome
         each_alone = map(Premises, ((premise,) for premise in premises.unknown))
         turning = Premises(tuple(each.unknown[0] for each in each_alone if not self._passes(case, each)))
         if not turning and not self._passes(case, premises):
             turning = premises
         if not turning:
-            return found
-        return evolve(found, failures=(Failure(found=f"it is not known to hold: it does not if {turning.unless()}"),))
+            return outcome
+        reason = f"it is not known to hold: it does not if {turning.unless()}"
+        return evolve(outcome, failures=(Failure(found=reason),))
 
     def _unknown(self, case: Case) -> Premises:
         """Return what is unknown of the policy, or of one that it was compared with: both have its settings."""

@@ -75,7 +75,7 @@ def report_usage(
 def _without_proof(found: UsageReport) -> UsageReport:
     """Return the report without what only holds if everything is known that decides.
 
-    Without a rule that nobody needs, its resource may be open to everyone; a DENY that is not needed may be.
+    A resource may be open to everyone without its last rule, so no rule is removable, and a DENY may be needed.
     """
     rules = found.rules
     columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))

@@ -47,7 +47,7 @@ class RunRecord(NamedTuple):
 
 
 GIVEN = "given"
-"""The key of settings with the properties of brokers whose values somebody gave, or a running cluster answered."""
+"""The key of settings with the properties of brokers whose values were given, or answered by a running cluster."""
 
 
 @frozen(eq=False, kw_only=True)
