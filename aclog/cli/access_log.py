@@ -13,6 +13,7 @@ from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.zones import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.sources.paths import LogSource
@@ -110,14 +111,18 @@ class Judging:
         """Take the ACLs of a source: of a log without --as-of all that it ever had, each access by those of its time.
 
         Raises:
+            ConfigError: which generation of Kafka decides is not stated, and matters.
             MetadataError, OSError: the source is damaged, or does not cover the moment.
 
         """
         source = chosen.source
         if isinstance(source, LogSource) and source.log is not None and chosen.as_of is None:
+            if not settings.is_kafka_stated:
+                settings = settled(settings, chosen.image())
             with progress(f"reading {source.name}"):
                 return cls(rules=rules_of_log(source.directory), settings=settings, own_time=True)
-        return cls(rules=Rules.of_image(chosen.image().acls), settings=settings, own_time=False)
+        image = chosen.image()
+        return cls(rules=Rules.of_image(image.acls), settings=settled(settings, image), own_time=False)
 
     def in_window(self, window: Window) -> Judged:
         """Return the same for a window."""

@@ -132,6 +132,7 @@ def update_index(
             _print(output, new, _Seen(), 0)
             return
         judging = Judging.of(chosen, settings)
+        settings = judging.settings
         premises = read_premises(chosen, given)
         refuse_unless_known(premises, "what accesses need cannot be judged")
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
@@ -147,7 +148,7 @@ def update_index(
                 rules=rules,
                 source=chosen.source.name,
                 settings={
-                    **asdict(settings),
+                    **asdict(settings, filter=lambda attribute, _: attribute.name != "is_kafka_stated"),
                     "super_users": sorted(settings.super_users),
                     GIVEN: sorted((given | SETTLED if chosen.is_live else given) - set(premises.names)),
                 },

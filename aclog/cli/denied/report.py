@@ -21,6 +21,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
+from aclog.snapshots.deciding_kafka import settled
 from aclog.sources.change_lines import change_line
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
@@ -54,7 +55,8 @@ def print_denied(
     """
     log = AccessLog.of(accesses)
     chosen = source.choose()
-    rules = Rules.of_image(chosen.image().acls)
+    image = chosen.image()
+    rules, settings = Rules.of_image(image.acls), settled(settings, image)
     read_premises(chosen, given)
     counted = log.count(Judging(rules=rules, settings=settings, own_time=False).how(None, timeless=True))
     warn_of_rejects(counted.rejects)

@@ -19,6 +19,7 @@ from aclog.cli.suggesting.rows import SUGGESTED_COLUMNS, suggested_rows
 from aclog.cli.suggesting.text_report import text_lines
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.printable import printable
+from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note, warn
@@ -75,6 +76,7 @@ def print_suggestion(
     chosen = source.choose(topics=topics)
     image = chosen.image()
     refuse_unless_known(read_premises(chosen, given), "no rule can be proved to be enough")
+    settings = settled(settings, image)
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
     judging = Judging(rules=Rules.of_image(acls), settings=settings, own_time=False)
     counted, judged = found.count_window(judging, log[1].days, until)
