@@ -57,6 +57,8 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     if choice is None and checkpoints and not list_segments(path):
         if committed := read_committed(path):
             committed.check_exists()  # a checkpoint alone would be a state without most of the rules
+        if not checkpoints[-1].end_offset:
+            return []  # a formatted directory: the first leader will commit these records, they are no state yet
         choice = "newest"
     if choice in {None, "none"}:
         return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)

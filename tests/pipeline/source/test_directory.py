@@ -10,6 +10,8 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import CommittedMark
 from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name, segment_name
+from aclog.metalog.records import FeatureLevelRecord
+from aclog.nodes.storage.format_files import template_bytes
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.partitions import packed
@@ -132,6 +134,15 @@ def test_a_nodes_log_that_is_gone_is_refused_and_an_older_copy_warned_of(tmp_pat
 def test_an_empty_log_gives_no_range(tmp_path):
     (tmp_path / segment_name(0)).write_bytes(b"")
     assert ranges(tmp_path) == []
+
+
+def test_the_records_of_a_formatted_directory_are_no_state_yet(tmp_path):
+    """Kafka 4.4 formats a controller so; asked for its checkpoints, they are shown."""
+    level = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    data = template_bytes([level], kraft_version=0, voters=None, now_ms=1)
+    (tmp_path / checkpoint_name(0, 0)).write_bytes(data)
+    assert ranges(tmp_path) == []
+    assert len(ranges(tmp_path, checkpoints="newest")) == 1
 
 
 def test_a_segment_removed_after_planning_is_an_error(tmp_path):

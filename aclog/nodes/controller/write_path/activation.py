@@ -64,16 +64,16 @@ def complete_activation(log: LedLog, publisher: Publisher, directory: Path, now:
         if problem := uncommitted_bootstrap(directory, image):
             raise LogError(f"{log.name}: {problem}")
         return
-    voters = image.provenance.voters
-    if image.provenance.kraft_version and voters is not None:
-        version = KRaftVersion(kraft_version=image.provenance.kraft_version)
-        log.append_control(version, voters, timestamp=now()).result()
-        catch_up(log, publisher)
     found = find_bootstrap(directory)
     for record in () if found is None else found.records:
         if isinstance(record, FeatureLevelRecord):
             # Before it is written: a level that this node does not support would end the node when it is read back.
             publisher.applier.newer.check_feature(record, publisher.applier.next_offset)
+    voters = image.provenance.voters
+    if image.provenance.kraft_version and voters is not None:
+        version = KRaftVersion(kraft_version=image.provenance.kraft_version)
+        log.append_control(version, voters, timestamp=now()).result()
+        catch_up(log, publisher)
     records = [] if found is None else _in_transaction(found.records)
     for start in range(0, len(records), _RECORDS_IN_BATCH):
         _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
