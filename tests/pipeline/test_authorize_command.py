@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
@@ -48,7 +49,7 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
         "no JSON",
     ]
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
-    rules = rules_of(spark, SourceFlags(log=LOG), own_time=False)
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False)
     settings = settings_of(AuthorizerFlags(super_users="User:root"))
     out = tmp_path / "out"
     assert authorize_command(spark, str(tmp_path / "asked.jsonl"), out, Policy(rules=rules, settings=settings)) == 2
@@ -76,7 +77,8 @@ def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_
 
     monkeypatch.setattr(authorize_module, "authorize", rotated_then_authorized)
     policy = Policy(
-        rules=rules_of(spark, SourceFlags(log=LOG), own_time=False), settings=settings_of(AuthorizerFlags())
+        rules=rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False)[0],
+        settings=settings_of(AuthorizerFlags()),
     )
     with pytest.raises(ConfigError, match=r"asked\.jsonl: replaced by another file while it was being read"):
         authorize_command(spark, str(path), tmp_path / "out", policy)
@@ -85,7 +87,7 @@ def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_
 
 def test_own_time_needs_timestamps(spark, tmp_path):
     (tmp_path / "asked.jsonl").write_text(json.dumps(BOB) + "\n")
-    rules = rules_of(spark, SourceFlags(log=LOG), own_time=True)
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=True)
     policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()), own_time=True)
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
         authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy)
@@ -100,7 +102,7 @@ def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_befo
     lines = [json.dumps({**bob, "n": n, "timestamp": time}) for n, time in enumerate(times)]
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
     policy = Policy(
-        rules=rules_of(spark, SourceFlags(log=log), own_time=True),
+        rules=rules_of(spark, SourceFlags(log=log), Settings(), own_time=True)[0],
         settings=settings_of(AuthorizerFlags()),
         own_time=True,
     )
@@ -124,7 +126,7 @@ def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_befo
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])
 def test_own_time_needs_a_log_without_as_of(spark, flags):
     with pytest.raises(ConfigError, match="expected --log and no --as-of"):
-        rules_of(spark, flags, own_time=True)
+        rules_of(spark, flags, Settings(), own_time=True)
 
 
 def test_an_existing_directory_is_not_overwritten(tmp_path):

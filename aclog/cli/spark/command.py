@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from attrs import evolve
 
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.answer import AnswerFlags
@@ -120,8 +121,8 @@ def authorize(
         from aclog.cli.spark.authorize import authorize_command
         from aclog.cli.spark.policy import Policy, rules_of
 
-        settings = settings_of(authorizer)
-        rules = rules_of(spark, source, own_time=decided.own_time, given=authorizer.given())
+        given = authorizer.given()
+        rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, given=given)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(spark, requests, out, policy, decided)
     raise typer.Exit(code)
@@ -210,7 +211,7 @@ def usage(
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
         what, given = "which ACLs are needed cannot be judged", authorizer.given()
-        rules = rules_of(spark, source, own_time=own_time, given=given, proves=what)
+        rules, settings = rules_of(spark, source, settings, own_time=own_time, given=given, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
         usage_command(spark, requests, out, policy, flags=window, until=until)
 
@@ -248,8 +249,10 @@ def simulate(
         from aclog.cli.spark.simulate import simulate_command
 
         settings, after_settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
-        rules = rules_of(spark, source, own_time=False, given=authorizer.given())
-        changed = rules_after(spark, rules, after, source)
+        rules, settings = rules_of(spark, source, settings, own_time=False, given=authorizer.given())
+        changed, after_settings = rules_after(spark, rules, after, source, after_settings)
+        if not after_settings.is_kafka_stated:
+            after_settings = evolve(after_settings, cidr=settings.cidr)
         before = Policy(rules=rules, settings=settings)
         simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
 

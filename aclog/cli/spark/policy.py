@@ -8,6 +8,7 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.second_state import SecondStateFlags
@@ -18,6 +19,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
+from aclog.snapshots.deciding_kafka import settled
 from aclog.usage.arrow.acl_structs import ACL_FIELDS
 from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
@@ -47,18 +49,20 @@ class Policy:
 def rules_of(
     spark: SparkSession,
     flags: SourceFlags,
+    settings: Settings,
     *,
     own_time: bool,
     given: AbstractSet[str] = frozenset(),
     proves: str | None = None,
-) -> Rules:
-    """Return the ACLs of one state, or with `own_time` all ACLs of a log with their intervals.
+) -> tuple[Rules, Settings]:
+    """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
 
     What decides in a running cluster, and is unknown but for the properties in `given`, is noted; with `proves`, what
     cannot be proved without it, refused.
 
     Raises:
-        ConfigError: not exactly one source, or `own_time` without --log or with --as-of.
+        ConfigError: not exactly one source, `own_time` without --log or with --as-of, or which generation of Kafka
+            decides is not stated, and matters.
         MetadataError, OSError: the source is damaged, or does not reach the requested point.
 
     """
@@ -68,23 +72,38 @@ def rules_of(
         premises = read_premises(source, given)
         if proves is not None:
             refuse_unless_known(premises, proves)
-        return Rules.of_image(image.acls)
+        return Rules.of_image(image.acls), settled(settings, image)
     if flags.log is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
-    return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+    if not settings.is_kafka_stated:
+        settings = settled(settings, source.image())
+    return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log)), settings
 
 
-def rules_after(spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags) -> Rules:
+def rules_after(
+    spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags, settings: Settings
+) -> tuple[Rules, Settings]:
     """Return the ACLs of a second state (checked: SecondStateFlags.check): of a source, or those before, changed.
 
+    `settings`: those of the second state; returned are those that decide on it.
+
     Raises:
-        ConfigError: as `rules_of` and `changed_rules`.
+        ConfigError: as `rules_of` and `changed_rules`; or an added ACL has a range, and no flag names a Kafka.
 
     """
     source = flags.source(first)
-    return changed_rules(before, flags.changes()) if source is None else rules_of(spark, source, own_time=False)
+    if source is None:
+        changes = flags.changes()
+        ranges = [change.acl.host for change in changes if change.added and is_cidr(change.acl.host)]
+        if ranges and not settings.is_kafka_stated:
+            raise ConfigError(
+                f"the host {ranges[0]} of an added ACL is a range, which Kafka 4.4 matches and Kafka 4.3 does not: "
+                "--kafka-version V settles it"
+            )
+        return changed_rules(before, changes), settings
+    return rules_of(spark, source, settings, own_time=False)
 
 
 def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:
