@@ -76,10 +76,8 @@ def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_
         return authorize(*arguments, **options)
 
     monkeypatch.setattr(authorize_module, "authorize", rotated_then_authorized)
-    policy = Policy(
-        rules=rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False)[0],
-        settings=settings_of(AuthorizerFlags()),
-    )
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False)
+    policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()))
     with pytest.raises(ConfigError, match=r"asked\.jsonl: replaced by another file while it was being read"):
         authorize_command(spark, str(path), tmp_path / "out", policy)
     assert not (tmp_path / "out").exists()

@@ -76,12 +76,15 @@ def when(
     from aclog.analysis.answers.questions import question_of
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import check_log, spark_session
+    from aclog.snapshots.deciding_kafka import settled
 
     asked.check()
     how = output.choose()
     settings = settings_of(authorizer)
     question = question_of(asked.query(who.principals(), who.host), asked.needs())
     check_log(log)
+    if not settings.is_kafka_stated:
+        settings = settled(settings, SourceFlags(log=log).choose().image())
     with spark_session(master) as spark:
         from aclog.cli.spark.when import when_command
 
