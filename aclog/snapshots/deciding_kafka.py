@@ -11,13 +11,15 @@ from attrs import evolve, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import cidr_range
-from aclog.authorizer.generation import Generation, generation_of_level
+from aclog.authorizer.generation import RANGES_LEVEL, Generation, generation_of_level
 from aclog.authorizer.index.keys import split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
+RANGES_FEATURE = "aclog.cidr"
+"""The feature of a node of ours that decides by ranges (aclog.cidr.enabled)."""
 _SHOWN = 5
 
 
@@ -31,6 +33,8 @@ class DecidingKafka:
     """The generation that is named, or that all brokers state; None if they state none, or differ."""
     brokers: Mapping[Generation, tuple[int, ...]] = field(factory=dict)
     """The ids of the brokers of each generation, as far as they are known."""
+    silent: tuple[int, ...] = ()
+    """The ids of the brokers that did not answer."""
 
     @property
     def is_known(self) -> bool:
@@ -41,32 +45,53 @@ class DecidingKafka:
         """Return why several generations may decide; empty if one does."""
         if self.is_known:
             return ""
+        if self.silent:
+            return f"{_ids(self.silent)} did not answer which Kafka it runs"
         if not self.brokers:
             return "the source does not state the version of its brokers"
         parts = (f"{_ids(self.brokers[each])} {_is_of(self.brokers[each])} {each}" for each in self.generations)
         return f"the brokers differ: {', '.join(parts)}"
 
 
-def deciding_kafka(image: Image, named: Generation | None, levels: Mapping[int, int] | None = None) -> DecidingKafka:
+def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
     """Return what may decide on a state.
 
-    `named`: the generation that a flag, a context or a settings file names; it takes precedence. `levels`: the newest
-    level of metadata.version that each live broker supports, by id; otherwise the image's registrations state it.
+    `named`: the generation that a flag, a context or a settings file names; it takes precedence. Otherwise brokers
+    state it: by what they answer themselves, or by their registrations.
     """
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
     brokers: dict[Generation, list[int]] = {}
-    registered = image.cluster.newest_levels(METADATA_VERSION)
-    for broker, level in sorted(registered if levels is None else levels.items()):
-        brokers.setdefault(generation_of_level(level), []).append(broker)
-    possible = tuple(each for each in Generation if each in brokers or not brokers)
+    levels = dict(_registered(image)) if image.live_levels is None else image.live_levels
+    for broker, level in sorted(levels.items()):
+        if level is not None:
+            brokers.setdefault(generation_of_level(level), []).append(broker)
+    silent = tuple(sorted(broker for broker, level in levels.items() if level is None))
+    possible = tuple(each for each in Generation if each in brokers or silent or not brokers)
     if len(possible) > 1 and next(range_hosts(image.acls), None) is None:
         possible = possible[:1]  # without a range they decide alike
     return DecidingKafka(
         generations=possible,
-        stated=next(iter(brokers)) if len(brokers) == 1 else None,
+        stated=next(iter(brokers)) if len(brokers) == 1 and not silent else None,
         brokers={each: tuple(ids) for each, ids in brokers.items()},
+        silent=silent,
     )
+
+
+def _registered(image: Image) -> Iterator[tuple[int, int]]:
+    """Yield the id of each broker and the newest level by which its software decides."""
+    ranges = dict(image.cluster.newest_levels(RANGES_FEATURE))
+    for broker, level in image.cluster.newest_levels(METADATA_VERSION):
+        yield broker, deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
+
+
+def deciding_level(newest: int, *, has_ranges: bool) -> int:
+    """Return the level that stands for how a broker decides.
+
+    `newest`: the newest level of metadata.version that it supports. `has_ranges`: whether it is a node of ours that
+    takes hosts for ranges, whatever that level is (aclog.cidr.enabled).
+    """
+    return max(newest, RANGES_LEVEL) if has_ranges else newest
 
 
 def settled(settings: Settings, image: Image) -> Settings:

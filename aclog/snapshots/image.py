@@ -1,5 +1,6 @@
 """The image: all metadata at one offset, immutable, so that readers may keep one indefinitely (MetadataImage)."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from attrs import define, evolve, field
@@ -34,6 +35,9 @@ class Image:
     cluster: ClusterImage = ClusterImage.EMPTY
     opaque: OpaqueImage = OpaqueImage.EMPTY
     provenance: Provenance = field(factory=Provenance)
+    live_levels: Mapping[int, int | None] | None = None
+    """By broker, the newest level of metadata.version that its software supports, as it answers itself; None if it did
+    not answer. Of a source that asks brokers; in others registrations state it."""
 
     def __repr__(self) -> str:
         return f"Image(end_offset={self.end_offset}, acls={len(self.acls)})"
