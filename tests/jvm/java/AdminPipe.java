@@ -49,7 +49,6 @@ import org.apache.kafka.common.resource.ResourcePatternFilter;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.token.delegation.DelegationToken;
-import org.apache.kafka.common.utils.SecurityUtils;
 
 /**
  * Kafka's own Admin client behind a pipe: a line of JSON {"op": ..., ...} in, a line of JSON out; an error is
@@ -193,11 +192,11 @@ public final class AdminPipe {
 
     private static CreateDelegationTokenOptions tokenOptions(JsonNode ask) {
         List<KafkaPrincipal> renewers = new ArrayList<>();
-        ask.path("renewers").forEach(node -> renewers.add(SecurityUtils.parseKafkaPrincipal(node.asText())));
+        ask.path("renewers").forEach(node -> renewers.add(Request.principalOf(node.asText())));
         CreateDelegationTokenOptions options =
             new CreateDelegationTokenOptions().renewers(renewers).maxLifetimeMs(ask.path("maxLife").asLong(-1));
         if (ask.has("owner")) {
-            options.owner(SecurityUtils.parseKafkaPrincipal(ask.get("owner").asText()));
+            options.owner(Request.principalOf(ask.get("owner").asText()));
         }
         return options;
     }

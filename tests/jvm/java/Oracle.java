@@ -25,7 +25,6 @@ import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.acl.AclPermissionType;
 import org.apache.kafka.common.metadata.AccessControlEntryRecord;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePatternFilter;
 import org.apache.kafka.common.resource.ResourceType;
@@ -101,7 +100,7 @@ public final class Oracle {
 
     private ObjectNode load(JsonNode estate) {
         authorizer = new StandardAuthorizer();
-        authorizer.withPluginMetrics(new PluginMetricsImpl(new Metrics(), Map.of()));
+        addMetrics(authorizer);
         indexes.clear();
         bindings.clear();
         known = 0;
@@ -127,6 +126,21 @@ public final class Oracle {
             reply.put("error", e.toString());
         }
         return reply;
+    }
+
+    /** Since 4.1 an authorizer has no metrics of its own and needs those of a broker (KIP-877). */
+    private static void addMetrics(StandardAuthorizer authorizer) {
+        try {
+            Class<?> metrics = Class.forName("org.apache.kafka.common.metrics.PluginMetrics");
+            Object made = Class.forName("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")
+                .getConstructor(Metrics.class, Map.class)
+                .newInstance(new Metrics(), Map.of());
+            StandardAuthorizer.class.getMethod("withPluginMetrics", metrics).invoke(authorizer, made);
+        } catch (ClassNotFoundException | NoSuchMethodException e) {
+            // a release before 4.1
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private ObjectNode change(JsonNode changes) {

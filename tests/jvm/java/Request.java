@@ -12,7 +12,6 @@ import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
-import org.apache.kafka.common.utils.SecurityUtils;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -65,6 +64,15 @@ record Request(
         return new Request(context, false, operation, type, action);
     }
 
+    /** As SecurityUtils, which is in another package in each generation of Kafka. */
+    static KafkaPrincipal principalOf(String text) {
+        int colon = text.indexOf(':');
+        if (colon < 0) {
+            throw new IllegalArgumentException("expected a string in format principalType:principalName but got " + text);
+        }
+        return new KafkaPrincipal(text.substring(0, colon), text.substring(colon + 1));
+    }
+
     /** Who asks, from where. */
     static final class Context implements AuthorizableRequestContext {
         private final KafkaPrincipal principal;
@@ -72,7 +80,7 @@ record Request(
         private final int api;
 
         Context(String principal, String host, int api) {
-            this.principal = SecurityUtils.parseKafkaPrincipal(principal);
+            this.principal = principalOf(principal);
             this.api = api;
             try {
                 this.address = InetAddress.getByName(host);

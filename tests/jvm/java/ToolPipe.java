@@ -10,13 +10,15 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import org.apache.kafka.common.utils.Exit;
+import java.util.function.IntConsumer;
 import org.slf4j.LoggerFactory;
 
 /**
@@ -67,12 +69,10 @@ public final class ToolPipe {
         String[] args = JSON.convertValue(ask.get("args"), String[].class);
         Method main = Class.forName(ask.get("main").asText()).getMethod("main", String[].class);
         CompletableFuture<Integer> ended = new CompletableFuture<>();
-        Exit.Procedure exit = (code, message) -> {
+        onExit(code -> {
             ended.complete(code);
             waitForever();
-        };
-        Exit.setExitProcedure(exit);
-        Exit.setHaltProcedure(exit);
+        });
         Thread tool = new Thread(() -> {
             try {
                 main.invoke(null, (Object) args);
@@ -90,6 +90,30 @@ public final class ToolPipe {
             return ended.get(SECONDS, TimeUnit.SECONDS);
         } catch (TimeoutException e) {
             return TIMED_OUT;
+        }
+    }
+
+    /** Calls an action instead of ending the JVM. Kafka's Exit is in another package since 4.4. */
+    private static void onExit(IntConsumer action) throws ReflectiveOperationException {
+        Class<?> exit = exitClass();
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        InvocationHandler handler = (proxy, method, arguments) -> {
+            if (method.getName().equals("execute")) {
+                action.accept((Integer) arguments[0]);
+            }
+            return null;
+        };
+        Object made = Proxy.newProxyInstance(procedure.getClassLoader(), new Class<?>[] {procedure}, handler);
+        for (String setter : new String[] {"setExitProcedure", "setHaltProcedure"}) {
+            exit.getMethod(setter, procedure).invoke(null, made);
+        }
+    }
+
+    private static Class<?> exitClass() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.utils.Exit");
+        } catch (ClassNotFoundException e) {
+            return Class.forName("org.apache.kafka.common.utils.internals.Exit");
         }
     }
 

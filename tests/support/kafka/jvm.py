@@ -32,8 +32,10 @@ SOURCES = {
     KAFKA_VERSION: ("tests/jvm/java/*.java", "benchmarks/java/*.java"),
     KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java"),
 }
-"""Our own sources, by the Kafka that they are compiled against; no others have any."""
-
+"""Our own sources, by the Kafka that they are compiled against; any other since 4.0 has `_EVERY_4`."""
+_EVERY_4 = ("tests/jvm/java/*.java",)
+_LAST_SHELL = (4, 3)
+"""The last release with a published kafka-shell."""
 
 QUICK = ("-XX:+UseSerialGC", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
 """A JVM of a test hardly lives long enough to be worth optimizing."""
@@ -92,6 +94,8 @@ def _copy_dependencies(version: str, directory: Path) -> None:
     if version in WITHOUT_SHELL:
         flags.append("-Dkafka.without.shell=true")
     flags.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
+    if release_of(version) > _LAST_SHELL:
+        flags.append("-Dkafka.without.shell=true")
     try:
         pom = str(ROOT / "tests" / "jvm" / "pom.xml")
         _maven(f"the jars of Kafka {version}", "dependency:copy-dependencies", "-f", pom, *flags)
@@ -117,10 +121,21 @@ def _maven(wanted: str, *arguments: str) -> None:
         raise JvmMissingError(f"Maven could not get {wanted}:\n{done.stdout}{done.stderr}")
 
 
+def release_of(version: str) -> tuple[int, int]:
+    """The major and minor number of a version such as 4.3.1 or 4.4.0-rc2."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor.partition("-")[0])
+
+
+def own_sources(version: str) -> tuple[str, ...]:
+    """The patterns of our own sources that are compiled against a Kafka; none for one before 4.0 but 3.9.1."""
+    return SOURCES.get(version, _EVERY_4 if release_of(version) >= (4, 0) else ())
+
+
 def own_classes(version: str = KAFKA_VERSION) -> Path:
     """Return the jar of our own classes, compiled against a Kafka that has any; again when a source is newer."""
     name = "classes" if version == KAFKA_VERSION else f"classes-{version}"
-    return compiled(name, SOURCES[version], f"{jar_directory(version)}/*")
+    return compiled(name, own_sources(version), f"{jar_directory(version)}/*")
 
 
 def compiled(name: str, patterns: Sequence[str], jars: str) -> Path:
@@ -153,7 +168,7 @@ def _pack(directory: Path, jar: Path) -> None:
 
 def class_path(version: str = KAFKA_VERSION) -> str:
     """What `java -cp` takes: our classes, where there are some for this Kafka, and the jars in an order that stays."""
-    own = [own_classes(version)] if version in SOURCES else []
+    own = [own_classes(version)] if own_sources(version) else []
     return os.pathsep.join(map(str, [*own, *sorted(jar_directory(version).glob("*.jar"))]))
 
 

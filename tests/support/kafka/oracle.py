@@ -1,4 +1,4 @@
-"""The real StandardAuthorizer of Kafka 4.3.1, asked over a pipe (tests/jvm/java/Oracle.java is the other end)."""
+"""The real StandardAuthorizer, asked over a pipe (tests/jvm/java/Oracle.java is the other end)."""
 
 import json
 import struct
@@ -13,7 +13,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
 from aclog.metalog.uuids import uuid_text
-from tests.support.kafka.jvm import java_command
+from tests.support.kafka.jvm import KAFKA_VERSION, java_command
 from tests.support.processes.waiting import SECONDS
 
 
@@ -67,11 +67,11 @@ class OracleError(Exception):
 
 
 class OracleProcess:
-    """One JVM with one StandardAuthorizer. Not for several threads."""
+    """One JVM with one StandardAuthorizer of a release. Not for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = KAFKA_VERSION) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
-        command = java_command("aclog.Oracle", options=("-Xmx512m",))
+        command = java_command("aclog.Oracle", version=version, options=("-Xmx512m",))
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=1 << 16
         )

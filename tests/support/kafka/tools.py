@@ -22,7 +22,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from tests.support.kafka.commands import COMMANDS, Command
-from tests.support.kafka.jvm import ROOT, java_command
+from tests.support.kafka.jvm import KAFKA_VERSION, ROOT, java_command, release_of
 from tests.support.kafka.real_node import RealNode
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import Barrier
@@ -30,6 +30,12 @@ from tests.support.nodes.server_properties import PLAIN, Ports, password
 
 GOLDEN = ROOT / "tests" / "data" / "kafka-4.3.1-admin" / "tools.jsonl"
 MAINS = {"acls": "org.apache.kafka.tools.AclCommand", "configs": "kafka.admin.ConfigCommand"}
+
+
+def main_class(tool: str, version: str) -> str:
+    """The main class of a tool in a release: 4.4 moved that of kafka-configs."""
+    moved = tool == "configs" and release_of(version) >= (4, 4)
+    return "org.apache.kafka.tools.ConfigCommand" if moved else MAINS[tool]
 
 
 @frozen(kw_only=True)
@@ -42,10 +48,13 @@ class Printed:
 
 
 class ToolPipe:
-    """The tools in a JVM of their own (ToolPipe.java)."""
+    """The tools of a release in a JVM of their own (ToolPipe.java)."""
+
+    def __init__(self, version: str = KAFKA_VERSION) -> None:
+        self.version = version
 
     def __enter__(self) -> Self:
-        command = java_command("aclog.ToolPipe")
+        command = java_command("aclog.ToolPipe", version=self.version)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(command, encoding="utf-8", **pipes)
         return self
@@ -116,7 +125,7 @@ class Tools:
         }[command.to]
         config = ["--command-config", str(client_properties(self._home, command.user))] if where else []
         arguments = [*where, *config, *shlex.split(command.line)]
-        return self._pipe.run(MAINS[command.tool], arguments)
+        return self._pipe.run(main_class(command.tool, self._pipe.version), arguments)
 
 
 def in_order(lines: Sequence[str]) -> list[str]:
