@@ -14,6 +14,7 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Role
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
@@ -47,18 +48,21 @@ def image_of(acls: Sequence[StandardAclWithId], *, changes: int, random: Random)
     return image.merged() if changes and random.randrange(4) == 0 else image
 
 
-def reference_of(estate: Estate) -> ReferenceAuthorizer:
+def reference_of(estate: Estate, generation: Generation = Generation.V4_3) -> ReferenceAuthorizer:
     """The naive model of an estate."""
     return ReferenceAuthorizer(
         [entry.acl for entry in estate.acls],
         parse_super_users(estate.super_users),
         parse_allow_everyone(estate.allow_everyone),
+        cidr=generation.has_ranges,
     )
 
 
-def with_few_hangs(estate: Estate, asks: Sequence[Ask], *, most: int) -> list[Ask]:
+def with_few_hangs(
+    estate: Estate, asks: Sequence[Ask], *, most: int, generation: Generation = Generation.V4_3
+) -> list[Ask]:
     """The requests without those on which Kafka never returns, but for the first `most` of them: each takes time."""
-    reference, kept = reference_of(estate), []
+    reference, kept = reference_of(estate, generation), []
     for ask in asks:
         hangs = not ask.by_type and ask.principal != "User:*" and reference.stuck(*ask[1:6]) == "hangs"
         most -= hangs
@@ -70,17 +74,17 @@ def with_few_hangs(estate: Estate, asks: Sequence[Ask], *, most: int) -> list[As
 class Comparison:
     """One estate in both; `differences` are texts, one a request that was answered otherwise."""
 
-    def __init__(self, estate: Estate, image: AclsImage) -> None:
-        self.estate, self.image = estate, image
-        self.authorizer = StandardAuthorizer(cache=False)
+    def __init__(self, estate: Estate, image: AclsImage, generation: Generation = Generation.V4_3) -> None:
+        self.estate, self.image = estate, image.with_options(documented=False, cidr=generation.has_ranges)
+        self.authorizer = StandardAuthorizer(cache=False, cidr=generation.has_ranges)
         properties = {"super.users": estate.super_users, "allow.everyone.if.no.acl.found": estate.allow_everyone}
         self.authorizer.configure({key: value for key, value in properties.items() if value is not None})
         self.authorizer.load(image)
         self.authorizer.complete_initial_load()
-        self.reference = reference_of(estate)
+        self.reference = reference_of(estate, generation)
 
-    def difference(self, ask: Ask, answer: Answer) -> str | None:
-        """What differs, or None."""
+    def both(self, ask: Ask, answer: Answer) -> tuple[str, str] | None:
+        """Kafka's answer and ours where they differ, else None."""
         try:
             ours = self._ours(ask)
         except InvalidRequestError as e:
@@ -88,7 +92,12 @@ class Comparison:
         theirs = self._theirs(ask, answer)
         if ours == theirs or (theirs is None and isinstance(ours, str)):
             return None
-        return f"{ask}: Kafka says {answer} {self._named(answer)}, we say {ours}, expected {theirs}"
+        return f"{answer} {self._named(answer)}", f"{ours}, expected {theirs}"
+
+    def difference(self, ask: Ask, answer: Answer) -> str | None:
+        """What differs, or None."""
+        found = self.both(ask, answer)
+        return None if found is None else f"{ask}: Kafka says {found[0]}, we say {found[1]}"
 
     def _ours(self, ask: Ask) -> tuple[object, ...]:
         context = RequestContext(principal=ask.principal, host=ask.host)
@@ -203,10 +212,16 @@ def compare(oracle: OracleProcess, estate: Estate, image: AclsImage, asks: Seque
 
 
 def differences(
-    estate: Estate, image: AclsImage, asks: Sequence[Ask], answers: Sequence[Answer], *, reference: bool = False
+    estate: Estate,
+    image: AclsImage,
+    asks: Sequence[Ask],
+    answers: Sequence[Answer],
+    *,
+    reference: bool = False,
+    generation: Generation = Generation.V4_3,
 ) -> list[str]:
     """Where our answers are not Kafka's, at most twenty; with `reference`, also where the reference model's are not."""
-    comparison = Comparison(estate, image)
+    comparison = Comparison(estate, image, generation)
     checks = [comparison.difference, *([comparison.reference_difference] if reference else ())]
     both = zip(asks, answers, strict=True)
     found = (check(ask, answer) for ask, answer in both for check in checks)
