@@ -135,6 +135,13 @@ all-tests: venv $(CORE) $(SERVERS)
 rest-tests: venv $(CORE) $(SERVERS)
 	$(TESTS) --tier=all --above=test --costs=build/costs-rest.json -n $(MANY)
 
+KAFKA ?= 4.4.0
+DECISIONS ?= 1000000
+.PHONY: oracle
+oracle: venv $(CORE)  ## all that aclog assumes of a release beside its real classes, for KAFKA=4.4.0 or any other since 4.0; kept
+	$(BIN)/python -m tests.oracle.kit $(KAFKA) --decisions $(DECISIONS) --workers $(WORKERS) \
+	  $(if $(filter 1000000,$(DECISIONS)),--out benchmarks/results/oracle-$(KAFKA).txt)
+
 .PHONY: oracle-long
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer
 	$(BIN)/python -m tests.oracle.campaign --decisions 5000000 --workers $(WORKERS) --out benchmarks/results/oracle-long.txt
