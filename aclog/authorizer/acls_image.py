@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Self
 from uuid import UUID
 
-from attrs import define
+from attrs import define, field
 
 from aclog.authorizer.acl import (
     AclBindingFilter,
@@ -25,7 +25,7 @@ from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.core import ASK_PYTHON, NO_RULE, RULE_OF_PYTHON, Core
+from aclog.authorizer.index.core import ASK_PYTHON, DOCUMENTED, IN_RANGES, NO_RULE, RULE_OF_PYTHON
 from aclog.authorizer.index.flat_base import base_of
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
@@ -75,6 +75,14 @@ class AclsImage:
     """Documented semantics: LITERAL `*` also covers longer names that begin with `*`, which it does not in Kafka."""
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
+    in_ranges: bool = field(init=False)
+    """Whether some host may be a range: if none is, nothing depends on `cidr`."""
+    semantics: int = field(init=False)
+    """What the native core is told of all that (aclog.authorizer.index.core)."""
+
+    def __attrs_post_init__(self) -> None:
+        self.in_ranges = self.cidr and self.index.has_slashes
+        self.semantics = DOCUMENTED * self.documented | IN_RANGES * self.in_ranges
 
     def __repr__(self) -> str:
         return f"AclsImage(acls={len(self)})"
@@ -143,7 +151,7 @@ class AclsImage:
 
     def subject(self, principal: str, host: str) -> Subject:
         """Resolve a principal and host. Raises InvalidRequestError if Kafka's authorizer throws on the principal."""
-        if self.cidr:
+        if self.in_ranges:
             return subjects.resolve_ranges(self.index, principal, host)
         return subjects.resolve(self.index, principal, host)
 
@@ -172,24 +180,18 @@ class AclsImage:
             InvalidRequestError: the principal has no colon or is `User:*`.
 
         """
-        core = self.core
-        mask = ASK_PYTHON if core is None else core.mask(principal, host, resource_type, name, self.documented)
+        core = self.index.core
+        mask = ASK_PYTHON if core is None else core.mask(principal, host, resource_type, name, self.semantics)
         return self.computed_mask(principal, host, resource_type, name) if mask == ASK_PYTHON else mask
 
     def computed_mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
         """Return the same without the native core. Raises as `mask`."""
         # Inlined `subject`: this is the hot path where there is no core.
         index = self.index
-        subject = None if self.cidr else index.base.memo.subjects.young.get((principal, host))
+        subject = None if self.in_ranges else index.base.memo.subjects.young.get((principal, host))
         if subject is None:
             subject = self.subject(principal, host)
         return index.mask(subject, resource_type, name, self.documented)
-
-    @property
-    def core(self) -> Core | None:
-        """The native core that decides on this image; None if there is none, or it does not know these semantics."""
-        # Which ranges a host is in is the Python path's business.
-        return None if self.cidr else self.index.core
 
     def check_principals(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> None:
         """Check whether Kafka would visit an ACL whose principal has no colon; needed only if `index.has_colonless`.
@@ -211,7 +213,7 @@ class AclsImage:
         """Return whether any ACL covers this name, whomever it is for."""
         core = self.index.core
         if core is not None:
-            found = core.has_candidate(resource_type, name, self.documented)
+            found = core.has_candidate(resource_type, name, self.semantics)
             if found >= 0:
                 return bool(found)
         levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
@@ -221,9 +223,9 @@ class AclsImage:
         self, principal: str, host: str, operation: int, resource_type: int, name: str
     ) -> StandardAclWithId | None:
         """Return the ACL that Kafka names as the reason; None if no ACL matches. Raises as `verdict`."""
-        core = self.core
+        core = self.index.core
         if core is not None:
-            row = core.rule(principal, host, known_operation(operation), resource_type, name, self.documented)
+            row = core.rule(principal, host, known_operation(operation), resource_type, name, self.semantics)
             if row != RULE_OF_PYTHON:
                 return None if row == NO_RULE else self.index.base.rule(row)
         return rules.determining(

@@ -65,7 +65,7 @@ class Answers:
         # The hot path: dicts are indexed and misses caught, since a try that does not raise is free. Only the last
         # look-up often fails: a new name of a known client.
         if self._skip:
-            if hash(name) & self._skip and not self._image.cidr:
+            if hash(name) & self._skip and not self._image.in_ranges:
                 # Inlined AclsImage.computed_mask: what is not remembered should take no longer for it.
                 index = self._index
                 subject = index.base.memo.subjects.young.get((principal, host))

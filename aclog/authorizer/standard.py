@@ -171,7 +171,7 @@ class StandardAuthorizer(Authorizer):
                 # Kafka reads an unknown code as UNKNOWN; it must not shift the mask.
                 if operation not in _OPERATIONS:
                     operation = AclOperation.UNKNOWN
-                mask = -1 if core is None else core.mask(principal, host, resource_type, name, view.documented)
+                mask = -1 if core is None else core.mask(principal, host, resource_type, name, view.semantics)
                 if mask < 0:
                     mask = mask_of(principal, host, resource_type, name)
                 if has_colonless:

@@ -44,7 +44,8 @@ class View:
     """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
     mask_of: Callable[[str, str, int, str], int]
     """AclsImage.computed_mask, with or without a memory; asked where the core does not decide."""
-    documented: bool
+    semantics: int
+    """Of the core (AclsImage.semantics)."""
     has_colonless: bool
     _decisions: Generations[_Request, Decision] | None = None
     """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
@@ -61,7 +62,9 @@ class View:
         cache: bool,
     ) -> Self:
         """Return the view of an image under these settings; `cache`: whether answers may be remembered."""
-        core = image.core
+        core = image.index.core
+        if image.in_ranges:
+            image.index.base.read_ranges()  # not in the first decision
         return cls(
             image,
             super_users,
@@ -71,7 +74,7 @@ class View:
             audit is not None or tally is not None,
             core,
             Answers(image, allow_everyone).mask if cache and core is None else image.computed_mask,
-            image.documented,
+            image.semantics,
             image.index.has_colonless,
         )
 

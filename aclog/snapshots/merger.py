@@ -148,6 +148,8 @@ class Merger:
         folder = FoldInThread() if self._fold_here else self.folder
         if (begun := merge.begun) is not None:
             folded = folder.fold(begun)
+            if begun.index.base.memo.ranges_read:
+                folded.index.base.read_ranges()  # here, and not when the image is published
             # Else what was written over an image file would live on in a base that nobody can tell from a good one.
             check_mapping(begun)
             del begun

@@ -31,14 +31,52 @@ static PyObject *base_new(PyTypeObject *type, PyObject *arguments, PyObject *key
 static void base_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
+    range_set_free(&SELF(self)->ranges);
     PyBuffer_Release(&SELF(self)->buffer); /* does nothing if none was taken */
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
+const range_set *base_ranges(base_object *base)
+{
+    if (base->has_ranges)
+        return &base->ranges;
+    range_set read = {.seed = process_seed()};
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = range_set_add_base(&read, &base->columns);
+    Py_END_ALLOW_THREADS
+    if (status == 0 && !base->has_ranges) {
+        base->ranges = read;
+        base->has_ranges = 1;
+        return &base->ranges;
+    }
+    range_set_free(&read);
+    if (base->has_ranges) /* another thread was faster */
+        return &base->ranges;
+    if (status == DAMAGED)
+        raise_damaged();
+    else
+        PyErr_NoMemory();
+    return NULL;
+}
+
+static PyObject *base_read_ranges(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    (void)arguments;
+    if (count != 0) {
+        PyErr_SetString(PyExc_TypeError, "read_ranges() takes no arguments");
+        return NULL;
+    }
+    if (base_ranges(SELF(self)) == NULL)
+        return NULL;
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
 static state state_of(PyObject *self)
 {
-    return (state){.base = &SELF(self)->columns};
+    return (state){.base = SELF(self)};
 }
 
 static PyObject *base_mask(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -66,6 +104,9 @@ static PyMethodDef methods[] = {
     {"has_candidate", FUNCTION(base_candidate), CANDIDATE_DOC},
     {"rule", FUNCTION(base_rule), RULE_DOC},
     {"put", FUNCTION(base_put), PUT_DOC},
+    {"read_ranges", FUNCTION(base_read_ranges),
+     PyDoc_STR("read_ranges()\n\nRead the pairs whose host is a range, which the first question in ranges does otherwise.\n"
+               "Runs without the GIL.")},
     {NULL, NULL, 0, NULL},
 };
 

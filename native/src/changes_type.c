@@ -143,7 +143,7 @@ static PyObject *changes_put(PyObject *self, PyObject *const *arguments, Py_ssiz
 static state state_of(PyObject *self)
 {
     return (state){
-        .base = &SELF(self)->base->columns, .changes = SELF(self)->shared->items, .version = SELF(self)->version};
+        .base = SELF(self)->base, .changes = SELF(self)->shared->items, .version = SELF(self)->version};
 }
 
 static PyObject *changes_mask(PyObject *self, PyObject *const *arguments, Py_ssize_t count)

@@ -4,9 +4,7 @@
 
 #include "search.h"
 
-enum { ASK_PYTHON = -3 }; /* the order of the scan is odd, or a changed cell takes part */
-
-/* The mask of all ACLs that cover the name and match the subject, in self->mask; 0 or DAMAGED. */
+/* The mask of all ACLs that cover the name and match the subject, in self->mask; 0, DAMAGED or ASK_PYTHON. */
 int decide_mask(search *self);
 
 /* Whether any resource pattern with ACLs covers the name: 1 or 0, or DAMAGED. */

@@ -107,6 +107,15 @@ static const char *open_cells(flat *self, const column *columns, int one_row_eac
     return NULL;
 }
 
+static const char *open_ranges(flat *self, const column *pairs)
+{
+    if (pairs->size % 4 || pairs->size / 4 > self->pairs.count)
+        return "column RANGE_PAIRS has the wrong size";
+    self->range_pairs = pairs->data;
+    self->range_count = pairs->size / 4;
+    return NULL;
+}
+
 static const char *open_wildcards(flat *self, const column *columns)
 {
     if (columns[WILDCARDS].size != 4 * TYPES)
@@ -150,6 +159,8 @@ int flat_open(flat *self, const uint8_t *data, size_t size, const char **why)
         *why = open_cells(self, columns, (counts[COUNT_FLAGS] & ONE_ROW_EACH) != 0);
     if (*why == NULL)
         *why = open_prefixes(self, columns);
+    if (*why == NULL)
+        *why = open_ranges(self, &columns[RANGE_PAIRS]);
     if (*why == NULL)
         *why = open_wildcards(self, columns);
     return *why == NULL ? 0 : -1;

@@ -18,6 +18,8 @@ typedef struct {
     int32_t length_starts[TYPES + 1]; /* those from length_starts[type] to length_starts[type + 1] - 1 */
     const uint8_t *filter;
     unsigned filter_shift;
+    const uint8_t *range_pairs; /* the pairs whose host may be a range */
+    size_t range_count;
     int32_t wildcards[TYPES]; /* LITERAL `*`, or ABSENT */
     int32_t everybody;        /* the pair (User:*, *), or ABSENT */
     uint32_t after_everybody; /* the state of the CRC of a pair key after the principal User:* */

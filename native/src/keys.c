@@ -35,6 +35,30 @@ void pair_key(key *self, text principal, text host)
     add_sizes(self);
 }
 
+/* Takes a compact string at the beginning of some bytes; what it takes of them, or 0. */
+static size_t take_compact(const uint8_t *data, size_t size, text *found)
+{
+    uint64_t length = 0;
+    size_t at = 0;
+    for (unsigned shift = 0; at < size && at < 5; shift += 7) {
+        length |= (uint64_t)(data[at] & 0x7F) << shift;
+        if (data[at++] < 0x80) {
+            if (length == 0 || length - 1 > size - at || length > LONGEST_TEXT)
+                return 0;
+            *found = (text){data + at, (uint32_t)(length - 1)};
+            return at + (size_t)length - 1;
+        }
+    }
+    return 0;
+}
+
+int key_split(const uint8_t *data, size_t size, text *principal, text *host)
+{
+    size_t taken = take_compact(data, size, principal);
+    size_t rest = taken == 0 ? 0 : take_compact(data + taken, size - taken, host);
+    return rest != 0 && taken + rest == size ? 0 : DAMAGED;
+}
+
 static uint8_t *append(uint8_t *into, const uint8_t *data, size_t size)
 {
     if (size)

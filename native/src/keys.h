@@ -20,6 +20,8 @@ typedef struct {
    wait for them. */
 void resource_key(key *self, unsigned type, text name, unsigned literal);
 void pair_key(key *self, text principal, text host);
+/* Takes the principal and the host of a pair key; DAMAGED if it is none. */
+int key_split(const uint8_t *data, size_t size, text *principal, text *host);
 /* Copies the pieces to `into`, which has `self->size` bytes. */
 void key_copy(const key *self, uint8_t *into);
 

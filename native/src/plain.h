@@ -48,6 +48,6 @@ typedef struct {
 
 #define LONGEST_TEXT (1u << 30) /* in bytes: the sizes of a few texts can be added in 32 bits */
 
-enum { ABSENT = -1, DAMAGED = -2 };
+enum { ABSENT = -1, DAMAGED = -2, ASK_PYTHON = -3 }; /* the last: what is rare is left to the Python path */
 
 #endif

@@ -9,7 +9,7 @@
 #error "the stores of changes rely on the interpreter's lock: use aclog without its native core on this Python"
 #endif
 
-#define VERSION "0.1.0"
+#define VERSION "0.2.0"
 
 #define FUNCTION(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 

@@ -3,6 +3,7 @@
 #include "decide.h"
 
 enum { NO_RULE = -1, RULE_OF_PYTHON = -2, MASK_OF_PYTHON = -1 };
+enum { DOCUMENTED = 1, IN_RANGES = 2 }; /* semantics (aclog.authorizer.index.core) */
 
 PyObject *raise_damaged(void)
 {
@@ -39,19 +40,21 @@ int take_number(PyObject *argument, int64_t *value)
     return *value == -1 && PyErr_Occurred() ? -1 : 1;
 }
 
-/* Takes the resource type, the name and `documented`: 1, or 0 for the Python path, or -1 with an exception. */
+/* Takes the resource type, the name and the semantics: 1, or 0 for the Python path, or -1 with an exception. */
 static int take_name(request *asked, PyObject *const *arguments)
 {
-    int64_t type;
+    int64_t type, semantics;
     int taken = take_number(arguments[0], &type);
     if (taken <= 0)
         return taken;
     taken = take_text(arguments[1], &asked->name);
     if (taken <= 0)
         return taken;
-    asked->documented = PyObject_IsTrue(arguments[2]);
-    if (asked->documented < 0)
-        return -1;
+    taken = take_number(arguments[2], &semantics);
+    if (taken <= 0)
+        return taken;
+    asked->documented = (semantics & DOCUMENTED) != 0;
+    asked->in_ranges = (semantics & IN_RANGES) != 0;
     asked->type = (unsigned)type;
     return type >= 0 && type < TYPES;
 }
@@ -69,6 +72,18 @@ static int take_subject(request *asked, PyObject *const *arguments)
     return memchr(who.data, ':', who.size) != NULL && !(who.size == 6 && memcmp(who.data, "User:*", 6) == 0);
 }
 
+/* Makes a search; -1 with an exception. */
+static int new_search(search *self, state asked, const request *wanted)
+{
+    *self = (search){
+        .base = &asked.base->columns, .changes = asked.changes, .version = asked.version, .asked = wanted};
+    if (!wanted->in_ranges)
+        return 0;
+    self->ranges = base_ranges(asked.base);
+    self->seed = asked.base->ranges.seed;
+    return self->ranges == NULL ? -1 : 0;
+}
+
 PyObject *ask_mask(state asked, PyObject *const *arguments, Py_ssize_t count)
 {
     if (count != 5)
@@ -79,8 +94,13 @@ PyObject *ask_mask(state asked, PyObject *const *arguments, Py_ssize_t count)
         taken = take_name(&wanted, arguments + 2);
     if (taken <= 0)
         return taken < 0 ? NULL : PyLong_FromLong(MASK_OF_PYTHON);
-    search found = {.base = asked.base, .changes = asked.changes, .version = asked.version, .asked = &wanted};
-    return decide_mask(&found) < 0 ? raise_damaged() : PyLong_FromUnsignedLong(found.mask);
+    search found;
+    if (new_search(&found, asked, &wanted) < 0)
+        return NULL;
+    int status = decide_mask(&found);
+    if (status == DAMAGED)
+        return raise_damaged();
+    return status == ASK_PYTHON ? PyLong_FromLong(MASK_OF_PYTHON) : PyLong_FromUnsignedLong(found.mask);
 }
 
 PyObject *ask_candidate(state asked, PyObject *const *arguments, Py_ssize_t count)
@@ -91,7 +111,10 @@ PyObject *ask_candidate(state asked, PyObject *const *arguments, Py_ssize_t coun
     int taken = take_name(&wanted, arguments);
     if (taken <= 0)
         return taken < 0 ? NULL : PyLong_FromLong(MASK_OF_PYTHON);
-    search found = {.base = asked.base, .changes = asked.changes, .version = asked.version, .asked = &wanted};
+    wanted.in_ranges = 0; /* whoever the ACLs are for */
+    search found;
+    if (new_search(&found, asked, &wanted) < 0)
+        return NULL;
     int candidate = decide_candidate(&found);
     return candidate < 0 ? raise_damaged() : PyLong_FromLong(candidate);
 }
@@ -112,11 +135,10 @@ PyObject *ask_rule(state asked, PyObject *const *arguments, Py_ssize_t count)
         taken = take_name(&wanted, arguments + 3);
     if (taken <= 0)
         return taken < 0 ? NULL : PyLong_FromLong(RULE_OF_PYTHON);
-    search found = {.base = asked.base,
-                    .changes = asked.changes,
-                    .version = asked.version,
-                    .asked = &wanted,
-                    .operation = (int)operation};
+    search found;
+    if (new_search(&found, asked, &wanted) < 0)
+        return NULL;
+    found.operation = (int)operation;
     int32_t row = decide_rule(&found);
     if (row == DAMAGED)
         return raise_damaged();

@@ -8,7 +8,7 @@
 
 /* What is asked: a base, and changes as of a version, or NULL. */
 typedef struct {
-    const flat *base;
+    base_object *base;
     const store *changes;
     uint32_t version;
 } state;
@@ -23,14 +23,15 @@ int take_text(PyObject *argument, text *value);
 int take_number(PyObject *argument, int64_t *value);
 
 #define MASK_DOC                                                                                                       \
-    PyDoc_STR("mask(principal, host, resource_type, name, documented) -> int\n\n"                                      \
+    PyDoc_STR("mask(principal, host, resource_type, name, semantics) -> int\n\n"                                      \
               "Return denied << 16 | allowed of all ACLs that cover the name and match the subject; -1: ask the\n"     \
-              "Python path. Raises ValueError if the base is damaged.")
+              "Python path. Semantics: 1: LITERAL `*` covers names that begin with `*`, too; 2: the host of an ACL\n"  \
+              "may be a range; 3: both. Raises ValueError if the base is damaged.")
 #define CANDIDATE_DOC                                                                                                  \
-    PyDoc_STR("has_candidate(resource_type, name, documented) -> int\n\n"                                              \
+    PyDoc_STR("has_candidate(resource_type, name, semantics) -> int\n\n"                                              \
               "Return whether a resource pattern with ACLs covers the name, 1 or 0; -1: ask the Python path.")
 #define RULE_DOC                                                                                                       \
-    PyDoc_STR("rule(principal, host, operation, resource_type, name, documented) -> int\n\n"                           \
+    PyDoc_STR("rule(principal, host, operation, resource_type, name, semantics) -> int\n\n"                            \
               "Return the row of the base that Kafka names; -1: none matches; -2: ask the Python path.")
 #define PUT_DOC                                                                                                        \
     PyDoc_STR("put(resource_type, name, literal, principal, host, mask, rules) -> Changes\n\n"                         \

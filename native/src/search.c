@@ -33,7 +33,7 @@ static void fetch_bucket(lookup *item, uint32_t hash)
     PREFETCH(key_bucket(item->table, hash));
 }
 
-static int look_up(lookups *all, const flat *base)
+static int look_up_buckets(lookups *all, const flat *base)
 {
     for (size_t at = 0; at < all->count; at++) {
         lookup *item = &all->items[at];
@@ -45,6 +45,11 @@ static int look_up(lookups *all, const flat *base)
         if (at >= all->literal)
             PREFETCH(base->cell_starts + 4 * (size_t)item->low);
     }
+    return 0;
+}
+
+static int look_up_keys(lookups *all)
+{
     for (size_t at = 0; at < all->count; at++) {
         lookup *item = &all->items[at];
         size_t size;
@@ -73,9 +78,25 @@ static int is_wildcard(text value)
     return value.size == 1 && value.data[0] == '*';
 }
 
+static void begin_ranges(search *self)
+{
+    const request *asked = self->asked;
+    if (range_set_is_empty(self->ranges) && (self->changes == NULL || range_set_is_empty(store_ranges(self->changes)))) {
+        self->ranges = NULL;
+        return;
+    }
+    self->host_status = address_read(asked->host, &self->address);
+    if (self->host_status != 1)
+        return;
+    self->principal_hash = range_set_hash(self->seed, asked->principal);
+    range_set_fetch(self->ranges, self->principal_hash);
+}
+
 static void begin_subject(search *self, lookups *all)
 {
     const request *asked = self->asked;
+    if (self->ranges != NULL)
+        begin_ranges(self);
     const key_table *pairs = &self->base->pairs;
     lookup *own = new_lookup(all, pairs), *here = new_lookup(all, pairs);
     pair_key(&own->wanted, asked->principal, asked->host);
@@ -90,19 +111,53 @@ static void begin_subject(search *self, lookups *all)
     fetch_bucket(anywhere, pair_key_hash(&anywhere->wanted, after_principal));
 }
 
-static void end_subject(search *self, const lookups *all)
+static int add_owned(search *self, const range_set *known, int32_t owner, uint32_t *count)
+{
+    if (owner == ABSENT)
+        return 0;
+    int32_t *into = self->pairs + *count;
+    int found = range_set_containing(known, owner, &self->address, into, MOST_PAIRS - *count);
+    if (found > 0)
+        *count += (uint32_t)found;
+    return found;
+}
+
+/* Adds the pairs of a set whose range contains the address; 0 or ASK_PYTHON. */
+static int add_ranges(search *self, const range_set *known)
+{
+    if (self->host_status == 0 || range_set_is_empty(known))
+        return 0;
+    if (self->host_status == ASK_PYTHON)
+        return ASK_PYTHON;
+    uint32_t count = self->pair_count;
+    if (add_owned(self, known, range_set_owner(known, self->principal_hash, self->asked->principal), &count) < 0)
+        return ASK_PYTHON;
+    uint32_t first = count;
+    if (add_owned(self, known, known->everybody, &count) < 0)
+        return ASK_PYTHON;
+    for (; first < count; first++)
+        self->of_everybody |= (uint32_t)1 << first;
+    while (count % PAIRS != 0)
+        self->pairs[count++] = ABSENT;
+    self->pair_count = count;
+    return 0;
+}
+
+static int end_subject(search *self, const lookups *all)
 {
     self->pairs[OWN] = all->items[0].found;
     self->pairs[EVERYBODY_HERE] = all->items[1].found;
     int both = !is_wildcard(self->asked->host);
     self->pairs[OWN_ANYWHERE] = both ? all->items[2].found : ABSENT;
     self->pairs[EVERYBODY_ANYWHERE] = both ? self->base->everybody : ABSENT;
+    self->pair_count = PAIRS;
+    return self->ranges == NULL ? 0 : add_ranges(self, self->ranges);
 }
 
-void search_own_pairs(search *self)
+int search_own_pairs(search *self)
 {
     if (self->own_pairs_found)
-        return;
+        return 0;
     self->own_pairs_found = 1;
     const request *asked = self->asked;
     const text principals[PAIRS] = {asked->principal, asked->principal, EVERYBODY, EVERYBODY};
@@ -114,6 +169,7 @@ void search_own_pairs(search *self)
         pair_key(&wanted, principals[at], hosts[at]);
         self->pairs[at] = store_pair(self->changes, &wanted);
     }
+    return self->ranges == NULL ? 0 : add_ranges(self, store_ranges(self->changes));
 }
 
 /* ---- the name ---- */
@@ -226,17 +282,26 @@ int search_levels(search *self)
     lookups all;
     all.count = 0;
     begin_subject(self, &all);
-    if (begin_name(self, &all) < 0 || look_up(&all, self->base) < 0)
+    if (begin_name(self, &all) < 0)
         return DAMAGED;
-    end_subject(self, &all);
-    return end_name(self, &all);
+    int has_address = self->ranges != NULL && self->host_status == 1;
+    if (has_address)
+        range_set_fetch_owner(self->ranges, self->principal_hash);
+    if (look_up_buckets(&all, self->base) < 0)
+        return DAMAGED;
+    if (has_address)
+        range_set_fetch_pairs(self->ranges, self->principal_hash, &self->address);
+    if (look_up_keys(&all) < 0)
+        return DAMAGED;
+    int status = end_subject(self, &all);
+    return status < 0 ? status : end_name(self, &all);
 }
 
 int search_candidates(search *self)
 {
     lookups all;
     all.count = 0;
-    if (begin_name(self, &all) < 0 || look_up(&all, self->base) < 0)
+    if (begin_name(self, &all) < 0 || look_up_buckets(&all, self->base) < 0 || look_up_keys(&all) < 0)
         return DAMAGED;
     return end_name(self, &all);
 }

@@ -7,12 +7,15 @@
 
 /* The four (principal, host) texts of ACLs that match a subject (aclog.authorizer.index.subjects.matching_pairs). */
 enum { OWN, OWN_ANYWHERE, EVERYBODY_HERE, EVERYBODY_ANYWHERE, PAIRS };
+/* After them come pairs whose host is a range that contains the address. Pairs are taken PAIRS at a time. */
+enum { MOST_PAIRS = 8 * PAIRS };
 
 typedef struct {
     text principal, host; /* not read by `search_candidates` */
     text name;
     unsigned type; /* 0..7 */
     int documented; /* LITERAL `*` covers names that begin with `*`, too */
+    int in_ranges;  /* the host of an ACL may be a range */
 } request;
 
 /* A resource pattern that covers the name. */
@@ -30,6 +33,7 @@ typedef struct search search;
 typedef struct {
     uint64_t rank;
     int32_t row; /* ABSENT: none yet */
+    uint32_t pair; /* an index of `pairs` */
     int odd;     /* the rank does not tell the order of all of them */
 } named;
 
@@ -42,22 +46,29 @@ struct search {
     uint32_t version;     /* of the changes */
     const request *asked;
     visitor visit;
-    int32_t pairs[PAIRS]; /* numbers, from base->pairs.count on: those of the changes; or ABSENT */
-    int own_pairs_found;  /* whether the changes were asked for pairs that the base does not have */
+    const range_set *ranges; /* of the base; NULL: hosts are texts, or there are none */
+    uint64_t seed;           /* of all sets of ranges */
+    int host_status;         /* what address_read said of the host */
+    address address;           /* if there is one */
+    uint32_t principal_hash;   /* likewise */
+    int32_t pairs[MOST_PAIRS]; /* numbers, from base->pairs.count on: those of the changes; or ABSENT */
+    uint32_t pair_count;       /* a multiple of PAIRS */
+    uint32_t of_everybody;     /* a bit for each pair of a range whose principal is User:* */
+    int own_pairs_found;       /* whether the changes were asked for pairs that the base does not have */
     uint32_t mask;
     int operation;
-    uint8_t ranks[PAIRS]; /* the order of the pairs of one resource and operation */
     named denying, allowing;
 };
 
 /* Resolves the subject and visits every resource pattern that covers the name; 0, or what the visitor returned, or
-   DAMAGED. */
+   DAMAGED, or ASK_PYTHON. */
 int search_levels(search *self);
 
 /* The same without a subject. */
 int search_candidates(search *self);
 
-/* Finds those pairs that only the changes have; called once some touched resource covers the name. */
-void search_own_pairs(search *self);
+/* Finds those pairs that only the changes have; called once some touched resource covers the name. Returns 0 or
+   ASK_PYTHON. */
+int search_own_pairs(search *self);
 
 #endif

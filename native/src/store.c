@@ -15,6 +15,7 @@ struct store {
     uint32_t version;
     own_keys resources, pairs;
     prefix_set prefixes;
+    range_set ranges;
     int32_t wildcards[TYPES];
     version_table cells;   /* by resource << 32 | pair */
     version_table touched; /* by resource */
@@ -27,7 +28,7 @@ store *store_new(const flat *base, uint64_t seed)
     if (self == NULL)
         return NULL;
     self->base = base;
-    self->resources.seed = self->pairs.seed = seed;
+    self->resources.seed = self->pairs.seed = self->ranges.seed = seed;
     self->resources.first = base->resources.count;
     self->pairs.first = base->pairs.count;
     for (size_t type = 0; type < TYPES; type++)
@@ -40,6 +41,7 @@ void store_free(store *self)
     own_keys_free(&self->resources);
     own_keys_free(&self->pairs);
     prefix_set_free(&self->prefixes);
+    range_set_free(&self->ranges);
     version_table_free(&self->cells);
     version_table_free(&self->touched);
     free(self);
@@ -72,12 +74,20 @@ static void note_resource(store *self, const key *resource, int32_t number)
         self->wildcards[type] = number;
 }
 
+static int32_t add_pair(store *self, const key *pair)
+{
+    int32_t number = own_keys_add(&self->pairs, pair);
+    range_set_add(&self->ranges, pair->first, pair->second, number);
+    return number;
+}
+
 static int reserve(store *self, const key *resource, const key *pair)
 {
     if (resource != NULL && (own_keys_reserve(&self->resources, resource->size) < 0 ||
                              prefix_set_reserve(&self->prefixes, resource->head[0]) < 0))
         return ABSENT;
-    if (pair != NULL && own_keys_reserve(&self->pairs, pair->size) < 0)
+    if (pair != NULL && (own_keys_reserve(&self->pairs, pair->size) < 0 ||
+                         range_set_reserve(&self->ranges, pair->first, pair->second) < 0))
         return ABSENT;
     return version_table_reserve(&self->cells) < 0 || version_table_reserve(&self->touched) < 0 ? ABSENT : 0;
 }
@@ -123,7 +133,7 @@ int store_put(store *self, const change *made)
         note_resource(self, &made->resource, resource);
     }
     if (pair == ABSENT)
-        pair = own_keys_add(&self->pairs, &made->pair);
+        pair = add_pair(self, &made->pair);
     uint32_t version = ++self->version;
     add_cell(self, cell_key(resource, pair), (version_entry){.version = version, .mask = made->mask, .flag = made->gone});
     const version_entry *known = version_table_newest(&self->touched, (uint32_t)resource);
@@ -181,6 +191,21 @@ static int32_t copied_resource(store *into, const store *from, int32_t *numbers,
     return number;
 }
 
+static int32_t copied_pair(store *into, const store *from, int32_t *numbers, int32_t number)
+{
+    uint32_t before = into->pairs.count;
+    if (number >= (int64_t)from->pairs.first) {
+        text bytes = own_keys_bytes(&from->pairs, number), principal, host;
+        if (key_split(bytes.data, bytes.size, &principal, &host) < 0 ||
+            range_set_reserve(&into->ranges, principal, host) < 0)
+            return ABSENT;
+        number = copied_key(&into->pairs, &from->pairs, numbers, number);
+        if (into->pairs.count > before)
+            range_set_add(&into->ranges, principal, host, number);
+    }
+    return number;
+}
+
 /* Whether the base has ACLs in a cell. */
 static int base_has(const flat *base, uint64_t where)
 {
@@ -208,7 +233,7 @@ static int copy_cells(store *into, const store *from, uint32_t version, const re
         if (cell == NULL || (cell->flag && !base_has(from->base, slot->key)))
             continue;
         int32_t resource = copied_resource(into, from, numbers->resources, (int32_t)(slot->key >> 32));
-        int32_t pair = copied_key(&into->pairs, &from->pairs, numbers->pairs, (int32_t)(uint32_t)slot->key);
+        int32_t pair = copied_pair(into, from, numbers->pairs, (int32_t)(uint32_t)slot->key);
         if (resource == ABSENT || pair == ABSENT || version_table_reserve(&into->cells) < 0)
             return -1;
         add_cell(into, cell_key(resource, pair), *cell);
@@ -266,6 +291,16 @@ int32_t store_resource(const store *self, const key *wanted)
 int32_t store_pair(const store *self, const key *wanted)
 {
     return own_keys_find(&self->pairs, wanted);
+}
+
+text store_pair_bytes(const store *self, int32_t number)
+{
+    return own_keys_bytes(&self->pairs, number);
+}
+
+const range_set *store_ranges(const store *self)
+{
+    return &self->ranges;
 }
 
 int32_t store_wildcard(const store *self, unsigned type)

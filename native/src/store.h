@@ -6,6 +6,7 @@
 #define ACLOG_STORE_H
 
 #include "flat.h"
+#include "range_set.h"
 #include "version_table.h"
 
 typedef struct store store;
@@ -37,6 +38,10 @@ int store_is_stale(const store *self);
 /* Numbers of keys that the base does not have, from the base's counts on; or ABSENT. */
 int32_t store_resource(const store *self, const key *wanted);
 int32_t store_pair(const store *self, const key *wanted);
+/* The bytes of a pair that the base does not have. */
+text store_pair_bytes(const store *self, int32_t number);
+/* Those whose host is a range, whatever the version. */
+const range_set *store_ranges(const store *self);
 int32_t store_wildcard(const store *self, unsigned type);
 
 /* The byte lengths of the prefixed names that only the changes have, ascending; UINT32_MAX after the last. */

@@ -8,6 +8,7 @@ from aclog.authorizer import cidr
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import address_number, in_cidr
 from aclog.authorizer.index import range_hosts
+from aclog.authorizer.index.core import IN_RANGES
 from aclog.authorizer.index.range_hosts import RangeHosts
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
@@ -82,6 +83,16 @@ def test_every_image_of_a_base_has_its_own_ranges(acls, steps):
                 assert image.rule(*asked) == fresh.rule(*asked)
 
 
+@pytest.mark.parametrize("cidr", [False, True])
+def test_without_a_slash_nothing_is_a_range(cidr):
+    plain, ranged = with_ids([acl("t", host="10.0.0.1"), acl("t", host="10.0.0.0/8")])
+    image = AclsImage.from_acls([plain]).with_options(documented=False, cidr=cidr)
+    assert (image.in_ranges, image.semantics) == (False, 0)
+    changed = image.apply([record_of(ranged)])
+    assert (changed.in_ranges, changed.semantics) == (cidr, IN_RANGES * cidr)
+    assert (changed.merged().in_ranges, changed.merged().semantics) == (cidr, IN_RANGES * cidr)
+
+
 def test_an_update_parses_what_it_brings(monkeypatch):
     parsed, real = [], cidr.cidr_range
     monkeypatch.setattr(range_hosts, "cidr_range", lambda text: parsed.append(text) or real(text))
@@ -90,7 +101,7 @@ def test_an_update_parses_what_it_brings(monkeypatch):
 
     def asked():
         parsed.clear()
-        image.verdict("User:a", "10.0.7.7", 3, 2, "t")
+        image.computed_mask("User:a", "10.0.7.7", 2, "t")  # the native core parses its own
         return len(parsed)
 
     assert asked() == 100

@@ -3,13 +3,18 @@
 from zlib import crc32
 
 import pytest
+from hypothesis import given, settings
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.errors import InvalidRequestError
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
+from tests.support.models.differential import image_of
 from tests.support.models.native_paths import PATHS, through
+from tests.support.models.reference import ReferenceAuthorizer
+from tests.support.models.shapes import RANGED, RARE_RANGES, Maker, shapes
+from tests.support.runs.profiles import examples
 
 HOST = "10.0.0.1"
 pytestmark = pytest.mark.parametrize("path", PATHS)
@@ -45,6 +50,10 @@ def named(image: AclsImage, name: str, who: str = "User:a", host: str = HOST) ->
 
 def image_through(path: str, *acls: StandardAcl) -> AclsImage:
     return through(path, AclsImage.from_acls(with_ids(acls)))
+
+
+def in_ranges(path: str, *acls: StandardAcl) -> AclsImage:
+    return image_through(path, *acls).with_options(documented=False, cidr=True)
 
 
 @pytest.mark.parametrize("name", ["", "*", "*a", "a", "a\0b", "é", "😀", "\ud800", "x" * 300, "x" * 40_000])
@@ -168,3 +177,126 @@ def test_rules_that_come_and_go_all_day(path):
     for each in (held, image):
         found = [verdict(each, name) for name in ("kept", "removed", "passing-0", "passing-5999")]
         assert found == [Verdict.ALLOW, *[Verdict.NO_CANDIDATE] * 3]
+
+
+DENY = AclPermissionType.DENY
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_range_matches_the_addresses_in_it(path, changed):
+    acls = [
+        rule("v4", host="10.1.2.3/8"),
+        rule("v6", host="2001:db8::/32"),
+        rule("all", host="0.0.0.0/0", who="User:*"),
+    ]
+    image = in_ranges(path, *(() if changed else acls))
+    image = image.apply([record_of(each) for each in with_ids(acls)]) if changed else image
+    expected = {
+        "10.255.255.255": "v4 all",
+        "11.0.0.0": "all",
+        "0.0.0.0": "",
+        "2001:db8:ffff:0:0:0:0:1": "v6",
+        "2001:db9:0:0:0:0:0:1": "",
+        "::ffff:10.0.0.1": "v4 all",
+        "0:0:0:0:0:ffff:a00:1": "v4 all",
+        "10.0.0.0/8": "",
+        "name": "",
+        "": "",
+        "*": "",
+    }
+    found = {
+        host: " ".join(name for name in ("v4", "v6", "all") if verdict(image, name, host=host) is Verdict.ALLOW)
+        for host in expected
+    }
+    assert found == expected
+    assert [named(image, "v4", host=host) for host in ("10.0.0.1", "11.0.0.1")] == [acls[0], None]
+    as_texts = image.with_options(documented=False, cidr=False)
+    assert {verdict(as_texts, "v4", host=host) for host in expected} == {Verdict.NO_MATCH}
+    assert verdict(as_texts, "v4", host="10.1.2.3/8") is Verdict.ALLOW
+
+
+def test_one_address_in_ranges_of_everybody_and_of_its_own(path):
+    wide, narrow = rule("t", host="10.0.0.0/8"), rule("t", host="10.1.0.0/16", who="User:*", permission_type=DENY)
+    image = in_ranges(path, wide, narrow, prefix("", host="10.1.0.0/16"))
+    assert [verdict(image, "t", host=host) for host in ("10.0.0.1", "10.1.0.1")] == [Verdict.ALLOW, Verdict.DENY]
+    assert [named(image, "t", host=host) for host in ("10.0.0.1", "10.1.0.1")] == [wide, narrow]
+    assert verdict(image, "u", host="10.1.0.1") is Verdict.ALLOW
+    assert verdict(image, "t", who="User:b", host="10.0.0.1") is Verdict.NO_MATCH
+
+
+@pytest.mark.parametrize("who", ["User:!", "User:a", "A:b", "Z:b"])
+@pytest.mark.parametrize("permission", [AclPermissionType.ALLOW, DENY])
+def test_of_rules_on_one_name_kafka_names_by_principal_and_host(path, who, permission):
+    hosts = ["10.1.2.0/24", "*", "10.1.0.0/16", "10.1.2.3", "0.0.0.0/0", "10.1.2.3/32", "10.9.9.9/8", "192.0.0.0/8"]
+    acls = [rule("t", host=host, who=each, permission_type=permission) for each in (who, "User:*") for host in hosts]
+    matching = [acl for acl in acls if acl.host != "192.0.0.0/8"]
+    while matching:
+        image = in_ranges(path, *reversed(matching))
+        best = (min if permission == DENY else max)(matching, key=lambda acl: (acl.principal, acl.host))
+        assert named(image, "t", who=who, host="10.1.2.3") == best
+        matching.remove(best)
+
+
+def test_ranges_that_are_added_and_removed(path):
+    [first, second, third] = with_ids(
+        [
+            rule("t", host="10.0.0.0/8"),
+            rule("t", host="10.1.0.0/16", permission_type=DENY),
+            rule("u", host="10.1.0.0/16"),
+        ]
+    )
+    empty = in_ranges(path)
+    one = empty.apply([record_of(first)])
+    denied, other = one.apply([record_of(second)]), one.apply([record_of(third)])
+    again = denied.apply([removal_of(second), removal_of(first)])
+    merged = denied.merged().apply([removal_of(second)])
+    images = [empty, one, denied, other, again, merged]
+    for _ in range(2):
+        verdicts = [verdict(image, "t", host="10.1.0.1") for image in images]
+        assert [found.name for found in verdicts] == ["NO_CANDIDATE", "ALLOW", "DENY", "ALLOW", "NO_CANDIDATE", "ALLOW"]
+        assert named(merged, "t", host="10.1.0.1") == first.acl
+        assert verdict(other, "u", host="10.1.0.1") is Verdict.ALLOW
+        assert verdict(denied, "t", host="10.2.0.1") is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("count", [3, 27, 28, 29, 200])
+def test_an_address_in_many_ranges(path, changed, count):
+    """Spelled otherwise, too: bits below the prefix make another host of the same range."""
+    ladder = [rule(f"t{at}", host=f"10.{at % 2}.0.{at}/{8 + at // 2 % 3}") for at in range(count)]
+    image = in_ranges(path, *(() if changed else ladder))
+    image = image.apply([record_of(each) for each in with_ids(ladder)]) if changed else image
+    for at in (0, 1, count // 2, count - 1):
+        assert named(image, f"t{at}", host="10.0.0.1") == ladder[at]
+        assert verdict(image, f"t{at}", host="10.64.0.1") is (Verdict.ALLOW if at // 2 % 3 < 2 else Verdict.NO_MATCH)
+    assert verdict(image, "t0", who="User:b", host="10.0.0.1") is Verdict.NO_MATCH
+
+
+def test_rare_spellings(path):
+    image = in_ranges(path, rule("t", host="[2001:db8::]/+32"), rule("u", host="10.0.0.0/8"))
+    assert verdict(image, "t", host="2001:db8:0:0:0:0:0:1") is Verdict.ALLOW
+    assert verdict(image, "t", host="2001:db9:0:0:0:0:0:1") is Verdict.NO_MATCH
+    assert verdict(image, "u", host="10.0.0.1") is Verdict.ALLOW
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(shape=shapes(**RANGED, rules=(1, 3, 6, 12, 25), odd=(0,), odd_patterns=(0,), special=(0, 20)))
+def test_ranges_as_the_naive_model_has_them(path, shape):
+    """With changes and without; the rule that is named, too."""
+    maker = Maker(shape)
+    acls = [each for each in maker.estate.acls if each.acl.host not in RARE_RANGES]
+    image = through(path, image_of(acls, changes=shape.changes, random=maker.random))
+    image = image.with_options(documented=False, cidr=True)
+    model = ReferenceAuthorizer([each.acl for each in acls], cidr=True)
+    for ask in maker.asks(60):
+        if ask.principal == "User:*":
+            continue
+        request = ask.principal, ask.host, ask.operation, ask.resource_type
+        if ask.by_type:
+            expected = model.by_resource_type(*request)[0] == "ALLOWED"
+            assert image.by_resource_type(*request) == expected, ask
+            continue
+        decision, text = model.decide(*request, ask.name)
+        named_acl = image.rule(*request, ask.name)
+        assert (image.verdict(*request, ask.name) is Verdict.ALLOW) == (decision == "ALLOWED"), ask
+        assert (f"MatchingAcl(acl={named_acl.acl})" if named_acl else "DefaultDeny") == text, ask

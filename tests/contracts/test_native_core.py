@@ -1,20 +1,27 @@
 """The native core beside the Python path: the same answers on any estate, and no memory of others on a damaged base."""
 
+import json
 from collections import Counter
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
 from random import Random
 from time import thread_time
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import cidr_range
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.index.core import ASK_PYTHON
 from tests.scenarios.native_fuzz import damaged_bases
-from tests.support.builders.acls import removal_of
+from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.models.differential import image_of
 from tests.support.models.native_paths import PATHS, differing
-from tests.support.models.shapes import ODD, Maker, Shape, shapes
+from tests.support.models.shapes import ODD, RANGED, Maker, Shape, shapes
 from tests.support.runs.profiles import examples
 
 pytestmark = pytest.mark.skipif("native" not in PATHS, reason="NATIVE=0: the tests are told to do without the core")
@@ -50,10 +57,22 @@ def test_both_paths_agree_on_odd_records(shape):
     check(shape)
 
 
-def check(shape: Shape) -> None:
+@settings(max_examples=examples(100), deadline=None)
+@given(shape=shapes(**RANGED))
+def test_both_paths_agree_on_ranges(shape):
+    check(shape, cidr=True)
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(shape=shapes(**RANGED | ODD))
+def test_both_paths_agree_on_ranges_of_odd_records(shape):
+    check(shape, cidr=True)
+
+
+def check(shape: Shape, *, cidr: bool = False) -> None:
     maker = Maker(shape)
     image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
-    assert not differing(image, maker.asks(120), Counter())
+    assert not differing(image.with_options(documented=False, cidr=cidr), maker.asks(120), Counter())
 
 
 def test_ordinary_requests_are_never_left_to_python():
@@ -65,6 +84,77 @@ def test_ordinary_requests_are_never_left_to_python():
         name = ResourceType.TOPIC, f"t{random.randrange(60)}", False
         assert core.mask(*ask, *name) >= 0
         assert core.rule(*ask, AclOperation.READ, *name) >= -1
+
+
+def test_ordinary_requests_with_ranges_are_never_left_to_python():
+    random = Random(1)
+    hosts = [
+        "*",
+        "10.0.0.0/8",
+        "10.1.2.3/16",
+        "10.1.2.0/24",
+        "2001:db8::/32",
+        "0.0.0.0/0",
+        "::/0",
+        "a/b",
+        "10.0.0.0/40",
+    ]
+    acls = {acl for host in hosts for acl in rules(range(300), host=host)}
+    image = AclsImage.from_acls(with_ids(sorted(acls, key=str))).with_options(documented=False, cidr=True)
+    for _ in range(300):
+        ask = f"User:{random.randrange(9)}", random.choice(["10.1.2.9", "10.9.9.9", "2001:db8:0:0:0:0:0:1", "::1"])
+        name = ResourceType.TOPIC, f"t{random.randrange(60)}", image.semantics
+        assert image.index.core.mask(*ask, *name) >= 0
+        assert image.index.core.rule(*ask, AclOperation.READ, *name) >= -1
+
+
+FIRST, *ROWS = map(json.loads, (Path(__file__).parents[1] / "data/cidr/ranges.jsonl").read_text().splitlines())
+TABLE = [row for row in ROWS if "/" in row["host"]]
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["in the base", "in changes"])
+def test_ranges_are_what_the_classes_that_kafka_asks_say(changed):
+    """Each text of tests/data/cidr for a principal of its own."""
+    acls = with_ids([rules(range(1), principal=f"User:{at}", host=row["host"])[0] for at, row in enumerate(TABLE)])
+    image = AclsImage.from_acls([] if changed else acls).apply(map(record_of, acls if changed else []))
+    image = image.with_options(documented=False, cidr=True)
+    differing, left = [], Counter[str]()
+    for at, row in enumerate(TABLE):
+        for host in FIRST["hosts"]:
+            mask = image.index.core.mask(f"User:{at}", host, ResourceType.TOPIC, "t0", image.semantics)
+            left[("answered", "left")[mask < 0] + (" IPv6" if ":" in host else " IPv4")] += 1
+            if mask >= 0 and bool(mask) != (host in (row["contains"] or ())):
+                differing.append((row, host))
+    assert differing == []
+    assert left["left IPv4"] == 0
+    assert left["answered IPv6"] > 5_000
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    base=st.text(st.sampled_from("012f:.0:%[]+/ \u0661A"), max_size=20)
+    | st.ip_addresses().map(str)
+    | st.ip_addresses(v=6).map(lambda address: address.exploded),
+    bits=st.sampled_from(
+        ["", "/", "/0", "/8", "/08", "/31", "/32", "/33", "/64", "/127", "/128", "/129", "/+8", "/ 8", "/\u0661"]
+    ),
+    host=st.text(st.sampled_from("012f:.0:%[]+/ \u0661A"), max_size=20) | st.ip_addresses().map(str),
+    flips=st.integers(0, 128),
+)
+def test_texts_that_are_ranges_and_addresses_nearly(base, bits, host, flips):
+    text = base + bits
+    found = cidr_range(text)
+    hosts = [host]
+    if found is not None:  # an address in it, or just not, in Java's form
+        size = 32 if found.version == 4 else 128
+        number = (found.first ^ 1 << flips) % (1 << size)
+        hosts.append(host_address(str((IPv4Address if size == 32 else IPv6Address)(number))))
+    acl = rules(range(1), host=text)[0]
+    image = AclsImage.from_acls(with_ids([acl])).with_options(documented=False, cidr=True)
+    for each in hosts:
+        mask = image.index.core.mask("User:0", each, ResourceType.TOPIC, "t0", image.semantics)
+        assert mask in (ASK_PYTHON, image.computed_mask("User:0", each, ResourceType.TOPIC, "t0"))
+        assert mask != ASK_PYTHON or ":" in each
 
 
 def test_a_removed_row_is_not_named():

@@ -3,7 +3,7 @@
     python -m tests.scenarios.native_differences --requests 1000000 --out benchmarks/results/native-differences.txt
 
 The Python path is itself beside the real StandardAuthorizer in `make oracle-long`. The same seed makes the same estates
-and requests; one estate in four has pattern types that only a record can carry.
+and requests; one estate in four has pattern types that only a record can carry, and in half of them hosts are ranges.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from random import Random
 
 from tests.support.models.differential import image_of
 from tests.support.models.native_paths import differing
-from tests.support.models.shapes import ODD, Maker, random_shape
+from tests.support.models.shapes import ODD, RANGED, Maker, random_shape
 
 _REQUESTS = 500
 """Per estate, each with both semantics."""
@@ -29,12 +29,15 @@ def run(part: tuple[int, int]) -> tuple[Counter[str], list[str]]:
     seed, requests = part
     random, seen, found = Random(seed), Counter[str](), list[str]()
     while seen["requests"] < requests:
-        shape = random_shape(random, **(ODD if random.randrange(4) == 0 else {}))
+        only, ranged = ODD if random.randrange(4) == 0 else {}, random.randrange(2) == 0
+        shape = random_shape(random, **(RANGED | only if ranged else only))
         maker = Maker(shape)
         image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
+        image = image.with_options(documented=False, cidr=ranged)
         found += [f"{shape}\n  {text}" for text in differing(image, maker.asks(_REQUESTS), seen)]
         seen["estates"] += 1
         seen["estates with changes"] += image.overlay_size > 0
+        seen["estates with ranges"] += image.in_ranges
         seen["rules"] += len(image)
         seen["requests"] += _REQUESTS
     return seen, found
@@ -47,6 +50,7 @@ def report(seen: Counter[str], found: list[str], seed: int, seconds: float) -> s
         f"seed                     {seed}",
         f"estates                  {seen['estates']:,} with {seen['rules']:,} rules",
         f"  with changes           {seen['estates with changes']:,}",
+        f"  with ranges            {seen['estates with ranges']:,}",
         f"requests                 {seen['requests']:,}, each with both semantics",
     ]
     for what in ANSWERS:

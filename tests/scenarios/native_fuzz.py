@@ -19,7 +19,7 @@ from aclog.authorizer.index.layout import Column
 from aclog.metalog.native import native
 from tests.support.kafka.oracle import Ask
 from tests.support.models.differential import image_of
-from tests.support.models.shapes import Maker, random_shape
+from tests.support.models.shapes import RANGED, Maker, random_shape
 
 _HEADER, _PLACE = 24, 16
 _EXTREMES = (0, 1, -1, -2, 0x7FFFFFFF, -0x80000000, 8, 255, 1 << 30)
@@ -31,7 +31,7 @@ def damaged_bases(*, seed: int, count: int) -> Counter[str]:
     """Ask that many damaged bases; return what came of them."""
     random, outcomes = Random(seed), Counter[str]()
     while outcomes.total() < count:
-        maker = Maker(random_shape(random))
+        maker = Maker(random_shape(random, **(RANGED if random.randrange(3) == 0 else {})))
         image = image_of(maker.estate.acls, changes=0, random=maker.random)
         whole, asks = bytes(image.index.base.buffer), maker.asks(20)
         for _ in range(min(_PER_ESTATE, count - outcomes.total())):
@@ -63,8 +63,13 @@ def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
     except ValueError:
         return "refused when opened"
     found = "answered"
+    if random.randrange(2):
+        try:
+            core.read_ranges()
+        except ValueError:
+            found = "found out when asked"
     for number, ask in enumerate(asks):
-        request = ask.resource_type, ask.name, bool(number % 2)
+        request = ask.resource_type, ask.name, number % 4
         questions = (
             lambda core, ask=ask, request=request: core.mask(ask.principal, ask.host, *request),
             lambda core, ask=ask, request=request: core.rule(ask.principal, ask.host, ask.operation, *request),
@@ -77,7 +82,8 @@ def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
                 found = "found out when asked"
         try:
             literal, mask = bool(random.randrange(2)), random.choice((-1, 0, 0xFFFFFFFF))
-            core = core.put(ask.resource_type, ask.name, literal, ask.principal, ask.host, mask, random.randrange(3))
+            host = random.choice((ask.host, ask.host + "/8"))
+            core = core.put(ask.resource_type, ask.name, literal, ask.principal, host, mask, random.randrange(3))
         except ValueError:
             found = "found out when changed"
     return found

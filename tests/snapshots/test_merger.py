@@ -13,10 +13,15 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.folding import FoldError, fold_at
+from aclog.snapshots.image import Image
 from aclog.snapshots.merger import Merger
+from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.retired_overlay import take_apart
+from tests.support.builders import acls
+from tests.support.builders.images import with_ids
 from tests.support.builders.state_records import acl, removal
+from tests.support.models.native_paths import PATHS
 from tests.support.processes.reader_thread import ReaderThread
 from tests.support.processes.waiting import wait_until
 
@@ -114,6 +119,24 @@ class TestWhen:
     )
     def test_a_quarter_of_the_base_or_32768(self, rules, changes):
         assert fold_at(rules) == changes
+
+
+@pytest.mark.skipif("native" not in PATHS, reason="NATIVE=0: the tests are told to do without the core")
+@pytest.mark.parametrize("cidr", [False, True])
+def test_the_native_core_reads_ranges_before_the_base_is_published(merging, cidr):
+    publisher, authorizer, published = one_by_one(), StandardAuthorizer(cidr=cidr), []
+    first = AclsImage.from_acls(with_ids([acls.acl("t", "User:alice")]))
+    publisher.replace(Image(acls=first, provenance=Provenance(end_offset=0, epoch=1, timestamp=1)))
+    merging(publisher, merge_at=2)
+    publisher.subscribe(
+        lambda image: published.append((image.acls.overlay_size, image.acls.index.base.memo.ranges_read))
+    )
+    publisher.subscribe(lambda image: authorizer.load(image.acls))
+    for offset in range(2):
+        added = acls.acl(f"t{offset}", "User:alice", "10.0.0.0/8")
+        publisher.advance(chunk(offset, acls.acl_record(100 + offset, added)))
+    wait_until(lambda: published[-1][0] == 0)
+    assert published[-3:] == [(1, False), (2, cidr), (0, cidr)]
 
 
 class TestWhatHappensMeanwhile:

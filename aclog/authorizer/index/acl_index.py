@@ -58,6 +58,11 @@ class AclIndex:
         self.core = self.overlay.core or self.base.core
 
     @property
+    def has_slashes(self) -> bool:
+        """Whether some ACL's host may have a slash, which every CIDR range has."""
+        return len(self.base.range_pairs) > 0 or len(self.overlay.ranges) > 0
+
+    @property
     def has_colonless(self) -> bool:
         """Whether some ACL's principal has no colon: a decision that reaches such an ACL is an error."""
         return self.overlay.colonless > 0 or len(self.base.colonless_resources) > 0

@@ -13,7 +13,7 @@ from uuid import UUID
 from attrs import Factory, define, frozen
 
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, StandardAcl, StandardAclWithId
-from aclog.authorizer.index.core import Core
+from aclog.authorizer.index.core import BaseCore
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.generations import Generations
 from aclog.authorizer.index.ids import IdIndex
@@ -91,6 +91,8 @@ class Memo:
     range_subjects: Generations[tuple[str, str], RangeSubject] = Factory(lambda: Generations(_MAX_SUBJECTS))
     range_hosts: dict[str, RangeHosts] = Factory(dict)
     """By principal; only those that have ranges."""
+    ranges_read: bool = False
+    """Whether the native core has read its own."""
     colonless_patterns: dict[int, tuple[frozenset[str], tuple[str, ...]]] = Factory(dict)
     colonless: dict[int, list[Any]] = Factory(dict)
     """By resource type, and by resource: see aclog.authorizer.index.colonless."""
@@ -152,7 +154,7 @@ class Base:
     units: UnitCounts
     range_pairs: memoryview
     """The pairs whose host may have a slash, sorted by key: candidates for CIDR ranges."""
-    core: Core | None = None
+    core: BaseCore | None = None
     """The same base in the native core, if there is one."""
     everybody: int = Factory(lambda self: self.pair(*_EVERYBODY), takes_self=True)
     """The pair of every principal and host, or -1."""
@@ -160,6 +162,12 @@ class Base:
 
     def __len__(self) -> int:
         return len(self.operations)
+
+    def read_ranges(self) -> None:
+        """Have the native core, if there is one, read the hosts that are ranges; it takes ms if there are many."""
+        if self.core is not None and not self.memo.ranges_read:
+            self.core.read_ranges()
+            self.memo.ranges_read = True
 
     def lookup(self, resource_type: int, name: str) -> NameLookup:
         """Return what the base has on a name, memoised. `resource_type` is 0..7."""

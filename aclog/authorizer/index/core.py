@@ -10,23 +10,25 @@ from aclog.authorizer.index import layout
 from aclog.metalog.native import native
 
 ASK_PYTHON = -1
-"""A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8."""
+"""A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8, an IPv6 address
+or range of a rare spelling, an address in more ranges than it has room for."""
 NO_RULE, RULE_OF_PYTHON = -1, -2
 """A core's rule if none matches, and where it leaves the order of the scan to the Python path."""
+
+DOCUMENTED, IN_RANGES = 1, 2
+"""Bits of a core's semantics: LITERAL `*` covers names that begin with `*`, too; the host of an ACL may be a range."""
 
 
 class Core(Protocol):
     """A base, or a base and changes, in the native core. Immutable: `put` returns another one."""
 
-    def mask(self, principal: str, host: str, resource_type: int, name: str, documented: bool, /) -> int:
+    def mask(self, principal: str, host: str, resource_type: int, name: str, semantics: int, /) -> int:
         """Return the mask of all ACLs that cover the name and match the subject (AclIndex.mask), or ASK_PYTHON."""
 
-    def has_candidate(self, resource_type: int, name: str, documented: bool, /) -> int:
+    def has_candidate(self, resource_type: int, name: str, semantics: int, /) -> int:
         """Return 1 if a resource pattern with ACLs covers the name, 0 if none does, or ASK_PYTHON."""
 
-    def rule(
-        self, principal: str, host: str, operation: int, resource_type: int, name: str, documented: bool, /
-    ) -> int:
+    def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str, semantics: int, /) -> int:
         """Return the row of the base that Kafka names, NO_RULE, or RULE_OF_PYTHON."""
 
     def put(
@@ -38,12 +40,19 @@ class Core(Protocol):
         """
 
 
-def core_of(flat: memoryview) -> Core | None:
+class BaseCore(Core, Protocol):
+    """A base without changes."""
+
+    def read_ranges(self) -> None:
+        """Read the ranges that are hosts, which the first question in ranges does otherwise; without the GIL."""
+
+
+def core_of(flat: memoryview) -> BaseCore | None:
     """Return the core of a flat base; None if the native core is not installed or does not read this base."""
     if native is None or native.LAYOUT != layout.VERSION:
         return None
     try:
-        found: Core = native.Base(flat)
+        found: BaseCore = native.Base(flat)
     except (AttributeError, ValueError):
         return None
     return found

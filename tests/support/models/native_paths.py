@@ -11,7 +11,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index import rules
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.core import ASK_PYTHON, NO_RULE, RULE_OF_PYTHON
+from aclog.authorizer.index.core import ASK_PYTHON, DOCUMENTED, IN_RANGES, NO_RULE, RULE_OF_PYTHON
 from aclog.authorizer.index.masks import known_operation, known_type
 from tests.support.kafka.oracle import Ask
 
@@ -42,7 +42,8 @@ def differing(image: AclsImage, asks: Iterable[Ask], seen: Counter[str]) -> list
 
 def _differing(image: AclsImage, python: AclIndex, ask: Ask, documented: bool, seen: Counter[str]) -> list[str]:
     core, kind = through("native", image).index.core, known_type(ask.resource_type)
-    subject_of, request = (ask.principal, ask.host), (ask.resource_type, ask.name, documented)
+    subject_of, semantics = (ask.principal, ask.host), DOCUMENTED * documented | IN_RANGES * image.cidr
+    request = ask.resource_type, ask.name, semantics
     levels = python.levels(kind, ask.name, documented=documented)
     wanted = {"has_candidate": int(bool(levels.named or levels.wildcard or levels.empty))}
     given = {"has_candidate": core.has_candidate(*request)}

@@ -25,6 +25,21 @@ SPECIAL = ("*", "", "hardcode", "hard", "h", "**", "*a", "kafka-cluster")
 ODD_PATTERNS = (PatternType.UNKNOWN, PatternType.ANY, PatternType.MATCH, 5, 77, -1)
 """Pattern types that only a record can carry; Kafka reads a code that it does not know as UNKNOWN."""
 HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1")
+RANGE_CLIENTS = (
+    *HOSTS, "10.1.2.3", "10.1.2.130", "192.168.7.7", "0.0.0.0", "2001:db8:1:2:0:0:0:3", "fe80:0:0:0:0:0:0:1%1",
+)  # fmt: skip
+RANGES = (
+    "10.0.0.0/8", "10.1.2.3/8", "10.0.0.0/7", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.128/25", "10.1.2.3/32", "0.0.0.0/0",
+    "192.168.0.0/16", "0.0.0.0/32", "10.0.0.0/33", "10/8", "a/b",
+    "::/0", "2001:db8::/32", "2001:db8::1/32", "2001:db8:1::/48", "2001:db8:0:0:0:0:0:1/128", "fe80::/10",
+    "::ffff:a00:0/104", "::/129", "host:80/24",
+)  # fmt: skip
+"""Nested ranges and others, ranges with bits below the prefix, and what is no range."""
+RARE_RANGES = (
+    "010.1.2.3/32", "[2001:db8::]/32", "2001:db8::/+32", "00002001:db8::/32", "fe80::1%1/64", "::ffff:10.0.0.0/104",
+    "::/\u0661",
+)  # fmt: skip
+"""Spellings that hardly anybody uses, and nearly ranges."""
 ODD_HOSTS = ("::1", "10.0.0.1/32", "", "2001:DB8::1")
 TYPES = [kind for kind in ResourceType if kind > ResourceType.ANY]
 OPERATIONS = [operation for operation in AclOperation if operation > AclOperation.ANY]
@@ -50,6 +65,8 @@ class Shape:
     super_users: str | None
     allow_everyone: str | None
     odd_patterns: int = 0
+    ranges: int = 0
+    """Of hosts; then clients come from addresses in and out of them."""
 
 
 SHARES = (0, 5, 20, 50, 80, 100)
@@ -86,6 +103,15 @@ ODD = {
 }
 """Choices for rules of odd pattern types, whose names meet at `*`, at the empty name and below `*`."""
 
+RANGED = {
+    "ranges": (5, 20, 50, 100),
+    "any_host": (100, 50),
+    "alphabet": ("ab", "a", "a*"),
+    "longest": (1, 2, 4),
+    "principals": (1, 2, 5),
+}
+"""Choices for rules for ranges: few names and principals, so that many rules meet."""
+
 
 def shapes(**only: tuple[object, ...]) -> st.SearchStrategy[Shape]:
     """Shapes for hypothesis; `only` narrows the choice of a field."""
@@ -115,6 +141,7 @@ class Maker:
         acls = [StandardAclWithId(id=UUID(int=random.getrandbits(128)), acl=acl) for acl in rules]
         self.estate = Estate(acls=acls, super_users=shape.super_users, allow_everyone=shape.allow_everyone)
         self._askers = [*self.principals, *(["User:*"] if shape.odd else ())]
+        self._clients = RANGE_CLIENTS if shape.ranges else HOSTS
         self._any_operation = [*AclOperation] if shape.odd else OPERATIONS
 
     def _chance(self, share: int) -> bool:
@@ -142,6 +169,8 @@ class Maker:
             operation=choice([*self.operations, AclOperation.ALL]),
             permission_type=AclPermissionType.DENY if self._chance(self.shape.deny) else AclPermissionType.ALLOW,
         )
+        if self.shape.ranges and self._chance(self.shape.ranges):
+            acl = evolve(acl, host=choice(RARE_RANGES if self._chance(5) else RANGES))
         return self._odd(acl) if self._chance(self.shape.odd) else acl
 
     def _odd(self, acl: StandardAcl) -> StandardAcl:
@@ -164,7 +193,7 @@ class Maker:
     def _blind(self) -> Ask:
         choice = self.random.choice
         operation = choice(self.operations if self.random.randrange(3) else self._any_operation)
-        return self._ask(choice(self._askers), choice(HOSTS), operation, choice(TYPES), self._name())
+        return self._ask(choice(self._askers), choice(self._clients), operation, choice(TYPES), self._name())
 
     def _aimed(self) -> Ask:
         random = self.random
@@ -173,8 +202,8 @@ class Maker:
         turn = random.randrange(10)
         if turn == 0 or asker not in self.principals:
             asker = random.choice(self._askers)
-        if turn == 1 or host not in HOSTS:
-            host = random.choice(HOSTS)
+        if turn == 1 or host not in self._clients:
+            host = random.choice(self._clients)
         if 2 <= turn <= 4 or operation not in self._any_operation:
             operation = random.choice(self._any_operation)
         if turn == 5 or kind not in TYPES:
