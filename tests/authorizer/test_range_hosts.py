@@ -1,5 +1,6 @@
 """CIDR ranges as hosts of ACLs: found by address, and remembered across updates."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from aclog.authorizer.cidr import address_number, in_cidr
 from aclog.authorizer.index import range_hosts
 from aclog.authorizer.index.core import IN_RANGES
 from aclog.authorizer.index.range_hosts import RangeHosts
+from aclog.authorizer.index.ranges import RangePairs
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.runs.profiles import examples
@@ -81,6 +83,27 @@ def test_every_image_of_a_base_has_its_own_ranges(acls, steps):
                 asked = "User:a", host, 3, 2, "t"
                 assert image.verdict(*asked) == fresh.verdict(*asked)
                 assert image.rule(*asked) == fresh.rule(*asked)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from(["User:a", "User:*", "User:b"]), st.sampled_from(HOSTS)), unique=True),
+    asked=st.lists(st.tuples(st.sampled_from(["User:a", "User:b", "User:c"]), st.sampled_from(ASKED)), max_size=12),
+)
+def test_the_pairs_that_match_many_requests(pairs, asked):
+    base = AclsImage.from_acls(with_ids([acl("t", principal=who, host=host) for who, host in pairs])).index.base
+    principals, hosts = [list(dict.fromkeys(each)) for each in ([who for who, _ in asked], [at for _, at in asked])]
+    principal_of = np.array([principals.index(who) for who, _ in asked], np.int32)
+    host_of = np.array([hosts.index(host) for _, host in asked], np.int32)
+    requests, found = np.arange(len(asked)), [set[int]() for _ in asked]
+    for each in RangePairs.of(base).subject_pairs(principals, principal_of, hosts, host_of):
+        for request, pair in zip(*each.of_requests(requests), strict=True):
+            assert pair not in found[request]
+            found[request].add(int(pair))
+    for (principal, client), matching in zip(asked, found, strict=True):
+        assert matching == {
+            base.pair(who, host) for who, host in pairs if who in (principal, "User:*") and in_cidr(host, client)
+        }
 
 
 @pytest.mark.parametrize("cidr", [False, True])

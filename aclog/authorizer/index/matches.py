@@ -129,19 +129,17 @@ class Matcher:
     def matches(self, requests: RequestCodes, operations: NDArray[np.uint8], resources: NameResources) -> Matches:
         """Return what matches each request. No principal may be `User:*` and no host `*`."""
         pairs = self._pairs(requests)
-        ranges = (
-            None
-            if self._ranges is None
-            else self._ranges.subject_pairs(
+        ranges: list[SubjectPairs] = []
+        if self._ranges is not None:
+            ranges = self._ranges.subject_pairs(
                 requests.principals, requests.principal_of, requests.hosts, requests.host_of
             )
-        )
         found = [
             self._chunk(
                 operations=operations[rows],
                 covering=resources.of_requests(requests.name_of[rows]),
                 pairs=[pair[rows] for pair in pairs],
-                ranges=None if ranges is None else ranges.of_rows(rows),
+                ranges=[each.of_rows(rows) for each in ranges],
                 start=rows.start,
             )
             for rows in (slice(start, start + _CHUNK) for start in range(0, max(len(operations), 1), _CHUNK))
@@ -184,7 +182,7 @@ class Matcher:
         operations: NDArray[np.uint8],
         covering: tuple[Int64s, Int32s],
         pairs: list[Int32s],
-        ranges: SubjectPairs | None,
+        ranges: Sequence[SubjectPairs],
         start: int,
     ) -> Matches:
         """Return the matches of the requests from `start` on; all columns are cut to these requests."""
@@ -196,8 +194,8 @@ class Matcher:
             hit = np.flatnonzero(cell >= 0)
             owners.append(request[hit])
             cells.append(cell[hit])
-        if ranges is not None:
-            at, pair = ranges.of_requests(request)
+        for each in ranges:
+            at, pair = each.of_requests(request)
             cell = self._cells.get(resource[at], pair).astype(np.int64) - 1
             hit = np.flatnonzero(cell >= 0)
             owners.append(request[at][hit])

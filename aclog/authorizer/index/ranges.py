@@ -7,22 +7,30 @@ import numpy as np
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
-from aclog.authorizer.cidr import AddressNumber, CidrRange, address_number, cidr_range
+from aclog.authorizer.cidr import address_number
 from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import split_pair
+from aclog.authorizer.index.range_hosts import RangeHosts
 from aclog.metalog.vectors import Int64s
 
 
 @frozen(eq=False, kw_only=True)
 class SubjectPairs:
-    """The pairs that match some requests through a range."""
+    """Pairs that match some requests through a range."""
 
     starts: Int64s
     pairs: Int32s
     """Those of subject s are `pairs[starts[s]:starts[s + 1]]`."""
     subject_of: Int64s
     """By request."""
+
+    @classmethod
+    def of(cls, pairs: Sequence[Sequence[int]], subject_of: Int64s) -> Self:
+        """Return the pairs of these subjects."""
+        counts = np.fromiter(map(len, pairs), np.int64, len(pairs))
+        flat = np.array([pair for each in pairs for pair in each], np.int32)
+        return cls(starts=np.concatenate(([0], np.cumsum(counts))), pairs=flat, subject_of=subject_of)
 
     def of_rows(self, rows: slice) -> Self:
         """Return those of some requests, numbered from 0."""
@@ -39,36 +47,50 @@ class SubjectPairs:
 class RangePairs:
     """The pairs of a base whose host is a range, by principal."""
 
-    _of_principal: Mapping[str, Sequence[tuple[CidrRange, int]]]
+    _of_principal: Mapping[str, Mapping[str, int]]
+    """By host, those included that have a slash and are no range: they match nobody."""
+    _hosts: RangeHosts
+    """The hosts of all of them: an address is looked up once, whoever is asked about."""
 
     @classmethod
     def of(cls, base: Base) -> Self:
-        """Find them; a host with a slash that is not a range matches nobody."""
-        found: dict[str, list[tuple[CidrRange, int]]] = {}
-        for number in range(len(base.pairs)):
-            key = base.pairs.key(number)
-            if b"/" in key:
-                principal, host = split_pair(key)
-                parsed = cidr_range(host)
-                if parsed is not None:
-                    found.setdefault(principal, []).append((parsed, number))
-        return cls(of_principal=found)
+        """Return the pairs of a base."""
+        found: dict[str, dict[str, int]] = {}
+        hosts = RangeHosts()
+        for number in base.range_pairs:
+            principal, host = split_pair(base.pairs.key(number))
+            if "/" in host:
+                found.setdefault(principal, {})[host] = number
+        hosts.add(host for pairs in found.values() for host in pairs)
+        return cls(of_principal=found, hosts=hosts)
 
     def subject_pairs(
         self, principals: Sequence[str], principal_of: Int32s, hosts: Sequence[str], host_of: Int32s
-    ) -> SubjectPairs:
-        """Return the pairs that match each request, dictionary-encoded as in RequestCodes."""
-        subjects, subject_of = np.unique(principal_of.astype(np.int64) * len(hosts) + host_of, return_inverse=True)
-        addresses = [address_number(host) for host in hosts]
-        everybody = [self._matching(WILDCARD_PRINCIPAL, address) for address in addresses]
-        counts, pairs = np.zeros(len(subjects) + 1, np.int64), list[int]()
-        for number, subject in enumerate(subjects.tolist()):
-            who, where = divmod(subject, len(hosts))
-            found = self._matching(principals[who], addresses[where]) + everybody[where]
-            counts[number + 1] = len(found)
-            pairs += found
-        return SubjectPairs(starts=np.cumsum(counts), pairs=np.array(pairs, np.int32), subject_of=subject_of)
+    ) -> list[SubjectPairs]:
+        """Return the pairs that match each request, dictionary-encoded as in RequestCodes: `User:*`'s, and its own."""
+        if not self._of_principal:
+            return []
+        containing = [self._containing(host) for host in hosts]
+        found = []
+        if WILDCARD_PRINCIPAL in self._of_principal:
+            everybodys = [self._pairs(WILDCARD_PRINCIPAL, ranges) for ranges in containing]
+            found.append(SubjectPairs.of(everybodys, host_of.astype(np.int64)))
+        has_ranges = np.fromiter((who in self._of_principal for who in principals), np.bool_, len(principals))
+        rows = np.flatnonzero(has_ranges[principal_of])
+        if len(rows):
+            numbers = principal_of[rows].astype(np.int64) * len(hosts) + host_of[rows]
+            subjects, number_of = np.unique(numbers, return_inverse=True)
+            parts = (divmod(subject, len(hosts)) for subject in subjects.tolist())
+            own = [self._pairs(principals[who], containing[where]) for who, where in parts]
+            subject_of = np.zeros(len(principal_of), np.int64)  # subject 0 has none
+            subject_of[rows] = number_of + 1
+            found.append(SubjectPairs.of([[], *own], subject_of))
+        return found
 
-    def _matching(self, principal: str, address: AddressNumber | None) -> list[int]:
-        ranges = self._of_principal.get(principal, ())
-        return [pair for each, pair in ranges if each.contains_number(address)]
+    def _containing(self, host: str) -> frozenset[str]:
+        address = address_number(host)
+        return frozenset() if address is None else frozenset(self._hosts.containing(address))
+
+    def _pairs(self, principal: str, hosts: frozenset[str]) -> list[int]:
+        pairs = self._of_principal[principal]
+        return sorted(pairs[host] for host in pairs.keys() & hosts)
