@@ -28,6 +28,7 @@ from benchmarks import (
     merge,
     open_image,
     persistent_maps,
+    ranges,
     read_back,
     replay,
     request_lines,
@@ -85,6 +86,10 @@ def _growth(*, quick: bool) -> Iterator[Row]:
 def _decide(*, quick: bool) -> Iterator[Row]:
     with Rival() as rival:
         yield from decide.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 100)
+
+
+def _ranges(*, quick: bool) -> Iterator[Row]:
+    yield from ranges.run(2 if quick else 15, 2_000 if quick else 10_000)
 
 
 def _replay(*, quick: bool) -> Iterator[Row]:
@@ -227,6 +232,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "growth": ("Decisions and bases from a thousand rules to ten million", _growth),
     "commands": ("Commands from start to end", _commands),
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
+    "ranges": ("Decisions where a fifth of the hosts are CIDR ranges vs. the same rules without", _ranges),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
     "bulk": ("Commands that write many rules at once", _bulk),

@@ -30,7 +30,10 @@ def read_changes(path: Path) -> list[Change]:
 def write_requests(path: Path, requests: Iterable[Asked]) -> None:
     """Write a request a line."""
     with path.open("w", encoding="utf-8") as file:
-        file.writelines("\t".join(map(str, each)) + "\n" for each in requests)
+        file.writelines(
+            f"{each.principal}\t{each.host}\t{int(each.operation)}\t{int(each.resource_type)}\t{each.name}\n"
+            for each in requests
+        )
 
 
 def read_requests(path: Path) -> list[Asked]:
