@@ -20,7 +20,7 @@ from aclog.metalog.errors import ConfigError
 _UNSUPPORTED_VERSION, _INVALID_REQUEST = 35, 42
 
 _IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
-_IPV4 = 4
+_IPV4, _IPV6_BITS = 4, 128
 _INT_END = 1 << 31
 """The end of the range of Java's Integer.parseInt."""
 _COMBINATIONS = 1024
@@ -107,23 +107,15 @@ def _why_no_range(host: str) -> str:
             if number > most:
                 return f"Value [{number}] not in range [0,{most}]"
         return f"Could not parse [{host}]"
-    if not _is_base(base):
-        address = address_number(base)
-        mapped = address is not None and address.version == _IPV4  # Java reads ::ffff:10.0.0.0 as an IPv4 address
-        return f"Could not parse [{base}]{' - not an IPv6 address' if mapped else ''}"
+    # SubnetUtils6 reads the prefix length before the base.
     digits = prefix[1:] if prefix[:1] in {"+", "-"} else prefix
-    is_int = digits.isdecimal() and -_INT_END <= int(prefix) < _INT_END
-    why = "prefix length must be between 0 and 128" if is_int else "invalid prefix length"
-    return f"Could not parse [{host}] - {why}"
-
-
-def _is_base(text: str) -> bool:
-    """Return whether a text is the address of an IPv6 range."""
-    try:
-        parse_cidr(f"{text}/0")
-    except ConfigError:
-        return False
-    return True
+    if not digits.isdecimal() or not -_INT_END <= int(prefix) < _INT_END:
+        return f"Could not parse [{host}] - invalid prefix length"
+    if not 0 <= int(prefix) <= _IPV6_BITS:
+        return f"Could not parse [{host}] - prefix length must be between 0 and 128"
+    address = address_number(base)
+    mapped = address is not None and address.version == _IPV4  # Java reads ::ffff:10.0.0.0 as an IPv4 address
+    return f"Could not parse [{base}]{' - not an IPv6 address' if mapped else ''}"
 
 
 def unknown_field(acl: StandardAcl) -> str | None:

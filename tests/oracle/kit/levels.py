@@ -10,6 +10,7 @@ from types import MappingProxyType
 from aclog.authorizer.generation import RANGES_LEVEL, generation_of_level, generation_of_version
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.controller.apis.scram import SCRAM_SINCE as CONTROLLER_SCRAM_SINCE
+from aclog.nodes.controller.write_path.controller_registration import UNREGISTRATION_SINCE
 from aclog.nodes.controller.write_path.token_writer import TOKENS_SINCE
 from aclog.nodes.storage.feature_levels import (
     KRAFT_VERSION,
@@ -32,6 +33,7 @@ GATES: Mapping[str, Callable[[int], bool | int] | None] = MappingProxyType(
         "isMetadataTransactionSupported": lambda level: level >= TRANSACTIONS_SINCE,
         "registerBrokerRecordVersion": register_broker_version,
         "isCidrAclSupported": lambda level: level >= RANGES_LEVEL,
+        "isControllerUnregistrationSupported": lambda level: level >= UNREGISTRATION_SINCE,
         # Nothing in aclog depends on these.
         "didMetadataChange": None,
         "fetchRequestVersion": None,

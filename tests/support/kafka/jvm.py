@@ -26,8 +26,6 @@ KAFKA_39 = "3.9.1"
 """The last Kafka with ZooKeeper; its jars bring ZooKeeper 3.8.4."""
 KAFKA_44 = "4.4.0"
 """The Kafka with CIDR ranges in ACLs, whose format leaves its records in the 0-0 checkpoint."""
-WITHOUT_SHELL = {KAFKA_44}
-"""Versions that were published without kafka-shell."""
 SOURCES = {
     KAFKA_VERSION: ("tests/jvm/java/*.java", "benchmarks/java/*.java"),
     KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java"),
@@ -91,8 +89,6 @@ def jar_directory(version: str = KAFKA_VERSION) -> Path:
 
 def _copy_dependencies(version: str, directory: Path) -> None:
     flags = [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
-    if version in WITHOUT_SHELL:
-        flags.append("-Dkafka.without.shell=true")
     flags.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
     if release_of(version) > _LAST_SHELL:
         flags.append("-Dkafka.without.shell=true")

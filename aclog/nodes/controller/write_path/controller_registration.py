@@ -6,7 +6,7 @@ from aclog.nodes.wire.error_codes import CONTROLLER_ID_NOT_REGISTERED, INVALID_R
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
-_SINCE = 33
+UNREGISTRATION_SINCE = 33
 """The level of metadata.version 4.4-IV2, the first with UnregisterControllerRecord."""
 
 
@@ -20,7 +20,7 @@ def unregister_controller(image: Image, controller_id: int, *, active: int) -> U
     """
     if controller_id == active:
         raise RequestError(INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
-    if image.features.level(METADATA_VERSION) < _SINCE:
+    if image.features.level(METADATA_VERSION) < UNREGISTRATION_SINCE:
         what = "The current MetadataVersion is too old to support controller unregistration."
         raise RequestError(UNSUPPORTED_VERSION, what)
     if not image.opaque.has_controller(controller_id):
