@@ -103,7 +103,7 @@ def test_names_are_printed_as_utf8_whatever_the_encoding_of_stdout():
 @pytest.mark.process
 def test_names_are_read_as_utf8_whatever_the_locale(locale):
     done = subprocess.run(
-        [*ACLOG, "acls", "list", "--log", str(LOG), "--topic", "café-αβγ", "--principal", "User:Jürgen"],
+        [*ACLOG, "acls", "list", "--log", str(LOG), "--group", "café-αβγ", "--principal", "User:Jürgen"],
         capture_output=True,
         check=False,
         cwd=ROOT,

@@ -516,7 +516,7 @@ def test_a_snapshot_file_that_was_removed_is_downloaded_again(quorum, leader, tm
 
 
 def test_a_server_that_could_raise_the_cluster_beyond_us_is_warned_of_once(quorum, leader):
-    leader.features = Features(supported={"metadata.version": (7, 31)}, finalized={"metadata.version": 30})
+    leader.features = Features(supported={"metadata.version": (7, 34)}, finalized={"metadata.version": 33})
     told = []
     with QuorumLog(servers=(leader.address,), options=QUICK, notify=told.append) as log:
         log.wait_known(30)
@@ -525,4 +525,4 @@ def test_a_server_that_could_raise_the_cluster_beyond_us_is_warned_of_once(quoru
         assert log.wait(0, 30)
     assert leader.connections > 1
     (warning,) = told
-    assert warning.startswith(f"{leader.address} supports metadata.version up to 31, and this aclog up to 30")
+    assert warning.startswith(f"{leader.address} supports metadata.version up to 34, and this aclog up to 33")
