@@ -62,12 +62,17 @@ class ResourceFlags:
     ] = None
 
     def warn_of_topics(self) -> None:
-        """Warn of each topic that cannot exist: `pii-*` is a name here, as in kafka-acls.sh, and no prefix."""
+        """Warn of each topic that cannot exist: `pii-*` is a name here, as in kafka-acls.sh, and no prefix.
+
+        Raises:
+            ConfigError: a name that is not UTF-8.
+
+        """
         from aclog.analysis.regions.topic_names import LONGEST, is_legal_topic
         from aclog.terminal.notices import warn
 
         is_prefix = self.pattern_type is PatternType.PREFIXED
-        for name in dict.fromkeys(name.strip() for name in self.topics):
+        for name in dict.fromkeys(typed_text(name).strip() for name in self.topics):
             if name in ("", WILDCARD) or is_legal_topic(f"{name}x" if is_prefix and len(name) < LONGEST else name):
                 continue
             prefix = name.removesuffix(WILDCARD)
