@@ -40,7 +40,7 @@ _COMMANDS = {
     "reverse the decision.",
     "diff": "Show which requests a second state allows and the first one does not, and which it no longer allows.",
     "check": "Prove something about one state or two, or refute it with an example: exit code 0 if "
-    "proved, 1 if refuted.",
+    "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
     "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
     "who-can": "List everybody who may do something with a resource: principals, hosts, and the rules that allow it.",
     "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from aclog.authorizer.name_notation import name_text
 from tests.support.builders.acls import acl
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_rules
@@ -39,10 +40,10 @@ def test_a_name_is_shown_as_text_and_leads_back_to_itself(visit, name, hands):
     visitor.start("/rules")
     visitor.follow(shown(name))
     assert asked_for(visitor.page.url) == name
-    visitor.sees(shown(f"anything on TOPIC {name}: 1 principal, and nobody else"))
+    visitor.sees(shown(f"anything on TOPIC {name_text(name)}: 1 principal, and nobody else"))
     visitor.fill("Operation", "READ")
     visitor.submit("Who can?")
-    visitor.sees(shown(f"READ on TOPIC {name}: 1 principal, and nobody else"))
+    visitor.sees(shown(f"READ on TOPIC {name_text(name)}: 1 principal, and nobody else"))
     visitor.follow(shown(f"User:{name}"))
     assert asked_for(visitor.page.url) == f"User:{name}"
     visitor.sees(shown(f"User:{name}: may do 1 thing"))

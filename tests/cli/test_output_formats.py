@@ -51,8 +51,11 @@ LISTS = {
     ],
     "interval": ["when --log {log} --operation READ --topic orders"],
     "rule-usage": ["usage --log {log} --accesses {accesses} --until 2026-11-21T03:00:00Z"],
-    "denied-attempt": ["denied --acls {acls} --accesses {accesses}", "denied --log {log} --accesses {accesses}"],
-    "simulated-access": ["simulate --acls {acls} --to-acls {other} --accesses {accesses}"],
+    "denied-attempt": [
+        "denied --acls {acls} --accesses {accesses} --kafka-version 4.3.1",
+        "denied --log {log} --accesses {accesses}",
+    ],
+    "simulated-access": ["simulate --acls {acls} --to-acls {other} --accesses {accesses} --kafka-version 4.3.1"],
     "suggested-rule": ["suggest --log {log} --accesses {timed} --allow-everyone-if-no-acl-found"],
     "finding": ["lint --log {log}", "lint --acls {acls}"],
     "record": ["log dump {log}"],

@@ -76,7 +76,7 @@ RECORD = st.one_of(
     st.builds(BeginTransactionRecord, name=st.none() | TEXT),
 )
 VALUE = RECORD.map(encode_record) | st.binary(max_size=40).map(lambda rest: b"\x01\x02\x00" + rest)
-UNKNOWN = st.tuples(st.integers(29, 0x7FFF), st.integers(0, 300)).map(
+UNKNOWN = st.tuples(st.integers(30, 0x7FFF), st.integers(0, 300)).map(
     lambda frame: b"\x01" + _varint(frame[0]) + _varint(frame[1]) + b"new"
 )
 
