@@ -12,6 +12,8 @@ from aclog.metalog.errors import ConfigError
 
 RANGES_LEVEL = 32
 """The level of metadata.version (4.4-IV1) that only software of the generation 4.4 supports."""
+CIDR_FEATURE = "aclog.cidr"
+"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports level 1 of it; it is never finalized."""
 _OLDEST, _NEWEST = (0, 9), (4, 4)
 _VERSION = re.compile(r"(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,3})(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.]+)?")
 _SHOWN = 40

@@ -11,15 +11,13 @@ from attrs import evolve, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import cidr_range
-from aclog.authorizer.generation import RANGES_LEVEL, Generation, generation_of_level
+from aclog.authorizer.generation import CIDR_FEATURE, RANGES_LEVEL, Generation, generation_of_level
 from aclog.authorizer.index.keys import split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
-RANGES_FEATURE = "aclog.cidr"
-"""The feature of a node of ours that decides by ranges (aclog.cidr.enabled)."""
 _SHOWN = 5
 
 
@@ -80,7 +78,7 @@ def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
 
 def _registered(image: Image) -> Iterator[tuple[int, int]]:
     """Yield the id of each broker and the newest level by which its software decides."""
-    ranges = dict(image.cluster.newest_levels(RANGES_FEATURE))
+    ranges = dict(image.cluster.newest_levels(CIDR_FEATURE))
     for broker, level in image.cluster.newest_levels(METADATA_VERSION):
         yield broker, deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
 

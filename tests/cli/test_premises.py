@@ -198,7 +198,7 @@ def test_a_cluster_that_names_no_broker_tells_nothing(broker, monkeypatch):
     async def none(_connection, *_more):
         return asked_of
 
-    monkeypatch.setattr("aclog.sources.live_settings.describe_cluster", none)
+    monkeypatch.setattr("aclog.sources.live_nodes.describe_cluster", none)
     found = ask(broker, "check", "no-public")
     assert (found.code, notes(found)) == (1, [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG])
     assert "it names no broker that is alive" in found.err

@@ -7,13 +7,13 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.generation import CIDR_FEATURE
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA
 from aclog.nodes.wire.message_builder import build
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION

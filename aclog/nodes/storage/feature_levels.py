@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from aclog.authorizer.generation import RANGES_LEVEL, Generation
+from aclog.authorizer.generation import CIDR_FEATURE, RANGES_LEVEL, Generation
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord, RegisterBrokerRecord
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
@@ -77,9 +77,6 @@ SUPPORTED_FEATURES: Mapping[Generation, Mapping[str, tuple[int, int]]] = {
     for generation, newest in NEWEST.items()
 }
 """The lowest and highest level of each feature that a node of each generation supports (Kafka's QuorumFeatures)."""
-
-CIDR_FEATURE = "aclog.cidr"
-"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports level 1 of it; it is never finalized."""
 
 
 def supported_features(generation: Generation, *, cidr: bool) -> Mapping[str, tuple[int, int]]:

@@ -1,10 +1,10 @@
 """What a broker may register with: all that Kafka's controllers refuse, and all that one could not replay. Pure."""
 
+from aclog.authorizer.generation import CIDR_FEATURE
 from aclog.metalog.records import RegisterBrokerRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.nodes.wire.error_codes import INVALID_REGISTRATION, UNSUPPORTED_VERSION
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
