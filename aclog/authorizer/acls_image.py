@@ -32,6 +32,7 @@ from aclog.authorizer.index.merge import merged_rows
 from aclog.authorizer.index.overlay import key_of
 from aclog.authorizer.index.overlay_changes import Change, apply_changes
 from aclog.authorizer.index.record_values import encoded_records
+from aclog.authorizer.name_notation import is_set
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.checksum import crc32c
 from aclog.metalog.errors import DecodeError, ReplayError
@@ -218,6 +219,13 @@ class AclsImage:
                 return bool(found)
         levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
         return bool(levels.named or levels.wildcard or levels.empty)
+
+    def covers(self, pattern: ResourcePattern) -> bool:
+        """Return whether any ACL covers the resource of a question.
+
+        For all names that begin with a prefix, it is False: some of them may have no ACL, whatever the others have.
+        """
+        return not is_set(pattern) and self.has_candidate(pattern.resource_type, pattern.name)
 
     def rule(
         self, principal: str, host: str, operation: int, resource_type: int, name: str

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -20,13 +20,12 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import in_cidr, is_cidr, looks_like_cidr
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import ExaminedRule, Explanation, Remedy, Role
+from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.name_notation import is_set
 from aclog.authorizer.near_misses import NearMisses, user_near_misses
-from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.quirks import quirks_of
 from aclog.authorizer.remedy import find_remedy
 from aclog.metalog.errors import ConfigError
@@ -52,27 +51,13 @@ def explain(
     """
     pattern = action.resource_pattern
     sorter = _sorted(image, decision, context, action, options, image.candidates(pattern.resource_type, pattern.name))
-    # For a super user ACLs are not read, so their quirks do not matter.
-    super_user = decision.basis is Basis.SUPER_USER
-    return Explanation(
-        context=context,
-        action=action,
-        decision=decision,
-        options=options,
-        rules=sorter.shown(),
-        counts=sorter.counts,
-        implied_by=_implied_by(decision, sorter.operation),
-        quirks=() if super_user else (*sorter.quirks(), *_quirks(image, context, action)),
-        near_misses=()
-        if super_user
-        else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern, sorter.matches)),
-        premises=options.premises.bearing_on(
-            allowed=bool(decision),
-            has_candidate=not is_set(pattern) and image.has_candidate(pattern.resource_type, pattern.name),
-        )
-        if options.premises
-        else ALL_KNOWN,
-        remedy=_remedy(sorter, decision, context, action, options),
+    explanation = _explanation(image, sorter, decision, action, options)
+    if decision.basis is Basis.SUPER_USER:
+        return explanation
+    return evolve(
+        explanation,
+        quirks=(*explanation.quirks, *_quirks(image, context, action)),
+        near_misses=(*explanation.near_misses, *user_near_misses(image, pattern, sorter.matches)),
     )
 
 
@@ -91,9 +76,19 @@ def explain_set(
     `decision` is that on the example. Quirks of Kafka are those of single names and are left out.
     """
     sorter = _sorted(image, decision, context, action, options, rules)
+    return evolve(_explanation(image, sorter, decision, action, options), example=example)
+
+
+def _explanation(
+    image: AclsImage, sorter: "_RuleSorter", decision: Decision, action: Action, options: ExplainOptions
+) -> Explanation:
+    # For a super user ACLs are not read, so their quirks do not matter.
     super_user = decision.basis is Basis.SUPER_USER
+    premises = options.premises
+    if premises:
+        premises = premises.bearing_on(allowed=bool(decision), has_candidate=image.covers(action.resource_pattern))
     return Explanation(
-        context=context,
+        context=sorter.context,
         action=action,
         decision=decision,
         options=options,
@@ -102,8 +97,17 @@ def explain_set(
         implied_by=_implied_by(decision, sorter.operation),
         quirks=() if super_user else tuple(sorter.quirks()),
         near_misses=() if super_user else tuple(sorter.near_misses.sentences()),
-        remedy=_remedy(sorter, decision, context, action, options),
-        example=example,
+        premises=premises,
+        remedy=find_remedy(
+            decision,
+            sorter.context,
+            action,
+            denying=sorter.denying,
+            deny_count=sorter.deny_count,
+            has_allow=sorter.allowing,
+            candidates=sum(sorter.counts.values()),
+            options=options,
+        ),
     )
 
 
@@ -127,21 +131,6 @@ def _sorted(
     for rule in rules:
         sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
     return sorter
-
-
-def _remedy(
-    sorter: "_RuleSorter", decision: Decision, context: RequestContext, action: Action, options: ExplainOptions
-) -> Remedy:
-    return find_remedy(
-        decision,
-        context,
-        action,
-        denying=sorter.denying,
-        deny_count=sorter.deny_count,
-        has_allow=sorter.allowing,
-        candidates=sum(sorter.counts.values()),
-        options=options,
-    )
 
 
 def _covers_all(acl: StandardAcl, pattern: ResourcePattern) -> bool:

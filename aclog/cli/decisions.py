@@ -100,14 +100,11 @@ def print_decision(
 
     If several generations of Kafka may decide and they decide by different rules, the strictest decision comes first.
     `premises`: what is unknown of the settings; those that could turn the decision are part of the answer.
-
-    `example`: of a request for all names that begin so, the name whose rule it is.
     """
     generation, decision = strictest({of: each.decision for of, each in decided.items()})
     others = {other: each for other, each in decided.items() if each.decision.text != decision.text}
     example = decided[generation].example
-    has_candidate = example is None and acls.has_candidate(request.resource_type, request.name or "")
-    bearing = premises.bearing_on(allowed=bool(decision), has_candidate=has_candidate)
+    bearing = premises.bearing_on(allowed=bool(decision), has_candidate=acls.covers(_pattern(request)))
     if output.is_rows:
         row = {**_decision_object(decision, request, origins), **_set_object(request, example), **bearing.key()}
         if others:
@@ -174,10 +171,13 @@ def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
 def asked_of(request: Request) -> tuple[RequestContext, Action]:
     """Return who asks for what. Raises ConfigError: the host is not an IP address."""
     context = RequestContext(principal=request.principal, host=_canonical(request.host))
-    pattern = ResourcePattern(
+    return context, Action(operation=request.operation, resource_pattern=_pattern(request))
+
+
+def _pattern(request: Request) -> ResourcePattern:
+    return ResourcePattern(
         resource_type=request.resource_type, name=request.name or "", pattern_type=request.pattern_type
     )
-    return context, Action(operation=request.operation, resource_pattern=pattern)
 
 
 def decide_requests(

@@ -58,11 +58,10 @@ class Answer:
     @property
     def premises(self) -> Premises:
         """What is unknown of a running cluster's settings, and could turn the decision."""
-        pattern, unknown = self.action.resource_pattern, self._options.premises
+        unknown = self._options.premises
         if not unknown:
             return unknown
-        has_candidate = self._acls.has_candidate(pattern.resource_type, pattern.name)
-        return unknown.bearing_on(allowed=self.allowed, has_candidate=has_candidate)
+        return unknown.bearing_on(allowed=self.allowed, has_candidate=self._acls.covers(self.action.resource_pattern))
 
     @property
     def rule(self) -> str:

@@ -77,6 +77,20 @@ def test_a_denied_request_says_what_could_allow_it(broker):
     assert (settled.out, settled.err) == ("DENIED DefaultDeny\n", "")
 
 
+def test_of_all_names_that_begin_so_some_may_be_open(broker):
+    # `orders` has an ACL, but not each name that begins so.
+    unless = f"DENIED unless {SUPER} or {OPEN}"
+    assert ask(broker, "authorize", *READ, "orders*").lines[0] == f"{unless}: DefaultDeny"
+    explained = ask(broker, "explain", *READ, "orders*")
+    assert explained.lines[0].startswith(f"{unless}: User:b READ TOPIC orders*")
+    found = json.loads(ask(broker, "explain", *READ, "orders*", "--format", "json").out)
+    assert [each["name"] for each in found["premises"]] == [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG]
+    with library.open_log(bootstrap_server=str(broker.address)) as log:
+        answer = log.image().authorizer().check("User:b", "READ", "orders*")
+    assert answer.premises.names == (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
+    assert answer.explain().startswith(unless)
+
+
 def test_an_allowed_request_stays_allowed(broker):
     found = ask(broker, "authorize", "--principal", "User:a", "--operation", "READ", "--topic", "orders")
     assert found.code == 0

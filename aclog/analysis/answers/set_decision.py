@@ -41,7 +41,7 @@ def decide_set(policy: Policy, context: RequestContext, action: Action) -> SetDe
     Names that no topic can have do not count, unless the prefix itself is none of a topic's.
 
     Raises:
-        NamesDifferError: they the decision differs between names; it names one that is allowed and one that is denied.
+        NamesDifferError: the decision differs between names; it names one that is allowed and one that is denied.
         ConfigError: not one of the operations that requests have, or no resource can have such a name.
         InvalidRequestError: Kafka's authorizer throws on them.
 

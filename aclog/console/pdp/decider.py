@@ -163,15 +163,13 @@ class Decider:
         except (InvalidRequestError, ConfigError) as error:
             return Answer(decision=False, rule=None, reason=str(error))
         return Answer(
-            decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(asked, bool(found))
+            decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(pattern, bool(found))
         )
 
-    def _unknown(self, asked: KafkaRequest, allowed: bool) -> tuple[str, ...]:  # the decision
+    def _unknown(self, pattern: ResourcePattern, allowed: bool) -> tuple[str, ...]:  # the decision
         if not self.premises:
             return ()
-        is_literal = asked.pattern_type == PatternType.LITERAL
-        has_candidate = is_literal and self.acls.has_candidate(asked.resource_type, asked.name)
-        return self.premises.bearing_on(allowed=allowed, has_candidate=has_candidate).names
+        return self.premises.bearing_on(allowed=allowed, has_candidate=self.acls.covers(pattern)).names
 
 
 def _unmapped(what: str, name: str) -> Answer:
