@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
 from aclog.analysis.policy import Policy
@@ -163,21 +163,18 @@ class SideFlags:
             if only_one:
                 only_generation(image, self.authorizer)
             each_generation(image, self.authorizer).warn(image)
-        sides = Sides(
-            old=_policy(old, self.authorizer),
-            new=_policy(after, after_flags),
-            changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
-            images=(before, after),
-            sources=(first,) if chosen is None else (first, chosen),
-            topics=topics,
-            origins=self._origins(first, chosen, changes),
-            premises=premises,
-        )
+        between = net_changes(changes) if known else changes_between(old.acls, after.acls)
+        origins = self._origins(first, chosen, changes)
         return {
-            generation: evolve(
-                sides,
+            generation: Sides(
                 old=_policy(old, self.authorizer.of_generation(own)),
                 new=_policy(after, after_flags.of_generation(to)),
+                changes=between,
+                images=(before, after),
+                sources=(first,) if chosen is None else (first, chosen),
+                topics=topics,
+                origins=origins,
+                premises=premises,
             )
             for generation, (own, to) in pairs.items()
         }

@@ -11,7 +11,7 @@ from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.name_notation import asked_pattern
-from aclog.cli.flags.values import GROUP_HELP, PATTERN_HELP, TOPIC_HELP, completions, named, typed_text
+from aclog.cli.flags.values import GROUP_HELP, TOPIC_HELP, completions, named, pattern_type_option, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _PANEL = "Question"
 _OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ALL)
-_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 AskedHost: TypeAlias = Annotated[
     str | None,
@@ -83,14 +82,7 @@ class AskedFlags:
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
-        typer.Option(
-            "--resource-pattern-type",
-            parser=named(_PATTERNS),
-            autocompletion=completions(_PATTERNS),
-            metavar="TYPE",
-            help=PATTERN_HELP,
-            rich_help_panel=_PANEL,
-        ),
+        pattern_type_option(_PANEL),
     ] = None
 
     def resources(self) -> tuple[ResourcePattern, ...]:

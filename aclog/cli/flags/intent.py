@@ -8,14 +8,13 @@ from attrs import field, frozen
 from aclog.analysis.answers.intents import Intent
 from aclog.authorizer.acl import WILDCARD, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.name_notation import rule_pattern
-from aclog.cli.flags.values import PATTERN_HELP, TOPIC_HELP, completions, named, typed_text
+from aclog.cli.flags.values import TOPIC_HELP, pattern_type_option, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
     from aclog.planning.granting.needs import IntentResources
 
 _INTENT, _RESOURCE = "Who, and what for", "Resource"
-_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 @frozen(kw_only=True)
@@ -91,14 +90,7 @@ class IntentFlags:
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
-        typer.Option(
-            "--resource-pattern-type",
-            parser=named(_PATTERNS),
-            autocompletion=completions(_PATTERNS),
-            metavar="TYPE",
-            help=f"{PATTERN_HELP} An application id is always literal.",
-            rich_help_panel=_RESOURCE,
-        ),
+        pattern_type_option(_RESOURCE, more=" An application id is always literal."),
     ] = None
     topic_prefixes: Annotated[
         list[str],

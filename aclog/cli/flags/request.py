@@ -10,16 +10,15 @@ from aclog.authorizer.name_notation import asked_pattern
 from aclog.cli.flags.values import (
     GROUP_HELP,
     OPERATIONS,
-    PATTERN_HELP,
     TOPIC_HELP,
     completions,
     named,
+    pattern_type_option,
     typed_text,
 )
 from aclog.metalog.errors import ConfigError
 
 PANEL = "Request"
-_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 _LOCALHOST = "127.0.0.1"
 
 
@@ -92,14 +91,7 @@ class RequestFlags:
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
-        typer.Option(
-            "--resource-pattern-type",
-            parser=named(_PATTERNS),
-            autocompletion=completions(_PATTERNS),
-            metavar="TYPE",
-            help=PATTERN_HELP,
-            rich_help_panel=PANEL,
-        ),
+        pattern_type_option(PANEL),
     ] = None
 
     def given(self) -> bool:

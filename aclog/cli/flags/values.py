@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -19,11 +19,24 @@ PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UN
 
 TOPIC_HELP = "A topic; [cyan]'pii-*'[/] is all that begin with pii-."
 GROUP_HELP = r"A consumer group; [cyan]'g*'[/] is all that begin with g, [cyan]'g\*'[/] a name with a star."
-PATTERN_HELP = (
+_PATTERN_HELP = (
     "Take names as they are, as Kafka's commands do: [cyan]literal[/], these names; [cyan]prefixed[/], all that begin "
     "so. [dim]Default: 'x*' is prefixed, other names are literal[/]"
 )
 """Of the flags that name the resources of a question."""
+_QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+def pattern_type_option(panel: str, *, more: str = "") -> Any:  # what typer's own function returns
+    """Return the flag that says whether the names of a question are prefixes; `more`: a sentence for its help."""
+    return typer.Option(
+        "--resource-pattern-type",
+        parser=named(_QUESTION_PATTERNS),
+        autocompletion=completions(_QUESTION_PATTERNS),
+        metavar="TYPE",
+        help=f"{_PATTERN_HELP}{more}",
+        rich_help_panel=panel,
+    )
 
 
 def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
