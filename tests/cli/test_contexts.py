@@ -177,7 +177,7 @@ def test_a_format_is_that_of_the_context_on_a_terminal_where_a_command_knows_it(
 
     def shown(*words: str) -> str:
         command = ["-m", "aclog", "-c", "it", "--no-pager", *words]
-        return pexpect.spawn(sys.executable, command, encoding="utf-8", timeout=60, dimensions=(40, 300)).read()
+        return pexpect.spawn(sys.executable, command, encoding="utf-8", timeout=300, dimensions=(40, 300)).read()
 
     assert json.loads(shown("acls", "list"))
     assert shown("acls", "list", "--columns", "principal").startswith("PRINCIPAL")
@@ -409,7 +409,7 @@ def test_a_grant_asks_for_its_context_only_if_it_writes(path, log, monkeypatch):
 def asked(*words: str):
     """Run a command in a terminal, up to its question."""
     terminal = pexpect.spawn(
-        sys.executable, ["-m", "aclog", *words], env=dict(os.environ), encoding="utf-8", timeout=60, echo=False
+        sys.executable, ["-m", "aclog", *words], env=dict(os.environ), encoding="utf-8", timeout=300, echo=False
     )  # fmt: skip
     try:
         terminal.expect(r"Write to context .*\? \(y/n\) ")
@@ -441,7 +441,7 @@ def test_a_question_that_nobody_sees_or_answers_is_none(path, log):
     write(path, f'log = "{log}"', current="it")
     for streams in ("<&-", "2>/dev/null >/dev/null"):
         words = f"{sys.executable} -m aclog acls add {' '.join(RULE)} {streams}; echo code $?"
-        terminal = pexpect.spawn("/bin/sh", ["-c", words], env=dict(os.environ), encoding="utf-8", timeout=60)
+        terminal = pexpect.spawn("/bin/sh", ["-c", words], env=dict(os.environ), encoding="utf-8", timeout=300)
         terminal.expect("code 2")
         terminal.close()
     assert not has_rule(log)

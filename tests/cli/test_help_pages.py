@@ -67,7 +67,7 @@ def test_on_a_terminal_a_page_fits_it_and_goes_through_the_pager(tmp_path):
     environment = {**os.environ, "TERM": "xterm", "ACLOG_PAGER": str(pager)}
     environment.pop("COLUMNS", None)
     child = pexpect.spawn(
-        sys.executable, ["-m", "aclog", "help", "acls", "list"], env=environment, dimensions=(24, 50), timeout=60
+        sys.executable, ["-m", "aclog", "help", "acls", "list"], env=environment, dimensions=(24, 50), timeout=300
     )
     lines = child.read().decode().replace("\r\n", "\n").splitlines()
     child.close()

@@ -137,7 +137,7 @@ def test_on_a_terminal_acls_are_a_table_and_avro_is_refused():
 
 def on_terminal(*arguments):
     """Return the output of a command on a terminal, stderr included."""
-    child = pexpect.spawn(sys.executable, ["-m", "aclog", *arguments], cwd=str(ROOT), timeout=60, encoding="utf-8")
+    child = pexpect.spawn(sys.executable, ["-m", "aclog", *arguments], cwd=str(ROOT), timeout=300, encoding="utf-8")
     child.expect(pexpect.EOF)
     return child.before
 

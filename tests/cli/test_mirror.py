@@ -130,7 +130,7 @@ def test_a_signal_stops_the_mirror(node, tmp_path, number):
         second = aclog("mirror", *place(node), "--to", directory)
         assert (second.code, second.complaint) == (2, f"{directory / 'aclog.lock'}: locked by another aclog writer")
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
         assert process.returncode == 0
     assert said.splitlines()[-1].startswith(f"aclog: note: {directory}: ")
     assert committed(node.log_directory).startswith(content(directory))
@@ -148,7 +148,7 @@ def test_a_restarted_node_is_followed_into_its_next_epoch(tmp_path):
         add_rules(node, "after")
         wait_until(lambda: "after" in aclog("acls", "list", "--log", directory).out)
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
         assert process.returncode == 0
         lines = [line for line in said.splitlines() if "trying again" in line or "following again" in line]
         assert len(lines) == len(set(lines))
@@ -259,7 +259,7 @@ def test_a_cluster_that_lost_committed_records(tmp_path):
 
 
 def asked(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -285,6 +285,6 @@ def test_it_tells_how_it_is_and_gives_up(tmp_path):
             leader.close()
             wait_until(lambda: asked(port, "/readyz")[0] == 503)
             assert str(leader.address) in asked(port, "/readyz")[1]
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=300)
     assert process.returncode == 2
     assert f"given up after 5 s without a usable leader: {leader.address}: " in said.splitlines()[-1]

@@ -35,7 +35,7 @@ def on_terminal(code, *, redirect="", env=None):
     """Return what a program leaves on a terminal, as the frames between the places where a line is drawn anew."""
     line = f"exec {sys.executable} -c '{HEAD}{code}' {redirect}"
     variables = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "PYTHONPATH": str(ROOT)} | (env or {})
-    child = pexpect.spawn("/bin/sh", ["-c", line], env=variables, timeout=60, encoding="utf-8", dimensions=(24, 100))
+    child = pexpect.spawn("/bin/sh", ["-c", line], env=variables, timeout=300, encoding="utf-8", dimensions=(24, 100))
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0, child.before

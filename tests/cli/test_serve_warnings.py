@@ -17,7 +17,7 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     ports = Ports.free()
     text = server_properties(ports).replace("authorizer.class.name=", "authorizer.class=")
     with AclogNode(tmp_path, ports, text.replace("super.users=", "kafka.superusers=")) as node:
-        connection = http.client.HTTPConnection("127.0.0.1", ports.http, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", ports.http, timeout=300)
         connection.request("GET", "/metrics")
         metrics = connection.getresponse().read().decode()
         connection.close()

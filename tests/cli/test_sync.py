@@ -385,7 +385,7 @@ class TestWatched:
         port, seen = free_port(), {}
 
         def asked(path):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
             try:
                 connection.request("GET", path)
                 response = connection.getresponse()
@@ -774,7 +774,7 @@ class TestEnds:
             for _ in RULES:
                 assert "ADDED" in process.stdout.readline()
             process.terminate()
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
         assert (process.returncode, out) == (0, "")
         assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added")
 

@@ -140,7 +140,7 @@ def test_what_kafka_lets_go_stays_in_the_mirror(kafka: KafkaQuorum, tmp_path: Pa
             rules = admin.acls()
         wait_until(lambda: acl_rows(recover(directory).image) == rules)
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "snapshot" not in said
     gap = mirrored_once(kafka, rested)

@@ -24,7 +24,7 @@ TYPED = (
 
 @pytest.mark.process
 def test_a_session():
-    prompt = pexpect.spawn(sys.executable, ["-q", "-i"], cwd=ROOT, encoding="utf-8", timeout=60, dimensions=(40, 300))
+    prompt = pexpect.spawn(sys.executable, ["-q", "-i"], cwd=ROOT, encoding="utf-8", timeout=300, dimensions=(40, 300))
     for line, shown in TYPED:
         prompt.expect_exact(">>> ")
         prompt.sendline(line)

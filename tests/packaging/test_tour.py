@@ -71,7 +71,7 @@ def test_the_tour_tells_its_story_and_each_command_can_be_pasted(tmp_path: Path)
     assert "Traceback" not in text
     for command, below in told[3:]:
         pasted = subprocess.run(
-            ["/bin/bash", "-c", command], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60
+            ["/bin/bash", "-c", command], cwd=ROOT, check=False, capture_output=True, text=True, timeout=300
         )
         assert pasted.stdout.strip() == below, command
         assert len(shlex.split(command)) > 2

@@ -24,7 +24,7 @@ except LockedError:
 
 def other_process(path: Path) -> str:
     return subprocess.run(
-        [sys.executable, "-c", OTHER, path], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", OTHER, path], capture_output=True, text=True, check=True, timeout=300
     ).stdout.strip()
 
 

@@ -22,7 +22,7 @@ def spawn(tmp_path, *, term="xterm", arguments=()):
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": term, "PROMPT_TOOLKIT_NO_CPR": "1"}
     command = ["-m", "aclog", "shell", "--log", str(LOG), *arguments]
     return pexpect.spawn(
-        sys.executable, command, env=environment, encoding="utf-8", dimensions=(40, 100), timeout=60, echo=False
+        sys.executable, command, env=environment, encoding="utf-8", dimensions=(40, 100), timeout=300, echo=False
     )
 
 

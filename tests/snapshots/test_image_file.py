@@ -157,7 +157,7 @@ class TestInUse:
         overwrite(checkpoint)
         with closing(Merger(publisher=publisher, merge_at=1, report=reports.put)):
             publisher.advance(build_batch([encode_record(acl(9))], base_offset=3, leader_epoch=1, timestamp=6))
-            assert "overwritten or cut off" in reports.get(timeout=60).failure
+            assert "overwritten or cut off" in reports.get(timeout=300).failure
         with pytest.raises(LogError, match="overwritten or cut off"):
             check_mapping(publisher.current.acls)
 

@@ -60,7 +60,7 @@ def typed(place, *words, columns=200, **environment):
     words = ["-c", 'exec "$0" -m aclog "$@" 2>errors', sys.executable, *words]
     chosen = {**kept, "TERM": "xterm", "PYTHONPATH": os.getcwd(), **environment}  # noqa: PTH109 - of the checkout
     return pexpect.spawn(
-        "/bin/sh", words, cwd=place, env=chosen, dimensions=(24, columns), encoding="utf-8", timeout=60
+        "/bin/sh", words, cwd=place, env=chosen, dimensions=(24, columns), encoding="utf-8", timeout=300
     )
 
 

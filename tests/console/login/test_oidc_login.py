@@ -48,7 +48,7 @@ class Login:
                 return None
 
         with pytest.raises(urllib.error.HTTPError) as redirected:
-            urllib.request.build_opener(Stay).open(url, timeout=30)
+            urllib.request.build_opener(Stay).open(url, timeout=300)
         with redirected.value as reply:
             return path_of(reply.headers["location"])
 

@@ -108,7 +108,7 @@ def memory_mib(pid: int) -> float:
 def attack(port: int, pid: int, bodies: int) -> tuple[Counter[str], float, float]:
     """Send bodies; return statuses, and the memory after a tenth of them and at the end."""
     draw, found, early = random.Random(7), Counter[str](), 0.0
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=300)
     for number in range(bodies):
         path, body = draw.choice(_PATHS), hostile_body(draw)
         connection.request("POST", path, body, {"Content-Type": "application/json"})
@@ -151,7 +151,7 @@ def run(bodies: int, scratch: Path) -> str:
 
 
 def _is_ready(port: int) -> bool:
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request("GET", "/readyz")
         return connection.getresponse().status == 200

@@ -166,7 +166,7 @@ def _writer(home: Path) -> Iterator[None]:
         yield
     finally:
         process.stdin.close()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
         process.stdout.close()
 
 

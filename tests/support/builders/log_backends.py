@@ -58,7 +58,7 @@ def writable_topic(place: Place) -> Iterator[Log]:
 
 
 def _feeder(log: Log) -> Callable[..., Appended]:
-    return lambda values, timestamp=0: log.append(values, timestamp=timestamp).result(timeout=60)
+    return lambda values, timestamp=0: log.append(values, timestamp=timestamp).result(timeout=300)
 
 
 @contextmanager

@@ -101,7 +101,7 @@ class AclogNode:
 
     def is_ready(self) -> bool:
         """What /readyz says now; False too when nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=300)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -112,7 +112,7 @@ class AclogNode:
 
     def metric(self, name: str) -> float:
         """The value of a metric without labels. Raises OSError while nobody serves it."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=300)
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()

@@ -177,7 +177,7 @@ def test_on_a_terminal_it_asks_before_it_removes_more_than_a_share(store, connec
     before = record_types(log)
     for word, code in (("n", 2), ("y", 0)):
         words = ["-m", "aclog", "migrate", "--zookeeper", connect, "--log", str(log), "--replace"]
-        with pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60) as terminal:
+        with pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=300) as terminal:
             terminal.expect(r"13 of 63 entries would go\. Remove them\? \(y/n\)")
             assert record_types(log) == before
             terminal.sendline(word)
