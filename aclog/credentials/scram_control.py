@@ -137,12 +137,12 @@ def credential_record(
 ) -> UserScramCredentialRecord:
     """Return the record of a user's credential; `salted_password` is that of scram_keys.salted_password."""
     # Only derived keys are stored: neither the password nor the client key can be computed from the record.
-    client_key = scram_keys.client_key(mechanism, salted_password)
+    key = scram_keys.client_key(mechanism, salted_password)
     return UserScramCredentialRecord(
         name=name,
         mechanism=mechanism,
         salt=salt,
-        stored_key=scram_keys.stored_key(mechanism, client_key),
+        stored_key=scram_keys.stored_key(mechanism, key),
         server_key=scram_keys.server_key(mechanism, salted_password),
         iterations=iterations,
     )

@@ -23,14 +23,12 @@ print("ended")
 
 @pytest.mark.process
 def test_whatever_the_handler_interrupts_the_loop_ends():
-    ended = subprocess.run(
-        [sys.executable, "-c", LOOP, "300"], capture_output=True, text=True, timeout=300, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", LOOP, "300"], capture_output=True, text=True, timeout=300, check=False)
     assert (ended.returncode, ended.stdout) == (0, "ended\n"), ended.stderr
 
 
 @pytest.mark.process
 def test_without_a_signal_it_waits_so_long():
-    code = "from aclog.cli.signals import Stop; stop = Stop(); print(stop.wait(0.01)); stop.set(); print(stop.wait(60))"
+    code = "from aclog.cli.signals import Stop; s = Stop(); print(s.wait(0.01)); s.set(); print(s.wait(60))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert said.stdout.split() == ["False", "True"]

@@ -43,8 +43,8 @@ def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, reso
     deny_rules = _DenyRules(index, subject, operation, resource_type)
     # A row's own mask shows a DENY of the same cell, unless it may be out of date or hold what does not count here.
     masks_tell = not deny_rules.exactly and not index.overlay.removed
-    added = by_type_scan.added(index, subject, operation, resource_type, permission=AclPermissionType.ALLOW)
-    if any(not deny_rules.denies(record.resource_name, literal=key_of(record)[2]) for record in added):
+    allows = by_type_scan.added(index, subject, operation, resource_type, permission=AclPermissionType.ALLOW)
+    if any(not deny_rules.denies(record.resource_name, literal=key_of(record)[2]) for record in allows):
         return True
     resources = _allowed(index, subject, operation, resource_type, skip_denied=masks_tell)
     for name, literal in islice(resources, _MAX_ONE_BY_ONE):

@@ -81,7 +81,7 @@ class FileLog(Closeable):
         return self._committer.submit(batch, len(records), self.leader_epoch)
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Return whole committed batches from the one that contains `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that contains `offset` (see LogReader.read)."""
         self._check_open()
         start, mark = self.start_offset(), self._high_watermark
         if not start <= offset <= mark:

@@ -120,7 +120,7 @@ class FileLogReader(Closeable):
         return self._end if self._marks is None else self._marks.read().offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Return whole committed batches from the one that contains `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that contains `offset` (see LogReader.read)."""
         mark, start = self.high_watermark(), self.start_offset()
         if not start <= offset <= mark:
             raise LogError(f"{self.name}: offset {offset} is outside of {start}..{mark}, log start to high-water mark")

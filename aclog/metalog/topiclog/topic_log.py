@@ -94,7 +94,7 @@ class TopicLog(Closeable):
         return self._committer.submit(batch, len(records), self.leader_epoch)
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Return whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that holds `offset` (see LogReader.read)."""
         found = self._tail.read(offset, max_bytes)
         return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
 

@@ -71,7 +71,7 @@ class FetchBuffer(CommittedLog):
             self._window.restart(offset)
 
     def read(self, offset: int, max_bytes: int) -> bytes | None:
-        """Read as aclog.metalog.log.LogReader.read; None if the batch is no longer, or not yet, in the buffer.
+        """Read as LogReader.read; None if the batch is no longer, or not yet, in the buffer.
 
         Waits up to `read_seconds` for the next batch if it is known to be committed.
         """

@@ -41,7 +41,7 @@ class MemoryLog:
         return self._end
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
-        """Append record values as one atomic batch (aclog.metalog.log.Log.append); the future is done already."""
+        """Append record values as one atomic batch (Log.append); the future is done already."""
         with self._grown:
             batch = build_batch(values, base_offset=self._end, leader_epoch=self.leader_epoch, timestamp=timestamp)
             return self._appended(batch, len(values))

@@ -43,12 +43,12 @@ def role_statements(holder: Node, acls: Sequence[Node]) -> Iterator[Statement]:
     """Yield the statements of one who has a role. Raises ConfigError: an ACL of the role is not understood."""
     holder.check_keys(_HOLDER, "the holder of the role")
     values = dict(_FIELDS)
-    for field in _FIELDS:
-        found = holder.get(field)
-        if found is not None:
-            values[field] = plain_text(found, field)
-            if "{" in values[field]:
-                raise found.error(f"{field} holds a brace, which JulieOps may take for a template")
+    for key in _FIELDS:
+        value = holder.get(key)
+        if value is not None:
+            values[key] = plain_text(value, key)
+            if "{" in values[key]:
+                raise value.error(f"{key} holds a brace, which JulieOps may take for a template")
     for acl in acls:
         yield _statement(holder, acl, values)
 
