@@ -38,17 +38,17 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     homes = {
-        "Election": "election",
-        "TopicLog": "topic_log",
-        "TopicInspector": "topic_inspector",
-        "TopicReader": "reader",
-        "ensure_topic": "topic_creation",
-        "open_topic_log": "takeover",
+        "Election": "aclog.metalog.topiclog.election",
+        "TopicLog": "aclog.metalog.topiclog.topic_log",
+        "TopicInspector": "aclog.metalog.topiclog.topic_inspector",
+        "TopicReader": "aclog.metalog.topiclog.reader",
+        "ensure_topic": "aclog.metalog.topiclog.topic_creation",
+        "open_topic_log": "aclog.metalog.topiclog.takeover",
     }
     if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+        return getattr(import_module(homes[name]), name)
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("confluent_kafka"):
             raise
