@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -20,8 +21,11 @@ from aclog.terminal.pager import is_reader_gone
 
 _BLOCK = 512
 """Lines per print: one print per line would dominate the time for a million rows."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""The last four are wide forms of the first four, which spreadsheets take for the same."""
+_UNSEEN = r"\x00-\x08\x0b\x0c\x0e- \x7f-\xa0\xad\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+_FORMULA = re.compile(rf"(?:\A|[;\t\r\n])[{_UNSEEN}]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20'])")
+"""What is before a formula, or an apostrophe, where a cell begins: also behind what separates cells elsewhere, and
+behind blanks and what is not seen. The last four signs are wide forms of the first, and spreadsheets take them for the
+same."""
 
 _Lines: TypeAlias = Callable[[Sequence[Column], Iterable[Row]], Iterator[str]]
 
@@ -71,12 +75,19 @@ def terminal_width() -> int | None:
 
 
 def csv_cell(value: object) -> str:
-    """Return a value as a cell of csv: a text that a spreadsheet would take for a formula begins with an apostrophe.
-
-    So does a text that begins with an apostrophe: who takes away the first one of each has the text.
-    """
+    """Return a value as a cell of csv; all but numbers and flags as `formula_free`."""
     text = cell_text(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+    return text if isinstance(value, int | float) else formula_free(text)
+
+
+def formula_free(text: str) -> str:
+    """Return a text with an apostrophe before whatever a spreadsheet would take for a formula.
+
+    A text that begins with a tab or a line end begins with one, too, and an apostrophe in such a place has another one
+    before it: who takes away the first of each has the text.
+    """
+    covered = _FORMULA.sub(r"\g<0>'", text)
+    return f"'{covered}" if text.startswith(("\t", "\r", "\n")) else covered
 
 
 def _table(

@@ -7,9 +7,10 @@ from playwright.sync_api import expect
 
 from aclog.authorizer.name_notation import name_text
 from tests.support.builders.acls import acl
+from tests.support.builders.hostile_names import ON_PAGES as NAMES
+from tests.support.builders.hostile_names import shown
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_rules
-from tests.support.web.hostile_names import NAMES, shown
 from tests.support.web.visitor import Hands
 
 NO_COLON = "nobody-can-be-this"

@@ -1,9 +1,11 @@
-r"""No name steers a terminal: every command on a real one, with names full of control and bidirectional characters.
+r"""No name harms who looks at an output: every command in every format, with one list of hostile names.
 
-On the terminal nothing but \n, \r, \t and rich's own styling may arrive; in a pipe, the format of kafka-acls.sh keeps
-its bytes.
+On a terminal nothing but \n, \r, \t and rich's own styling may arrive. In a pipe the formats of Kafka's tools keep
+their bytes; in the others a name is text: no control character, no formula, no more cells or lines than there are.
 """
 
+import csv
+import io
 import json
 import os
 import re
@@ -36,6 +38,7 @@ from aclog.usage.decisions.rules import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
+from tests.support.builders.hostile_names import BIDI, NAMES
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import session
 from tests.support.fakes.broker import FakeBroker
@@ -46,7 +49,6 @@ from tests.support.usage.timelines import Access
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
-BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 PIECES = (
     "\x1b[31mRED",
     "\x1b]0;title\x07",
@@ -81,8 +83,12 @@ print("DONE")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
+    return make_home(tmp_path_factory.mktemp("home"))
+
+
+def make_home(parent):
     """A file of ACLs, a log and a checkpoint in a directory with such a name."""
-    directory = tmp_path_factory.mktemp("home") / f"h{NAME}"
+    directory = parent / f"h{NAME}"
     directory.mkdir()
     row = {
         "resourceType": "TOPIC", "resourceName": NAME, "patternType": "LITERAL", "principal": f"User:{NAME}",
@@ -92,6 +98,7 @@ def home(tmp_path_factory):
         row,
         row | {"host": "*", "permissionType": "DENY"},
         row | {"resourceType": "GROUP", "host": f"10.0.0.0/8{NAME}"},
+        *(row | {"resourceName": name, "principal": f"User:{name}", "host": "*"} for name in NAMES.values()),
     ]
     (directory / "acls").write_text("\n".join(map(json.dumps, rows)))
     with UsageIndex.create(directory / "index") as index:
@@ -112,6 +119,7 @@ def home(tmp_path_factory):
         request | {"operation": NAME},
         request | {"kind": NAME},
         request,
+        *(request | {"resourceName": name, "principal": f"User:{name}"} for name in NAMES.values()),
     ]
     (directory / "requests").write_text("\n".join(map(json.dumps, requests)))
     (directory / "bad").write_text(json.dumps(row | {"operation": NAME}))
@@ -359,6 +367,88 @@ def test_no_command_lets_a_name_steer_the_terminal(home, tmp_path):
     assert said.count(printable(PIECES[0])) > 50
 
 
+OF_KAFKA = (
+    "acls list",
+    "acls add",
+    "acls copy",
+    "acls remove",
+    "log dump",
+    "shell",
+    "tokens",
+    "status",
+    "sync",
+    "mirror",
+)
+"""What prints as Kafka's tools do, or lines for people that a pipe gets as they are."""
+
+
+@pytest.mark.slow(60)
+@pytest.mark.process
+def test_no_format_of_any_command_lets_a_name_be_more_than_text(tmp_path, monkeypatch):
+    home, wrong = make_home(tmp_path), {}
+    monkeypatch.setenv("ACLOG_CONFIG", str(home / "config.toml"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # for the doctor, who would start it
+    with FakeBroker([acl(NAME, f"User:{NAME}", host=NAME)]) as broker:
+        listed = [[str(word) for word in words] for words in commands(home, broker)]
+        for line in [*listed, *in_other_formats(listed)]:
+            result = aclog(*line, stdin=b"y\ny\n")
+            found = [f"stderr: {each!r}" for each in result.err.split("\n") if not each.isprintable()]
+            out = result.out
+            for path in sorted((word for word in line if word.startswith(str(home))), key=len, reverse=True):
+                out = out.replace(path, "PATH")  # which scripts read back as they have given it
+            found += [f"{format_of(line)}: {each}" for each in faults(command_of(line), format_of(line), out)]
+            if found:
+                wrong[" ".join(line).replace(str(home), "HOME")[:100]] = found[:3]
+    assert not wrong, "\n".join(f"{line}: {found}" for line, found in wrong.items())
+
+
+def command_of(line):
+    return next((each for each in COMMANDS if line[: len(each.split())] == each.split()), "")
+
+
+def format_of(line):
+    return line[line.index("--format") + 1] if "--format" in line else ""
+
+
+def in_other_formats(lines):
+    """Yield lines of each command in the formats that none of them has."""
+    for name, command in COMMANDS.items():
+        own = [line for line in lines if command_of(line) == name]
+        for form in formats(command) if own and name != "context add" else ():
+            if form not in map(format_of, own):
+                for line in own[:4]:
+                    place = line.index("--format") if "--format" in line else len(line)
+                    yield [*line[:place], "--format", form, *line[place + 2 :]]
+
+
+def formats(command):
+    """The values of a command's --format, but for the one that is no text."""
+    for parameter in command.params:
+        if "--format" in parameter.opts:
+            known = [each.value for each in parameter.type_descriptor.annotation]
+            return [each for each in known if each in (parameter.metavar or str(known)) and each != "avro"]
+    return []
+
+
+def faults(name, form, out):
+    """Yield what a name does in an output in a pipe besides being text."""
+    if form in ("json", "jsonl", "sarif") and out.strip():
+        yield from (repr(each) for each in out.split("\n") if not each.isprintable())
+        list(map(json.loads, out.splitlines())) if form == "jsonl" else json.loads(out)
+    elif form == "csv":
+        header, *rows = csv.reader(io.StringIO(out, newline="")) if out else [[]]
+        yield from (f"{len(row)} cells, not {len(header)}" for row in rows if len(row) != len(header))
+        for cell in [cell for row in rows for cell in row if not re.fullmatch(r"-?\d+", cell)]:
+            begins = [part.lstrip("\0\u00a0\u200b \x1b") for part in re.split(r"[;\t\r\n]", cell)]
+            yield from (repr(cell) for part in begins if part.startswith(tuple("=+-@\uff1d\uff0b\uff0d\uff20")))
+    elif form in ("table", "markdown") or (form in ("", "text") and not name.startswith(OF_KAFKA)):
+        yield from (repr(each) for each in out.split("\n") if not each.isprintable())
+        if form == "markdown":
+            for each in out.split("\n"):
+                if re.search(r"(?<!\\)(?:\\\\)*<(?:img|script)|(?<!\\)\]\(|(?<![\w.])@all\b|https?://", each):
+                    yield f"more than text: {each!r}"
+
+
 def test_a_pipe_gets_the_bytes_of_kafkas_tool(home):
     assert NAME in aclog("acls", "list", "--acls", home / "acls", "--format", "kafka").ok().out
 
@@ -371,13 +461,14 @@ def test_json_is_the_same_value_and_shows_nothing_raw(home):
         assert NAME in {row.get("acl", row).get("resourceName") for row in rows}
 
 
-def test_every_active_character_of_json():
-    active = [*range(0x20), 0x7F, *range(0x80, 0xA0), *map(ord, BIDI), 0x2028, 0x2029]
-    for code in range(0x3000):
+def test_json_escapes_what_is_escaped_elsewhere():
+    """What `printable` shows by escapes, and a JSON string its own: control, bidirectional, unseen and other blanks."""
+    for code in (*range(0x3100), *range(0xD7F0, 0xE010), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0080)):
         text = json_string(f"a{chr(code)}é")
         assert json.loads(text) == f"a{chr(code)}é"
-        assert (chr(code) not in text) == (code in active), hex(code)
-    assert json_text({"\u202e": ["\x9b", "😀"]}) == '{"\\u202e":["\\u009b","😀"]}'
+        assert text.isprintable()
+        assert (chr(code) in text) == (printable(chr(code)) == chr(code)) or code in b'"\\', hex(code)
+    assert json_text({"\u202e": ["\x9b", "😀", "\U000e0041"]}) == '{"\\u202e":["\\u009b","😀","\\udb40\\udc41"]}'
 
 
 def test_printable_is_one_line_and_stays_what_it_is():
@@ -412,7 +503,7 @@ def test_the_prompt_and_its_completion_show_no_name_raw(home, tmp_path):
     for typed, awaited in (
         ("cd /acl/resource/TOPIC/LITERAL\r", "LITERAL>"),
         ("ls\r", "end.*LITERAL>"),  # the list as well: each key that is typed shows the prompt again
-        ("cd x\t", "end"),
+        ("cd x%1B\t", "end"),
         ("\r", "end>"),
         ("cat \t", "[-_A-Za-z0-9]{22} "),
         ("\x03", "end>"),

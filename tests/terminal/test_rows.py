@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -38,9 +38,14 @@ def printed(capsys, rows, form, **options):
     return capsys.readouterr().out
 
 
+UNSEEN = r"\x00-\x08\x0b\x0c\x0e- \x7f-\xa0\xad\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+COVERED = re.compile(rf"(\A|[;\t\r\n])([{UNSEEN}]*)'(?=[=+\-@\uff1d\uff0b\uff0d\uff20'])")
+
+
 def uncovered(cell):
-    """A cell of csv as the text that it stands for."""
-    return cell.removeprefix("'")
+    """A cell of csv as the text that it stands for: without the first apostrophe where a formula may be."""
+    cell = cell[1:] if re.match("'[\t\r\n]", cell) else cell
+    return COVERED.sub(r"\1\2", cell)
 
 
 @given(rows=ROWS)
@@ -51,7 +56,7 @@ def test_json_json_lines_and_csv_are_the_same_rows(rows):
         assert [json.loads(line) for line in out(rows, OutputFormat.JSONL).splitlines()] == rows
         header, *cells = csv.reader(io.StringIO(out(rows, OutputFormat.CSV), newline=""))
         assert header == [column.key for column in COLUMNS]
-        assert [[uncovered(cell) if i < 2 else cell for i, cell in enumerate(row)] for row in cells] == [
+        assert [list(map(uncovered, row)) for row in cells] == [
             [cell_text(row.get(key)) for key in header] for row in rows
         ]
 
@@ -79,12 +84,20 @@ def captured_by(patch):
     return captured
 
 
-@given(text=st.text(st.sampled_from("=+-@\uff1d\uff20\t\r'ab,\"\n"), min_size=1, max_size=4))
+@given(
+    text=st.text(st.sampled_from("=+-@\uff1d\uff0b\uff0d\uff20\t\r'ab,;\"\n \u00a0\u200b\0"), min_size=1, max_size=6)
+)
+@example(text=";=1+1")
+@example(text="\uff1dcmd")
+@example(text="'=1")
+@example(text="a; \t=1")
 def test_no_cell_of_csv_is_a_formula(text):
     with pytest.MonkeyPatch.context() as patch:
         out = captured_by(patch)([{"name": text, "count": -1}], OutputFormat.CSV)
     _, row = csv.reader(io.StringIO(out, newline=""))
-    assert row[0][0] not in "=+-@\uff1d\uff20\t\r\n"
+    for cell in re.split(r"[;\t\r\n]", row[0]):  # as spreadsheets of other locales separate them
+        assert cell.lstrip(" \u00a0\u200b\0")[:1] not in tuple("=+-@\uff1d\uff0b\uff0d\uff20"), row[0]
+    assert row[0][0] not in "\t\r\n"
     assert uncovered(row[0]) == text
     assert row[2] == "-1"  # a number is none
 

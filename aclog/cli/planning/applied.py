@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 
 from aclog.cli.flags.apply import ApplyFlags
+from aclog.metalog.printable import printable
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.places.origin import origin_now
 from aclog.places.plan_apply import PlanApply, counted_rules, told_outcome
@@ -42,7 +43,7 @@ def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: C
         _confirm(plan, name, remaining)
 
     name, outcome = applied.run(None if flags.yes else confirm, lambda place: progress(f"applying to {place}", "steps"))
-    (note if outcome.was_done else tell)(told_outcome(plan, outcome, name))
+    (note if outcome.was_done else tell)(printable(told_outcome(plan, outcome, name)))
 
 
 def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:

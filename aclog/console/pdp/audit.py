@@ -7,7 +7,8 @@ from typing import Any
 from attrs import frozen
 
 from aclog.console.line_file import LineFile
-from aclog.terminal.json_text import escaped_json, json_text
+from aclog.metalog.printable import printable_json
+from aclog.terminal.json_text import json_text
 
 _ENTITIES = ("subject", "action", "resource", "context", "options", "evaluations", "page", "input")
 
@@ -23,4 +24,4 @@ class Audit:
         asked = {key: body[key] for key in _ENTITIES if key in body}
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = json_text({"time": time, "path": path, "requestId": request_id, "asked": asked})
-        self.file.append(f'{line[:-1]},"answer":{escaped_json(answer)}}}')
+        self.file.append(f'{line[:-1]},"answer":{printable_json(answer)}}}')

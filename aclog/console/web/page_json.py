@@ -2,15 +2,10 @@
 
 import csv
 import io
-import re
 
 from aclog.console.pages.page import Cell, Facts, Lines, Links, Page, Table
 from aclog.metalog.printable import printable
-
-_FORMULAS = "=+-@\t\r"
-"""What a spreadsheet takes a text that begins so for: a name must not be a formula."""
-_NEXT_CELL = re.compile(r"([;\t] *)(?=[=+\-@])")
-"""Where a formula would begin in a spreadsheet whose locale separates cells so, and not by commas."""
+from aclog.terminal.rows import formula_free
 
 
 def page_object(page: Page) -> dict[str, object]:
@@ -49,13 +44,8 @@ def table_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(column.key for column in table.columns)
     for row in table.rows:
-        writer.writerow(_inert(cell.whole) for cell in row.cells)
+        writer.writerow(printable(formula_free(cell.whole)) for cell in row.cells)
     return out.getvalue()
-
-
-def _inert(text: str) -> str:
-    begun = f"'{text}" if text[:1] in _FORMULAS and text[:1] else text
-    return printable(_NEXT_CELL.sub(r"\1'", begun))
 
 
 def _link(cell: Cell) -> dict[str, str | None]:

@@ -11,9 +11,9 @@ from aclog.console.pages.page import Page
 from aclog.console.pages.views import VIEWS
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
+from tests.support.builders.hostile_names import NAMES, shown
 from tests.support.web.asgi import Reply, ask
 from tests.support.web.consoles import console_of, look
-from tests.support.web.hostile_names import NAMES, shown
 from tests.support.web.pages import PAGES
 from tests.support.web.points import HeldSource, image_of
 
