@@ -101,25 +101,40 @@ def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
     """Return the value with this name in any spelling: ALTER_CONFIGS, alter-configs, AlterConfigs (as kafka-acls.sh).
 
     Raises:
-        ConfigError: no value has this name; the message lists all of them.
+        ConfigError: no value has this name, or the text is not ASCII; the message lists all values.
 
     """
     values = list(values)
-    for value in values:
-        if _folded(value.name) == _folded(text):
-            return value
-    raise ConfigError(f"{text[:40]!r} is not one of {', '.join(each.name for each in values)}{_meant(values, text)}")
+    found = find_name(values, text)
+    if found is not None:
+        return found
+    names, meant = ", ".join(each.name for each in values), _meant(values, text)
+    odd = next((character for character in text if not character.isascii()), None)
+    if odd is not None:
+        raise ConfigError(f"{text[:40]!r} has {odd!r} (U+{ord(odd):04X}): expected ASCII, one of {names}{meant}")
+    raise ConfigError(f"{text[:40]!r} is not one of {names}{meant}")
+
+
+def find_name(values: Iterable[_Enum], text: str) -> _Enum | None:
+    """Return the value with this name in any spelling, as `parse_name`; None if there is none."""
+    folded = folded_name(text)
+    return next((value for value in values if folded_name(value.name) == folded), None)
+
+
+def folded_name(text: str) -> str:
+    """Return one form for all spellings of a name; a text that is not ASCII stays as it is, and so is no name.
+
+    In capitals some other letters would be ASCII ones, such as a dotless i (U+0131) and a long s (U+017F).
+    """
+    return text.strip().upper().replace("_", "").replace("-", "") if text.isascii() else text
 
 
 def _meant(values: list[_Enum], text: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # no command starts slower for it
 
-    close = get_close_matches(_folded(text[:40]), {_folded(each.name): each for each in values}, n=1)
-    return "".join(f": did you mean {each.name}?" for each in values if _folded(each.name) in close)
-
-
-def _folded(name: str) -> str:
-    return name.strip().upper().replace("_", "").replace("-", "")
+    folded = folded_name(text[:40]) if text.isascii() else text[:40].upper()
+    close = get_close_matches(folded, {folded_name(each.name): each for each in values}, n=1)
+    return "".join(f": did you mean {each.name}?" for each in values if folded_name(each.name) in close)
 
 
 WILDCARD = "*"

@@ -180,7 +180,7 @@ _TAIL_SIZE = len(" (kafka.authorizer.logger)\r")
 
 
 def _normalized(name: str) -> str:
-    return name.replace("_", "").upper()
+    return name.replace("_", "").upper() if name.isascii() else name  # some other letters are ASCII ones in capitals
 
 
 def _count(text: str | None) -> int | None:

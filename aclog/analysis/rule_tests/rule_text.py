@@ -18,9 +18,9 @@ from aclog.metalog.errors import ConfigError
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FORM = re.compile(
-    rf"(?:(?P<permission>ALLOW|DENY)\s+)?(?P<operation>[A-Za-z_-]+)\s+(?P<pattern>literal|prefixed)\s+"
-    rf"(?P<name>{_QUOTED}|\S+)(?:\s+for\s+(?P<principal>{_QUOTED}|\S+))?(?:\s+from\s+(?P<host>{_QUOTED}|\S+))?",
-    re.IGNORECASE,
+    rf"(?:(?P<permission>(?ai:ALLOW|DENY))\s+)?(?P<operation>[A-Za-z_-]+)\s+(?P<pattern>(?ai:literal|prefixed))\s+"
+    rf"(?P<name>{_QUOTED}|\S+)(?:\s+(?ai:for)\s+(?P<principal>{_QUOTED}|\S+))?"
+    rf"(?:\s+(?ai:from)\s+(?P<host>{_QUOTED}|\S+))?"
 )
 _BASES = {basis.value.lower(): basis.value for basis in Basis if basis is not Basis.MATCHING_ACL}
 _OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ANY)

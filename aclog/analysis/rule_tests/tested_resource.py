@@ -32,7 +32,7 @@ def parse_resource(text: str) -> ResourcePattern:
 
     """
     word, colon, name = text.partition(":")
-    kind = TYPES.get(word.strip().lower().replace("_", "-"))
+    kind = TYPES.get(word.strip().lower().replace("_", "-")) if word.isascii() else None
     if kind is None:
         known = ", ".join(each if each == _CLUSTER else f"{each}:NAME" for each in TYPES)
         raise ConfigError(f"{text[:80]!r} is no resource: expected one of {known}")

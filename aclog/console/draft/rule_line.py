@@ -14,6 +14,7 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    folded_name,
 )
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import check_unicode
@@ -23,11 +24,11 @@ _MARKS = {
     "+": True, "add": True, "adding": True, "-": False, "\u2212": False, "remove": False, "removing": False,
     "delete": False,
 }  # fmt: skip
-_MARK = re.compile(r"(?:[0-9][0-9,]*:\s+)?(?:([+\-\u2212])\s*|(add|adding|remove|removing|delete):?\s+)", re.IGNORECASE)
+_MARK = re.compile(r"(?:[0-9][0-9,]*:\s+)?(?:([+\-\u2212])\s*|((?ai:add|adding|remove|removing|delete)):?\s+)")
 """Of a step of a plan, perhaps after the number of its batch, and of a change that an explanation advises."""
-_PERMISSION = re.compile(r"(ALLOW|DENY)\s+", re.IGNORECASE)
-_MIDDLE = re.compile(r"(?<!\s)\s+([A-Za-z_-]+)\s+on\s+([A-Za-z_-]+)(?=\s|$)", re.IGNORECASE)
-_PATTERN = re.compile(r"\s+(LITERAL|PREFIXED)(?=\s)", re.IGNORECASE)
+_PERMISSION = re.compile(r"((?ai:ALLOW|DENY))\s+")
+_MIDDLE = re.compile(r"(?<!\s)\s+([A-Za-z_-]+)\s+(?ai:on)\s+([A-Za-z_-]+)(?=\s|$)")
+_PATTERN = re.compile(r"\s+((?ai:LITERAL|PREFIXED))(?=\s)")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _BARE = re.compile(r"[^\s'\"]\S*")
 _END = re.compile(r"(?:\s+from\s+(?P<host>\S+))?(?:\s+\(.*\))?\s*", re.IGNORECASE)
@@ -38,11 +39,7 @@ _PLAIN = {"n": "\n", "r": "\r", "t": "\t"}
 
 def _codes(kind: type[IntEnum]) -> Mapping[str, int]:
     """Return the codes of what a rule may have, by name: neither UNKNOWN nor ANY."""
-    return {_folded(member.name): int(member) for member in kind if member > 1}
-
-
-def _folded(name: str) -> str:
-    return name.replace("_", "").replace("-", "").upper()
+    return {folded_name(member.name): int(member) for member in kind if member > 1}
 
 
 _OPERATIONS, _TYPES = _codes(AclOperation), _codes(ResourceType)
@@ -79,7 +76,7 @@ def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
     """Return the rule that a text says after its permission; what looks like the middle of a rule is that."""
     wrong: re.Match[str] | None = None
     for middle in _MIDDLE.finditer(text):
-        operation, kind = _OPERATIONS.get(_folded(middle[1])), _TYPES.get(_folded(middle[2]))
+        operation, kind = _OPERATIONS.get(folded_name(middle[1])), _TYPES.get(folded_name(middle[2]))
         if operation is None or kind is None:  # a part of the principal, unless nothing else is found
             wrong = wrong or middle
             continue
@@ -95,7 +92,7 @@ def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
         )
     if wrong is None:
         raise ConfigError(f"no operation `on` a resource: {EXPECTED}")
-    is_operation = _folded(wrong[1]) not in _OPERATIONS
+    is_operation = folded_name(wrong[1]) not in _OPERATIONS
     text, known = (wrong[1], AclOperation) if is_operation else (wrong[2], ResourceType)
     raise ConfigError(f"{_shown(text)}: expected one of {', '.join(each.name for each in known if each > 1)}")
 

@@ -4,7 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from aclog.analysis.answers.set_decision import explained
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType, parse_name
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    find_name,
+    parse_name,
+)
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
@@ -36,10 +44,11 @@ def parse_operation(text: str) -> AclOperation:
         ConfigError: there is no such operation.
 
     """
-    for operation in _OPERATIONS:
-        if _plain(operation.name) == _plain(text):
-            return operation
-    raise ConfigError(f"{text!r} is not an operation: expected one of {', '.join(one.name for one in _OPERATIONS)}")
+    found = find_name(_OPERATIONS, text)
+    if found is None:
+        names = ", ".join(one.name for one in _OPERATIONS)
+        raise ConfigError(f"{text!r} is not an operation: expected one of {names}{_in_ascii(text)}")
+    return found
 
 
 def parse_resource(text: str, pattern_type: PatternType | None = None) -> ResourcePattern:
@@ -52,18 +61,18 @@ def parse_resource(text: str, pattern_type: PatternType | None = None) -> Resour
 
     """
     kind, colon, name = text.partition(":")
-    for resource_type in _TYPES:
-        if _plain(resource_type.name) == _plain(kind):
-            if resource_type is ResourceType.CLUSTER and not colon:
-                return ResourcePattern(resource_type=resource_type, name=CLUSTER_NAME)
-            if colon:
-                return asked_pattern(resource_type, name, pattern_type)
-    names = ", ".join(_type_word(one) for one in _TYPES)
-    raise ConfigError(f"{text!r} is not a resource: expected TYPE:NAME, such as topic:orders, with TYPE one of {names}")
+    resource_type = find_name(_TYPES, kind)
+    if resource_type is not None:
+        if resource_type is ResourceType.CLUSTER and not colon:
+            return ResourcePattern(resource_type=resource_type, name=CLUSTER_NAME)
+        if colon:
+            return asked_pattern(resource_type, name, pattern_type)
+    expected = f"TYPE:NAME, such as topic:orders, with TYPE one of {', '.join(map(_type_word, _TYPES))}"
+    raise ConfigError(f"{text!r} is not a resource: expected {expected}{_in_ascii(kind)}")
 
 
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").upper()
+def _in_ascii(text: str) -> str:
+    return "" if text.isascii() else ", in ASCII"
 
 
 def _type_word(resource_type: ResourceType) -> str:

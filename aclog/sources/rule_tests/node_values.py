@@ -20,7 +20,8 @@ def operation_of(text: str, node: Node) -> AclOperation:
     try:
         return parse_name(_OPERATIONS, text)
     except ConfigError as error:
-        near = get_close_matches(text.upper().replace("-", "_"), [each.name for each in _OPERATIONS], 1)
+        folded = text.upper().replace("-", "_") if text.isascii() else ""
+        near = get_close_matches(folded, [each.name for each in _OPERATIONS], 1)
         what = f"{text[:40]!r}: did you mean {near[0]}?" if near else str(error)
         raise node.error(f"operation {what}") from error
 

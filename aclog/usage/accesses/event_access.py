@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.acl import folded_name
 from aclog.authorizer.audit_line_reader import operation_name, resource_type_name
 from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text
 
@@ -48,7 +49,7 @@ class EventAccess:
             Reason.MISSING_VALUE: not all(needed) or self.resource_name is None,
             Reason.BAD_OPERATION: operation is None,
             Reason.BAD_RESOURCE_TYPE: kind is None,
-            Reason.BAD_PATTERN_TYPE: self.pattern_type is not None and self.pattern_type.upper() != "LITERAL",
+            Reason.BAD_PATTERN_TYPE: self.pattern_type is not None and folded_name(self.pattern_type) != "LITERAL",
             Reason.BAD_DECISION: decision not in _DECISIONS,
         }
         fault = next((reason for reason, is_there in faults.items() if is_there), None)
