@@ -1,5 +1,7 @@
 """`aclog pdp`: a decision point for proxies and programs."""
 
+from pathlib import Path
+
 import typer
 
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -28,10 +30,27 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
       aclog pdp --log DIR
       aclog pdp --bootstrap-controller HOST:9093 --listen 0.0.0.0:8443 --tls-cert C --tls-key K --tokens T
       aclog pdp --acls rules.jsonl --mapping mapping.yaml --audit audit.jsonl
+      aclog pdp --mapping mapping.yaml --check-mapping
     """
+    if flags.check_mapping:
+        raise typer.Exit(_check_mapping(flags.mapping))
     from aclog.cli.web_extra import need_web_extra
 
     need_web_extra()
     from aclog.cli.pdp.run import run_pdp
 
     run_pdp(source, flags, authorizer)
+
+
+def _check_mapping(path: Path | None) -> int:
+    """Print what a mapping means, and return the exit code: 1 if a case of it never counts."""
+    from aclog.console.pdp.mapping_file import read_mapping
+    from aclog.console.pdp.mapping_report import mapping_lines
+    from aclog.metalog.printable import printable
+    from aclog.terminal.output import say
+
+    unreachable: list[str] = []
+    mapping = read_mapping(path, unreachable=unreachable)
+    for line in (*mapping_lines(mapping), *(f"unreachable: {each}" for each in unreachable)):
+        say(printable(line))
+    return 1 if unreachable else 0

@@ -26,6 +26,14 @@ class PdpFlags:
             show_default=False,
         ),
     ] = None
+    check_mapping: Annotated[
+        bool,
+        typer.Option(
+            "--check-mapping",
+            help="Print what each type and action of the mapping becomes, which cases never count and which spellings "
+            "are rejected, and serve nothing.",
+        ),
+    ] = False
     tls_cert: web.TlsCert = None
     tls_key: web.TlsKey = None
     tls_client_ca: Annotated[

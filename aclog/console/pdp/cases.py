@@ -1,6 +1,7 @@
 """Cases of a mapping: what a foreign thing is for us, by its properties; the first case that fits counts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
@@ -43,16 +44,42 @@ class Cases(Generic[_T]):
         return iter(self.cases)
 
 
-def check_reachable(cases: Sequence[Case[_T]], where: str) -> None:
-    """Refuse cases that never count. Raises ConfigError: a case after one that fits always, or twice the same."""
+def unreachable_cases(cases: Sequence[Case[_T]]) -> Iterator[str]:
+    """Yield which cases never count, such as one after a case that fits always.
+
+    It is exact: what fits a case, and has no other properties, fits an earlier one only if all it asks for is asked for
+    by this case.
+    """
     for number, case in enumerate(cases):
         for earlier in cases[:number]:
             if all(key in case.when and _equal(case.when[key], value) for key, value in earlier.when.items()):
-                raise ConfigError(f"{where}: case {number + 1} never counts: an earlier one fits whenever it does")
+                yield f"case {number + 1} never counts: an earlier one fits whenever it does"
+                break
+
+
+def check_json(value: object, where: str) -> None:
+    """Refuse what no value in a question can be equal to: the next, wider case would decide. Raises ConfigError."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise ConfigError(f"{where}: the key {str(key)[:80]} is no text: expected quotes around it")
+            check_json(each, f"{where}: {key[:80]}")
+    elif isinstance(value, list):
+        for each in value:
+            check_json(each, where)
+    elif isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{where}: {value} is no number of JSON: no question can have it")
+    elif value is not None and not isinstance(value, str | int | float):
+        kind = type(value).__name__
+        raise ConfigError(f"{where}: {str(value)[:80]} is a {kind}, no value of JSON: expected quotes around it")
 
 
 def _equal(one: object, other: object) -> bool:
-    """Return whether two values of JSON are the same; true is not 1."""
+    """Return whether two values of JSON are the same; true is not 1, nor is it in lists and objects."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
     return (type(one) is type(other) and one == other) or (_is_number(one) and _is_number(other) and one == other)
 
 

@@ -1,10 +1,12 @@
 """Decides foreign questions from one state."""
 
+from typing import Any
+
 from attrs import define, field, frozen
 
 from aclog.analysis.answers.set_decision import decide_set
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import PatternType, ResourcePattern
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
@@ -12,7 +14,7 @@ from aclog.authorizer.name_notation import check_topic_name, is_set, parse_name
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.console.pdp.mapping import Mapped
+from aclog.console.pdp.mapping import ForeignType, Mapped, Words
 from aclog.console.pdp.requests import ActionName, Entity, Evaluation
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.json_text import json_string, json_text
@@ -101,16 +103,14 @@ class Decider:
         self, subject: Entity, action: ActionName, resource: Entity, host: str, *, exact: bool = False
     ) -> KafkaRequest | Answer:
         """Return a question in Kafka's terms; or the answer, if it has none."""
-        mapping = self.mapping
-        principal = mapping.subjects.forward(subject.type, subject.id, subject.properties)
+        kind = self.mapping.subject_type(subject.type)
+        principal = None if kind is None else kind.forward(subject.id, subject.properties)
         if principal is None:
-            return _unmapped("subject", subject.type)
-        pattern = self.resource_of(resource, exact=exact)
-        if isinstance(pattern, Answer):
-            return pattern
-        operation = mapping.operation(resource.type, action.name, action.properties)
-        if operation is None:
-            return _unmapped("action", action.name)
+            return _unmapped("subject", subject.type, self.mapping.subjects)
+        found = self.action_of(action, resource, exact=exact)
+        if isinstance(found, Answer):
+            return found
+        operation, pattern = found
         return KafkaRequest(
             principal=principal[1],
             host=host,
@@ -120,25 +120,21 @@ class Decider:
             pattern_type=pattern.pattern_type,
         )
 
-    def resource_of(self, resource: Entity, *, exact: bool = False) -> ResourcePattern | Answer:
-        """Return a resource in Kafka's terms, `x*` as all names that begin with x; or the answer, if it has none."""
-        resources = self.mapping.resources
+    def action_of(
+        self, action: ActionName, resource: Entity, *, exact: bool = False
+    ) -> tuple[AclOperation, ResourcePattern] | Answer:
+        """Return what is asked of a resource, in Kafka's terms; or the answer, if it has none."""
+        kind = self.mapping.resource_type(resource.type)
+        pattern = None
         try:
-            name, pattern_type = (resource.id, PatternType.LITERAL) if exact else parse_name(resource.id)
-            is_name = pattern_type is PatternType.LITERAL
-            target = (resources.forward if is_name else resources.forward_prefix)(
-                resource.type, name, resource.properties
-            )
-            if target is None:
-                return _unmapped("resource", resource.type)
-            pattern = ResourcePattern(
-                resource_type=int(target[0].resource_type), name=target[1], pattern_type=pattern_type
-            )
-            if not exact:
-                check_topic_name(pattern)
+            if kind is not None:
+                pattern = _pattern(kind, resource, exact=exact)
         except ConfigError as error:
             return Answer(decision=False, rule=None, reason=str(error))
-        return pattern
+        if kind is None or pattern is None:
+            return _unmapped("resource", resource.type, self.mapping.resources)
+        operation = kind.operation(action.name, action.properties)
+        return _unmapped("action", action.name, kind.actions) if operation is None else (operation, pattern)
 
     def decide(self, asked: KafkaRequest) -> Answer:
         """Return the decision on a request of Kafka's."""
@@ -172,5 +168,24 @@ class Decider:
         return self.premises.bearing_on(allowed=allowed, has_candidate=self.acls.covers(pattern)).names
 
 
-def _unmapped(what: str, name: str) -> Answer:
-    return Answer(decision=False, rule=None, reason=f"{what} {name[:80]!r} is not mapped")
+def _pattern(kind: ForeignType, resource: Entity, *, exact: bool) -> ResourcePattern | None:
+    """Return a resource in Kafka's terms, `x*` as all names that begin with x; None if it is not mapped.
+
+    Raises:
+        ConfigError: as `parse_name`, or a star in a topic's name.
+
+    """
+    name, pattern_type = (resource.id, PatternType.LITERAL) if exact else parse_name(resource.id)
+    forward = kind.forward if pattern_type is PatternType.LITERAL else kind.forward_prefix
+    target = forward(name, resource.properties)
+    if target is None:
+        return None
+    pattern = ResourcePattern(resource_type=int(target[0].resource_type), name=target[1], pattern_type=pattern_type)
+    if not exact:
+        check_topic_name(pattern)
+    return pattern
+
+
+def _unmapped(what: str, word: str, words: Words[Any] | None) -> Answer:
+    why = "" if words is None else words.why_not(word)
+    return Answer(decision=False, rule=None, reason=f"{what} {word[:80]!r} is not mapped{why}")

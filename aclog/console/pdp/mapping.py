@@ -3,36 +3,102 @@
 By default a type is a type of principal or of resource, an id a name, and an action an operation. A mapping says
 otherwise: a subject's type is a principal's type or cases of templates; a resource's type a type of resource or cases;
 an action of a type of resource is an operation or cases. What is not mapped is not allowed.
+
+A word (a type or an action) is looked up in one place, `Words.get`, which returns what it means: whoever has that needs
+the word no more, so that no two steps of a decision can read it differently.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from attrs import define, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.console.pdp.cases import Case, Cases, Properties, check_reachable
+from aclog.console.pdp.cases import Case, Cases, Properties, check_json, unreachable_cases
 from aclog.console.pdp.template import Template
 from aclog.metalog.errors import ConfigError
 
-_KEYS = ("subject", "resource", "action", "envoy")
-_OPERATIONS = {each.name: each for each in AclOperation if each > AclOperation.ALL}
-_TYPES = {each.name: each for each in ResourceType if each > ResourceType.ANY}
+_T = TypeVar("_T")
+
+_KEYS = ("subject", "resource", "action", "case", "envoy")
+_CASES = ("exact", "any")
 _LONGEST = 256
 """Characters of a type of principal that no mapping names."""
+_HEADER = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+"""Characters of the name of a header (RFC 9110, 5.6.2)."""
+
+
+@frozen(kw_only=True)
+class Words(Generic[_T]):
+    """The words of one kind, and what each of them means. Words are ASCII.
+
+    A dotless i (U+0131) and a long s (U+017F) are ASCII letters in capitals only: no word with one is any of these.
+    """
+
+    meanings: Mapping[str, _T]
+    """By the canonical form: as the mapping, or Kafka, writes the word."""
+    any_case: bool = False
+    """Whether every case of a word is that word."""
+    is_kafkas: bool = False
+    """Whether these are Kafka's own words, which are also accepted in small letters: `topic` is TOPIC."""
+    _spellings: Mapping[str, str] = field(init=False, eq=False)
+    """Canonical forms, by accepted spelling; in capitals if case does not count."""
+
+    @_spellings.default
+    def _all_spellings(self) -> dict[str, str]:
+        found = {self._folded(word): word for word in self.meanings}
+        if self.is_kafkas and not self.any_case:
+            found |= {word.lower(): word for word in self.meanings}
+        return found
+
+    def canonical(self, word: str) -> str | None:
+        """Return the canonical form of a word; None if it is none of these."""
+        return self._spellings.get(self._folded(word))
+
+    def get(self, word: str) -> _T | None:
+        """Return what a word means; None if it is none of these."""
+        canonical = self.canonical(word)
+        return None if canonical is None else self.meanings[canonical]
+
+    def spellings(self, canonical: str) -> list[str]:
+        """Return how a word may be written, if case counts."""
+        return [canonical, canonical.lower()] if self.is_kafkas else [canonical]
+
+    def why_not(self, word: str) -> str:
+        """Return why a word is none of these, for the end of a sentence; empty if it is nothing like one of them."""
+        if not word.isascii():
+            return ": expected ASCII"
+        if self.canonical(word) is not None:
+            return ""
+        near = next((each for each in self.meanings if each.upper() == word.upper()), None)
+        return "" if near is None else f": did you mean {near!r}?"
+
+    def _folded(self, word: str) -> str:
+        return word.upper() if self.any_case and word.isascii() else word
+
+
+_OPERATIONS = Words(meanings={each.name: each for each in AclOperation if each > AclOperation.ALL}, is_kafkas=True)
+_TYPES = Words(meanings={each.name: each for each in ResourceType if each > ResourceType.ANY}, is_kafkas=True)
+_NO_ACTIONS: Words[Cases[AclOperation]] = Words(meanings={})
 
 
 @frozen
-class ResourceTarget:
-    """A type of resource, and the template of its names."""
+class Target:
+    """What a foreign thing is: the template of its name, and its type of resource (UNKNOWN: it is a principal)."""
 
-    resource_type: ResourceType
     template: Template
+    resource_type: ResourceType = ResourceType.UNKNOWN
 
+    def __str__(self) -> str:
+        is_principal = self.resource_type is ResourceType.UNKNOWN
+        return f"{self.template}" if is_principal else f"{self.resource_type.name}:{self.template}"
 
-_DEFAULT_RESOURCES = {name: Cases((Case(to=ResourceTarget(kind, Template("", ""))),)) for name, kind in _TYPES.items()}
+    def is_rival(self, other: "Target") -> bool:
+        """Return whether names may be of both targets, and the other is neither the same nor wider."""
+        own, theirs = self.template, other.template
+        return self.resource_type == other.resource_type and own.meets(theirs) and not theirs.hides(own)
 
 
 @frozen
@@ -52,156 +118,111 @@ class EnvoyMapping:
     resource_type: str
 
 
-@define(eq=False, slots=False)
-class EntityMapping:
-    """The types of subjects, or of resources: by type, cases of templates (for resources with their type)."""
+@frozen(kw_only=True, eq=False)
+class ForeignType:
+    """A type of subjects or of resources, and the actions on it."""
 
-    _types: Mapping[str, Cases[Any]]
-    _template: Callable[[Any], Template]
-    _default: Callable[[str], Cases[Any] | None]
+    name: str
+    """The canonical word."""
+    cases: Cases[Target]
+    rivals: Sequence[Target] = ()
+    """Targets of other types that a name of this one may be of, too."""
+    actions: Words[Cases[AclOperation]] = _NO_ACTIONS
+    """None of subjects, and of a resource that `action` does not name."""
 
-    def cases(self, kind: str) -> Cases[Any] | None:
-        """Return the cases of a type; None if it is not mapped."""
-        found = self._types.get(kind)
-        return self._default(kind) if found is None else found
-
-    def forward(self, kind: str, foreign: str, properties: Properties) -> tuple[Any, str] | None:
+    def forward(self, foreign: str, properties: Properties) -> tuple[Target, str] | None:
         """Return the target and the name of a thing; None if it is not mapped.
 
         A name that would be read back as another thing is not mapped either: an id `bob+admin` must not be taken for a
         `bob` who is admin, nor, where services are `User:svc-{id}`, a user `svc-billing` for the service.
         """
-        cases = self.cases(kind)
-        case = None if cases is None else cases.first(properties)
-        if cases is None or case is None or not foreign:
+        case = self.cases.first(properties)
+        if case is None or not foreign:
             return None
-        name = self._template(case.to).name_of(foreign)
-        if len(cases.cases) > 1 and self._of_name(cases, case.to, name) != (case, foreign):
+        name = case.to.template.name_of(foreign)
+        if len(self.cases.cases) > 1 and self._of_name(case.to, name) != (case, foreign):
             return None
-        return None if self._is_of_another(kind, case.to, name) else (case.to, name)
+        return None if self._is_of_another(case.to, name) else (case.to, name)
 
-    def forward_prefix(self, kind: str, prefix: str, properties: Properties) -> tuple[Any, str] | None:
+    def forward_prefix(self, prefix: str, properties: Properties) -> tuple[Target, str] | None:
         """Return the target and the prefix of all things whose ids begin so.
 
         None if it is not mapped, if their names are no prefix, or if one of them would be read back as another thing.
         """
-        cases = self.cases(kind)
-        case = None if cases is None else cases.first(properties)
-        if cases is None or case is None or self._template(case.to).after:
+        case = self.cases.first(properties)
+        if case is None or case.to.template.after:
             return None
-        name = self._template(case.to).name_of(prefix)
-        earlier = takewhile(lambda each: each is not case, cases)
-        rivals = [each.to for each in earlier if _kind_of(each.to) == _kind_of(case.to)]
-        rivals += (each for each in self._rivals.get(kind, ()) if self._is_rival(case.to, each))
-        if any(self._template(each).has_names_below(name) for each in rivals):
+        name = case.to.template.name_of(prefix)
+        earlier = takewhile(lambda each: each is not case, self.cases)
+        rivals = [each.to for each in earlier if each.to.resource_type == case.to.resource_type]
+        rivals += filter(case.to.is_rival, self.rivals)
+        if any(each.template.has_names_below(name) for each in rivals):
             return None
         return case.to, name
 
-    def backward(self, kind: str, target: Any, name: str) -> Thing | None:
-        """Return the thing of a type that has this name, of a target that fits; None if none has."""
-        cases = self.cases(kind)
-        found = None if cases is None else self._of_name(cases, target, name)
-        if found is None or self._is_of_another(kind, found[0].to, name):
+    def backward(self, target: Target | None, name: str) -> Thing | None:
+        """Return the thing that has this name, of a target that fits; None if none has."""
+        found = self._of_name(target or self.cases.cases[0].to, name)
+        if found is None or self._is_of_another(found[0].to, name):
             return None
         return Thing(found[1], tuple(found[0].when.items()))
 
-    @cached_property
-    def _rivals(self) -> Mapping[str, Sequence[Any]]:
-        """By type, the targets of other types that a name of it may be of, too."""
-        return {
-            kind: [
-                other.to
-                for name, others in self._types.items()
-                for other in others
-                if name != kind and any(self._is_rival(case.to, other.to) for case in cases)
-            ]
-            for kind, cases in self._types.items()
-        }
+    def operation(self, action: str, properties: Properties) -> AclOperation | None:
+        """Return the operation of an action; None if it is not mapped."""
+        cases = self.actions.get(action)
+        case = None if cases is None else cases.first(properties)
+        return None if case is None else case.to
 
-    def _is_rival(self, target: Any, other: Any) -> bool:
-        """Return whether names may be of both targets, and the other is neither the same nor wider."""
-        own, theirs = self._template(target), self._template(other)
-        return _kind_of(target) == _kind_of(other) and own.meets(theirs) and not theirs.hides(own)
+    def _is_of_another(self, target: Target, name: str) -> bool:
+        """Return whether a name, of a target of this type, is that of a thing of another type, too."""
+        return any(each.template.id_of(name) is not None and target.is_rival(each) for each in self.rivals)
 
-    def _is_of_another(self, kind: str, target: Any, name: str) -> bool:
-        """Return whether a name, of a target of a type, is that of a thing of another type, too."""
-        return any(
-            self._template(other).id_of(name) is not None and self._is_rival(target, other)
-            for other in self._rivals.get(kind, ())
-        )
-
-    def _of_name(self, cases: Cases[Any], target: Any, name: str) -> tuple[Case[Any], str] | None:
-        for case in cases:
-            if _kind_of(case.to) == _kind_of(target):
-                foreign = self._template(case.to).id_of(name)
+    def _of_name(self, target: Target, name: str) -> tuple[Case[Target], str] | None:
+        for case in self.cases:
+            if case.to.resource_type == target.resource_type:
+                foreign = case.to.template.id_of(name)
                 if foreign is not None:
                     return case, foreign
         return None
 
 
-def _kind_of(target: Any) -> ResourceType | None:
-    return target.resource_type if isinstance(target, ResourceTarget) else None
-
-
-@define(eq=False, slots=False)
+@define(eq=False, kw_only=True)
 class Mapped:
     """A whole mapping."""
 
-    subjects: EntityMapping
-    resources: EntityMapping
-    _actions: Mapping[str, Mapping[str, Cases[AclOperation]]]
+    subjects: Words[ForeignType] | None
+    """None: every type of a principal is its own."""
+    resources: Words[ForeignType]
+    closed: bool
+    """Whether `action` is there: types that it does not name have no actions then."""
     envoy: EnvoyMapping | None = None
     """None: Envoy's questions are not answered."""
 
-    def operation(self, resource_type: str, action: str, properties: Properties) -> AclOperation | None:
-        """Return the operation of an action on a type of resource; None if it is not mapped."""
-        known = self._actions.get(resource_type)
-        if known is None:
-            return _OPERATIONS.get(action.upper()) if self._is_default(resource_type) else None
-        cases = known.get(action)
-        case = None if cases is None else cases.first(properties)
-        return None if case is None else case.to
+    def subject_type(self, word: str) -> ForeignType | None:
+        """Return the type of subjects that a word means; None if it is not mapped."""
+        return _principals(word) if self.subjects is None else self.subjects.get(word)
 
-    def actions(self, resource_type: str) -> list[str]:
-        """Return the names of all actions on a type of resource, sorted."""
-        known = self._actions.get(resource_type)
-        if known is not None:
-            return sorted(known)
-        return sorted(_OPERATIONS) if self._is_default(resource_type) else []
-
-    def _is_default(self, resource_type: str) -> bool:
-        return self.resources.cases(resource_type) is not None
+    def resource_type(self, word: str) -> ForeignType | None:
+        """Return the type of resources that a word means; None if it is not mapped."""
+        return self.resources.get(word)
 
 
-def parse_mapping(value: object, where: str) -> Mapped:
+def parse_mapping(value: object, where: str, *, unreachable: list[str] | None = None) -> Mapped:
     """Return the mapping in an object of JSON or YAML; an empty one is the default.
+
+    `unreachable`: a list that gets what never counts, which is otherwise an error.
 
     Raises:
         ConfigError: something is not as it must be, never counts, or cannot be told apart when it is read back.
 
     """
-    table = _table(value, where, _KEYS)
-    subjects = _entities(table.get("subject"), f"{where}: subject", _subject_target, str)
-    resources = _entities(table.get("resource"), f"{where}: resource", _resource_target, _resource_text)
-    given = _table(table.get("action", {}), f"{where}: action")
-    actions = {
-        kind: {
-            name: _cases(value, f"{where}: action: {kind}: {name}", _operation)
-            for name, value in _table(names, f"{where}: action: {kind}").items()
-        }
-        for kind, names in given.items()
-    }
-    for kind in actions:
-        if resources is not None and kind not in resources:
-            raise ConfigError(f"{where}: action: {kind}: there is no such resource: expected one of {_some(resources)}")
-    return Mapped(
-        subjects=EntityMapping(subjects or {}, _own_template, _default_subject if subjects is None else _nothing),
-        resources=EntityMapping(
-            resources or {}, _target_template, _default_resource if resources is None else _nothing
-        ),
-        actions=actions,
-        envoy=_envoy(table.get("envoy"), f"{where}: envoy"),
-    )
+    found: list[str] = []
+    mapped = _Reader(where=where, any_case=_any_case(value, where), unreachable=found).mapping(value)
+    if unreachable is not None:
+        unreachable.extend(found)
+    elif found:
+        raise ConfigError(found[0])
+    return mapped
 
 
 def default_mapping() -> Mapped:
@@ -209,108 +230,185 @@ def default_mapping() -> Mapped:
     return parse_mapping({}, "default")
 
 
-def _envoy(value: object, where: str) -> EnvoyMapping | None:
-    if value is None:
+@lru_cache(maxsize=64)
+def _principals(word: str) -> ForeignType | None:
+    if not word or len(word) > _LONGEST or ":" in word or not word.isascii():
         return None
+    return ForeignType(name=word, cases=Cases((Case(to=Target(Template(f"{word}:", ""))),)))
+
+
+def _any_case(value: object, where: str) -> bool:
+    text = _table(value, where, _KEYS).get("case", _CASES[0])
+    if text not in _CASES:
+        raise ConfigError(f"{where}: case: {str(text)[:80]!r}: expected {' or '.join(_CASES)}")
+    return bool(text == _CASES[1])
+
+
+@frozen(kw_only=True)
+class _Reader:
+    """Reads one mapping."""
+
+    where: str
+    any_case: bool
+    unreachable: list[str]
+
+    def mapping(self, value: object) -> Mapped:
+        table = _table(value, self.where, _KEYS)
+        subjects = self._entities(table["subject"], f"{self.where}: subject", _subject) if "subject" in table else None
+        resources = (
+            self._words(
+                self._entities(table["resource"], f"{self.where}: resource", _resource), f"{self.where}: resource"
+            )
+            if "resource" in table
+            else evolve(_default_resources(), any_case=self.any_case)
+        )
+        resources = self._with_actions(resources, table.get("action"), is_closed="action" in table)
+        mapped = Mapped(
+            subjects=None if subjects is None else self._words(subjects, f"{self.where}: subject"),
+            resources=resources,
+            closed="action" in table,
+        )
+        if "envoy" in table:
+            mapped.envoy = _envoy(table["envoy"], mapped, f"{self.where}: envoy")
+        return mapped
+
+    def _entities(self, value: object, where: str, target: Callable[[str, str], Target]) -> dict[str, ForeignType]:
+        cases = {kind: self._cases(each, f"{where}: {kind}", target) for kind, each in _table(value, where).items()}
+        for kind, each in cases.items():
+            self.unreachable.extend(_hidden_cases(each.cases, f"{where}: {kind}"))
+        return {kind: ForeignType(name=kind, cases=each, rivals=_rivals(kind, cases)) for kind, each in cases.items()}
+
+    def _with_actions(self, resources: Words[ForeignType], value: object, *, is_closed: bool) -> Words[ForeignType]:
+        """Return the types with their actions: Kafka's operations, unless the mapping has the key `action`."""
+        if not is_closed:
+            operations = {name: Cases((Case(to=each),)) for name, each in _OPERATIONS.meanings.items()}
+            known = Words(meanings=operations, is_kafkas=True, any_case=self.any_case)
+            return _with_meanings(resources, dict.fromkeys(resources.meanings, known))
+        actions: dict[str, Words[Cases[AclOperation]]] = {}
+        where = f"{self.where}: action"
+        for word, table in _table(value, where).items():
+            kind = resources.canonical(_word(word, where))
+            if kind is None:
+                some = ", ".join(sorted(resources.meanings)[:10])
+                raise ConfigError(f"{where}: {word}: there is no such resource: expected one of {some}")
+            if kind in actions:
+                raise ConfigError(f"{where}: {word}: the resource {kind} is there already")
+            place = f"{where}: {word}"
+            cases = {
+                name: self._cases(each, f"{place}: {name}", _operation) for name, each in _table(table, place).items()
+            }
+            actions[kind] = self._words(cases, place)
+        return _with_meanings(resources, {name: actions.get(name, _NO_ACTIONS) for name in resources.meanings})
+
+    def _cases(self, value: object, where: str, target: Callable[[str, str], _T]) -> Cases[_T]:
+        if isinstance(value, str):
+            return Cases((Case(to=target(value, where)),))
+        if not isinstance(value, list) or not value:
+            raise ConfigError(f'{where}: expected a text, or cases such as [{{"when":{{"role":"admin"}},"to":"..."}}]')
+        found = []
+        for number, each in enumerate(value, 1):
+            place = f"{where}: case {number}"
+            table = _table(each, place, ("when", "to"))
+            to = table.get("to")
+            if not isinstance(to, str):
+                raise ConfigError(f"{place}: expected the key to with a text")
+            when = _table(table.get("when", {}), f"{place}: when")
+            check_json(when, f"{place}: when")
+            found.append(Case(to=target(to, place), when=when))
+        self.unreachable.extend(f"{where}: {why}" for why in unreachable_cases(found))
+        return Cases(tuple(found))
+
+    def _words(self, meanings: Mapping[str, _T], where: str) -> Words[_T]:
+        """Return the words of a table. Raises ConfigError: one is not ASCII, or two are the same in another case."""
+        words = Words(meanings={_word(word, where): each for word, each in meanings.items()}, any_case=self.any_case)
+        for word in meanings:
+            if (same := words.canonical(word)) != word:
+                raise ConfigError(f"{where}: {word} and {same} are one word, as case is any")
+        return words
+
+
+def _rivals(kind: str, types: Mapping[str, Cases[Target]]) -> Sequence[Target]:
+    others = [each.to for name, cases in types.items() if name != kind for each in cases]
+    return [other for other in others if any(case.to.is_rival(other) for case in types[kind])]
+
+
+def _with_meanings(
+    resources: Words[ForeignType], actions: Mapping[str, Words[Cases[AclOperation]]]
+) -> Words[ForeignType]:
+    meanings = {name: evolve(kind, actions=actions[name]) for name, kind in resources.meanings.items()}
+    return evolve(resources, meanings=meanings)
+
+
+def _default_resources() -> Words[ForeignType]:
+    return Words(
+        meanings={
+            name: ForeignType(name=name, cases=Cases((Case(to=Target(Template("", ""), kind)),)))
+            for name, kind in _TYPES.meanings.items()
+        },
+        is_kafkas=True,
+    )
+
+
+def _envoy(value: object, mapped: Mapped, where: str) -> EnvoyMapping:
     table = _table(value, where, ("subject", "header", "resource"))
     texts = [table.get(key) for key in ("subject", "header", "resource")]
     if not all(isinstance(text, str) and text for text in texts):
         raise ConfigError(f"{where}: expected the keys subject and resource with types, and header with a name")
     subject, header, resource = map(str, texts)
+    if not _HEADER.issuperset(header.lower()):
+        raise ConfigError(f"{where}: header: {header[:80]!r}: expected the name of a header, such as x-user")
+    if mapped.subject_type(subject) is None:
+        raise ConfigError(f"{where}: subject: {subject[:80]!r}: there is no such subject in the mapping")
+    if mapped.resource_type(resource) is None:
+        why = mapped.resources.why_not(resource)
+        raise ConfigError(f"{where}: resource: {resource[:80]!r}: there is no such resource in the mapping{why}")
     return EnvoyMapping(subject_type=subject, header=header.lower(), resource_type=resource)
 
 
-def _own_template(template: Template) -> Template:
-    return template
-
-
-def _target_template(target: ResourceTarget) -> Template:
-    return target.template
-
-
-def _default_subject(kind: str) -> Cases[Template] | None:
-    if not kind or len(kind) > _LONGEST or ":" in kind:
-        return None
-    return _principals(kind)
-
-
-@lru_cache(maxsize=64)
-def _principals(kind: str) -> Cases[Template]:
-    return Cases((Case(to=Template(f"{kind}:", "")),))
-
-
-def _default_resource(kind: str) -> Cases[ResourceTarget] | None:
-    return _DEFAULT_RESOURCES.get(kind.upper())
-
-
-def _nothing(_kind: str) -> None:
-    return None
-
-
-def _entities(
-    value: object, where: str, target: Callable[[str, str], Any], text: Callable[[Any], str]
-) -> dict[str, Cases[Any]] | None:
-    if value is None:
-        return None
-    found = {kind: _cases(each, f"{where}: {kind}", target) for kind, each in _table(value, where).items()}
-    for kind, cases in found.items():
-        _check_told_apart(cases.cases, f"{where}: {kind}", text)
-    return found
-
-
-def _check_told_apart(cases: Sequence[Case[Any]], where: str, text: Callable[[Any], str]) -> None:
-    """Refuse a case whose names an earlier case would read back as its own. Raises ConfigError."""
+def _hidden_cases(cases: Sequence[Case[Target]], where: str) -> Iterator[str]:
+    """Yield what is wrong with cases whose names an earlier case would read back as its own."""
     for number, case in enumerate(cases):
-        template = case.to.template if isinstance(case.to, ResourceTarget) else case.to
         for earlier in cases[:number]:
-            other = earlier.to.template if isinstance(earlier.to, ResourceTarget) else earlier.to
-            if _kind_of(earlier.to) == _kind_of(case.to) and other.hides(template):
-                raise ConfigError(
-                    f"{where}: {text(case.to)} cannot be told from {text(earlier.to)} when it is read back: expected "
+            is_same = earlier.to.resource_type == case.to.resource_type
+            if is_same and earlier.to.template.hides(case.to.template):
+                yield (
+                    f"{where}: {case.to} cannot be told from {earlier.to} when it is read back: expected "
                     "the narrower one first"
                 )
+                break
 
 
-def _cases(value: object, where: str, target: Callable[[str, str], Any]) -> Cases[Any]:
-    if isinstance(value, str):
-        return Cases((Case(to=target(value, where)),))
-    if not isinstance(value, list) or not value:
-        raise ConfigError(f'{where}: expected a text, or cases such as [{{"when":{{"role":"admin"}},"to":"..."}}]')
-    found = []
-    for number, each in enumerate(value, 1):
-        table = _table(each, f"{where}: case {number}", ("when", "to"))
-        to = table.get("to")
-        if not isinstance(to, str):
-            raise ConfigError(f"{where}: case {number}: expected the key to with a text")
-        when = _table(table.get("when", {}), f"{where}: case {number}: when")
-        found.append(Case(to=target(to, f"{where}: case {number}"), when=when))
-    check_reachable(found, where)
-    return Cases(tuple(found))
-
-
-def _subject_target(text: str, where: str) -> Template:
+def _subject(text: str, where: str) -> Target:
     template = Template.parse(text if "{" in text or ":" in text else f"{text}:{{id}}", where)
     if ":" not in template.before:
         raise ConfigError(f"{where}: {text[:80]!r}: expected a type of principal before the id, such as User:{{id}}")
-    return template
+    return Target(template)
 
 
-def _resource_target(text: str, where: str) -> ResourceTarget:
-    kind, colon, name = text.partition(":")
-    if kind not in _TYPES:
-        raise ConfigError(f"{where}: {text[:80]!r}: expected one of {', '.join(_TYPES)}, alone or with :{{id}}")
-    return ResourceTarget(_TYPES[kind], Template.parse(name, where) if colon else Template("", ""))
-
-
-def _resource_text(target: ResourceTarget) -> str:
-    return f"{target.resource_type.name}:{target.template}"
+def _resource(text: str, where: str) -> Target:
+    word, colon, name = text.partition(":")
+    kind = _TYPES.get(word)
+    if kind is None:
+        known = ", ".join(_TYPES.meanings)
+        raise ConfigError(
+            f"{where}: {text[:80]!r}: expected one of {known}, alone or with :{{id}}{_TYPES.why_not(word)}"
+        )
+    return Target(Template.parse(name, where) if colon else Template("", ""), kind)
 
 
 def _operation(text: str, where: str) -> AclOperation:
-    found = _OPERATIONS.get(text.upper())
+    found = _OPERATIONS.get(text)
     if found is None:
-        raise ConfigError(f"{where}: {text[:80]!r}: expected one of {', '.join(_OPERATIONS)}")
+        known = ", ".join(_OPERATIONS.meanings)
+        raise ConfigError(f"{where}: {text[:80]!r}: expected one of {known}{_OPERATIONS.why_not(text)}")
     return found
+
+
+def _word(word: str, where: str) -> str:
+    """Return a type or an action as it is. Raises ConfigError: no question can have it, or two that look the same."""
+    if not word or not word.isascii() or not word.isprintable() or word != word.strip():
+        raise ConfigError(f"{where}: {word[:80]!r}: expected a word of ASCII, without blanks around it")
+    return word
 
 
 def _table(value: object, where: str, keys: Sequence[str] | None = None) -> Mapping[str, Any]:
@@ -320,7 +418,3 @@ def _table(value: object, where: str, keys: Sequence[str] | None = None) -> Mapp
         if keys is not None and key not in keys:
             raise ConfigError(f"{where}: {key[:80]!r}: expected {' or '.join(keys)}")
     return value
-
-
-def _some(names: Mapping[str, object]) -> str:
-    return ", ".join(sorted(names)[:10])

@@ -9,11 +9,11 @@ from typing import Any
 
 from attrs import evolve
 
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.name_notation import name_text
 from aclog.console.pdp.decider import Answer, Decider, KafkaRequest
-from aclog.console.pdp.mapping import ResourceTarget, Thing
+from aclog.console.pdp.mapping import ForeignType, Thing
 from aclog.console.pdp.requests import ActionName, Circumstances, Entity
 
 Found = Mapping[str, Any]
@@ -23,14 +23,14 @@ def search_subjects(
     decider: Decider, kind: Entity, action: ActionName, resource: Entity, given: Circumstances
 ) -> Iterator[Found]:
     """Yield the subjects of a type that may do something with a resource."""
-    mapping = decider.mapping
-    pattern = decider.resource_of(resource)
-    operation = mapping.operation(resource.type, action.name, action.properties)
-    if isinstance(pattern, Answer) or operation is None:
+    subjects = decider.mapping.subject_type(kind.type)
+    asked = decider.action_of(action, resource)
+    if subjects is None or isinstance(asked, Answer):
         return
+    operation, pattern = asked
     for principal in candidates_of(decider):
-        thing = mapping.subjects.backward(kind.type, None, principal)
-        if thing is None or not _is_asked(decider, kind, thing, principal):
+        thing = subjects.backward(None, principal)
+        if thing is None or not _is_asked(subjects, kind, thing, principal):
             continue
         request = KafkaRequest(
             principal=principal,
@@ -53,12 +53,13 @@ def search_resources(
     existing: Mapping[int, Iterable[str]],
 ) -> Iterator[Found]:
     """Yield the resources of a type with which a subject may do something; `existing` names by type besides rules'."""
-    mapping = decider.mapping
-    cases = mapping.resources.cases(kind.type)
-    for target in {case.to.resource_type: case.to for case in (cases or ())}.values():
-        names = {*_names(decider.acls, target), *existing.get(int(target.resource_type), ())}
+    resources = decider.mapping.resource_type(kind.type)
+    if resources is None:
+        return
+    for target in {case.to.resource_type: case.to for case in resources.cases}.values():
+        names = {*_names(decider.acls, target.resource_type), *existing.get(int(target.resource_type), ())}
         for name in names:
-            found_thing = mapping.resources.backward(kind.type, target, name)
+            found_thing = resources.backward(target, name)
             if found_thing is None:
                 continue
             thing = evolve(found_thing, id=name_text(found_thing.id))
@@ -73,7 +74,8 @@ def search_resources(
 
 def search_actions(decider: Decider, subject: Entity, resource: Entity, given: Circumstances) -> Iterator[Found]:
     """Yield the actions that a subject may do with a resource, without any properties of theirs."""
-    for name in decider.mapping.actions(resource.type):
+    kind = decider.mapping.resource_type(resource.type)
+    for name in sorted(() if kind is None else kind.actions.meanings):
         found = decider.request_of(subject, ActionName(name=name), resource, given.host)
         if not isinstance(found, Answer) and decider.decide(found).decision:
             yield {"name": name}
@@ -85,17 +87,17 @@ def candidates_of(decider: Decider) -> Iterator[str]:
     return (principal for principal in found if principal != WILDCARD_PRINCIPAL and ":" in principal)
 
 
-def _is_asked(decider: Decider, kind: Entity, thing: Thing, principal: str) -> bool:
+def _is_asked(subjects: ForeignType, kind: Entity, thing: Thing, principal: str) -> bool:
     """Return whether a thing with the properties that were asked for is this principal."""
     properties = {**dict(thing.properties), **kind.properties}
-    found = decider.mapping.subjects.forward(kind.type, thing.id, properties)
+    found = subjects.forward(thing.id, properties)
     return found is not None and found[1] == principal
 
 
-def _names(acls: AclsImage, target: ResourceTarget) -> Iterator[str]:
+def _names(acls: AclsImage, kind: ResourceType) -> Iterator[str]:
     for pattern in acls.resource_patterns():
         is_name = pattern.pattern_type == PatternType.LITERAL and pattern.name != WILDCARD
-        if is_name and pattern.resource_type == target.resource_type:
+        if is_name and pattern.resource_type == kind:
             yield pattern.name
 
 

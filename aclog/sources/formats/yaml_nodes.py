@@ -1,8 +1,11 @@
-"""YAML, which includes JSON, as nodes that know their lines; YAML 1.1, as the tools whose files these are read it."""
+"""YAML, which includes JSON, as nodes that know their lines.
+
+It is YAML 1.1, as the tools whose files these are read it; or by the core schema of 1.2, with the values of JSON.
+"""
 
 import re
 from collections.abc import Iterator
-from typing import cast
+from typing import ClassVar, cast
 
 import yaml
 from attrs import define, field
@@ -22,24 +25,51 @@ _CLOSED = re.compile(rb"""[\[{][^\[\]{}"'#\n]*[\]}]""")
 """Brackets with nothing between them that could hide the second: they add no level to those behind them."""
 _LARGEST_MERGE = 100_000
 """Members that merge keys may copy in one file: nested ones multiply."""
+_CORE_SCALARS = {
+    "null": re.compile(r"(?:~|null|Null|NULL|)\Z"),
+    "bool": re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"),
+    "int": re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"),
+    "float": re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+    ),
+}
+"""What plain scalars are in the core schema (YAML 1.2.2, 10.3.2): `NO`, `12:30` and dates are texts there."""
+_CORE_TAGS: dict[type[yaml.Node], frozenset[str]] = {
+    yaml.MappingNode: frozenset({f"{_TAGS}map"}),
+    yaml.SequenceNode: frozenset({f"{_TAGS}seq"}),
+    yaml.ScalarNode: frozenset(f"{_TAGS}{kind}" for kind in ("str", *_CORE_SCALARS)),
+}
+_PADDED = re.compile(r"[-+]?0[0-9]")
 _LARGEST_ALIASES = 1_000_000
 """Values that the aliases of one file may stand for: whoever walks the nodes meets each of them as often."""
 
 
-def parse_documents(content: bytes, file: str) -> list[Node]:
+class _CoreLoader(yaml.CSafeLoader):
+    """Tells plain scalars apart as the core schema does."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {  # type: ignore[misc]
+        None: [(f"{_TAGS}{kind}", pattern) for kind, pattern in _CORE_SCALARS.items()]
+    }
+
+
+def parse_documents(content: bytes, file: str, *, core: bool = False) -> list[Node]:
     """Return the documents of a file that are not empty.
+
+    `core`: by the core schema of YAML 1.2. Its keys are texts, and it has neither tags of other types nor merge keys.
 
     Raises:
         ConfigError: not YAML, a key that stands twice, an alias of what it is in, or nested too deeply; with the line.
+            By the core schema: what is no value of JSON, but for numbers that are not finite; or a number that begins
+            with a zero, which is another one in YAML 1.1.
 
     """
     _check_depth(content, file)
     try:
-        loader = yaml.CSafeLoader(content)
+        loader = (_CoreLoader if core else yaml.CSafeLoader)(content)
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, content) from error
     try:
-        return [node for node in _Nodes(loader, file).documents() if not node.is_null]
+        return [node for node in _Nodes(loader, file, core).documents() if not node.is_null]
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, content) from error
     finally:
@@ -88,6 +118,7 @@ class _Nodes:
 
     loader: yaml.CSafeLoader
     file: str
+    core: bool
     _done: dict[int, Node] = field(factory=dict, init=False)
     _open: set[int] = field(factory=set, init=False)
     _merged: int = field(default=0, init=False)
@@ -136,11 +167,14 @@ class _Nodes:
         return known
 
     def _value(self, node: yaml.Node) -> dict[str, Node] | tuple[Node, ...] | Scalar:
+        if self.core and node.tag not in _CORE_TAGS[type(node)]:
+            raise self._error(node, f"the tag {node.tag[:60]} is none of JSON's values: write the value as text")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node)
         if isinstance(node, yaml.SequenceNode):
             return tuple(self._node(item, None) for item in node.value)
-        return self._scalar(cast("yaml.ScalarNode", node))
+        scalar = cast("yaml.ScalarNode", node)
+        return self._core_scalar(scalar) if self.core else self._scalar(scalar)
 
     def _scalar(self, node: yaml.ScalarNode) -> Scalar:
         kind = node.tag.removeprefix(_TAGS)
@@ -157,12 +191,34 @@ class _Nodes:
             pass  # such as `0b`, or more digits than Python converts: text
         return str(node.value)
 
+    def _core_scalar(self, node: yaml.ScalarNode) -> Scalar:
+        kind, text = node.tag.removeprefix(_TAGS), str(node.value)
+        if kind == "str":
+            return text
+        if not _CORE_SCALARS[kind].match(text):  # a tag that was written
+            raise self._error(node, f"{text[:60]!r} is no {kind} in YAML 1.2")
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        if _PADDED.match(text):
+            number = re.sub(r"(?<![0-9])0+(?=[0-9])", "", text[:60], count=1)
+            raise self._error(node, f'{text[:60]} begins with a zero: expected the number {number}, or "{text[:60]}"')
+        if kind == "float":
+            return float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise self._error(node, f"a number of {len(text):,} digits") from None
+
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
         made: dict[str, Node] = {}
         merged: dict[str, Node] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise self._error(key, "a key that is a mapping or a list")
+            if self.core:
+                self._check_core_key(key)
             if key.tag == _MERGE:
                 self._merge(merged, value)
                 continue
@@ -171,6 +227,13 @@ class _Nodes:
                 raise self._error(key, f"the key {key.value[:60]!r} stands twice: it is on line {first} already")
             made[key.value] = self._node(value, key.start_mark.line + 1)
         return {**merged, **made} if merged else made
+
+    def _check_core_key(self, key: yaml.ScalarNode) -> None:
+        """Refuse what is no text. Raises ConfigError."""
+        if key.value == "<<" and not key.style:
+            raise self._error(key, "`<<` merges nothing in YAML 1.2: expected the members themselves")
+        if key.tag != f"{_TAGS}str":
+            raise self._error(key, f'the key {key.value[:60]} is no text: expected "{key.value[:60]}"')
 
     def _merge(self, into: dict[str, Node], node: yaml.Node) -> None:
         """Add the members of the value of a `<<` key; of several mappings the first wins."""
