@@ -40,7 +40,8 @@ class Reload:
             return
         if rules is not None:
             self.point.deciders.live.replace(rules)
-        self.point.deciders.mapping, self.point.tokens = mapping, tokens
+        self.point.deciders.replace_mapping(mapping)
+        self.point.tokens = tokens
         note("rules in files, mapping, tokens and certificate were read again, and files opened again")
 
     def _rules(self) -> StateSource | None:

@@ -62,6 +62,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         mapping=mapping,
         max_age=flags.max_age,
         premises=LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note),
+        warn=warn,
     )
     measures = Measures()
     measures.age.set_function(lambda: live.age() or 0.0)

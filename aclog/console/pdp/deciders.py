@@ -2,6 +2,8 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 
 from attrs import define, evolve, field
 
@@ -9,6 +11,7 @@ from aclog.authorizer.settings import Settings
 from aclog.console.live_premises import LivePremises, none_unknown
 from aclog.console.live_state import LiveState
 from aclog.console.pdp.decider import Decider
+from aclog.console.pdp.envoy import path_warning
 from aclog.console.pdp.errors import BadRequestError, NotReadyError
 from aclog.console.pdp.mapping import Mapped
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -31,13 +34,16 @@ class Deciders:
     """In seconds: what nobody has confirmed for longer decides nothing."""
     premises: LivePremises = field(factory=none_unknown)
     """What is unknown of the settings."""
+    warn: Callable[[str], None] = field(default=lambda _: None)
+    """Called with what is odd of the mapping and the first state that is decided by it."""
+    _warned_of: Mapped | None = field(default=None, init=False)
     _newest: tuple[Image, Decider] | None = field(default=None, init=False)
     _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
     """By the identity of an image, which is kept with it."""
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.live.prepare = lambda _image: self.premises.look()
+        self.live.prepare = self._prepare
 
     def at(self, as_of: str | None) -> Decider:
         """Return what decides at a moment, None for now.
@@ -57,6 +63,26 @@ class Deciders:
         if age > self.max_age:
             return f"nobody has confirmed the state for {age:.0f} s: {self.live.trouble or 'the source is silent'}"
         return None
+
+    def replace_mapping(self, mapping: Mapped) -> None:
+        """Decide by another mapping from now on."""
+        self.mapping = mapping
+        if (seen := self.live.newest) is not None:
+            self._warn(seen.image)
+
+    def _prepare(self, image: Image) -> None:
+        self.premises.look()
+        self._warn(image)
+
+    def _warn(self, image: Image) -> None:
+        mapping = self.mapping
+        if mapping.envoy is None or self._warned_of is mapping:
+            return
+        with suppress(NotReadyError):  # which each answer says
+            warning = path_warning(self._made(image, mapping))
+            self._warned_of = mapping
+            if warning is not None:
+                self.warn(warning)
 
     def _now(self) -> Decider:
         why, seen, mapping = self.why_not_ready(), self.live.newest, self.mapping
