@@ -1,6 +1,5 @@
 """The tools by the Model Context Protocol."""
 
-import json
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +17,7 @@ from mcp.types import (
 )
 from mcp.types import Tool as ToolEntry
 
-from aclog.cli.mcp.answer import SCHEMA, answer_of
+from aclog.cli.mcp.answer import NAMES_ARE_DATA, SCHEMA, answer_of
 from aclog.cli.mcp.arguments import Arguments, read_arguments
 from aclog.cli.mcp.child_commands import ChildCommands
 from aclog.cli.mcp.command_line import CommandLine, Fixed, command_line
@@ -26,6 +25,8 @@ from aclog.cli.mcp.rows import Rows
 from aclog.cli.mcp.tool import Tool
 from aclog.cli.mcp.tools import TOOLS
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.printable import printable
+from aclog.terminal.json_text import json_text
 
 _INSTRUCTIONS = """\
 Answers questions about access to one Apache Kafka, from its rules (ACLs): who may do what, since when, and why. \
@@ -73,7 +74,7 @@ def _entry(tool: Tool) -> ToolEntry:
         input_schema=tool.arguments.model_json_schema(),
         output_schema=SCHEMA,
         annotations=ToolAnnotations(
-            title=tool.title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            title=tool.title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True
         ),
     )
 
@@ -89,7 +90,8 @@ async def _called(tool: Tool, given: dict[str, Any] | None, fixed: Fixed, comman
         answer = answer_of(tool, line, ended, rows)
     except (MetadataError, OSError) as error:
         return _failed(str(error), line)
-    return CallToolResult(content=[TextContent(text=_json(answer))], structured_content=answer)
+    # A text is read by people and models: what steers a terminal, or hides in a text, is escaped there.
+    return CallToolResult(content=[TextContent(text=json_text(answer))], structured_content=answer)
 
 
 async def _line(tool: Tool, arguments: Arguments, fixed: Fixed, seconds: float) -> CommandLine:
@@ -100,9 +102,5 @@ async def _line(tool: Tool, arguments: Arguments, fixed: Fixed, seconds: float) 
 
 
 def _failed(text: str, line: CommandLine | None) -> CallToolResult:
-    told = text if line is None else f"{text}\ncommand: {line.text}"
-    return CallToolResult(content=[TextContent(text=told)], is_error=True)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    lines = (text, *(() if line is None else (f"command: {line.text}",)), NAMES_ARE_DATA)
+    return CallToolResult(content=[TextContent(text="\n".join(map(printable, lines)))], is_error=True)

@@ -108,7 +108,17 @@ def test_what_takes_too_long_or_is_cancelled_ends_and_the_server_goes_on(tmp_pat
 @pytest.mark.process
 def test_bad_messages_are_answered_or_passed_over(tmp_path):
     served = Served(tmp_path)
-    for line in (b"{", b"[]", b'"x"', b"\xff\xfe", b'{"jsonrpc":"2.0","id":9,"method":"tools/call"}', b"null", b""):
+    for line, code in (
+        (b"{", -32700), (b"no json \x1b[31m", -32700), (b"\xff\xfe", -32700), (b'{"id":1}{"id":2}', -32700),
+        (b"[" * 5000, -32700), (b"[]", -32600), (b'"x"', -32600), (b"null", -32600), (b'{"jsonrpc":"1.0"}', -32600),
+    ):  # fmt: skip
+        served.process.stdin.write(line + b"\n")
+        served.process.stdin.flush()
+        message = served.read()
+        assert (message["id"], message["error"]["code"]) == (None, code), line
+        assert b"\x1b" not in json.dumps(message).encode()
+        assert "31m" not in message["error"]["message"], "what is no message is not repeated"
+    for line in (b"", b"  ", b'{"jsonrpc":"2.0","id":9,"method":"tools/call"}'):
         served.process.stdin.write(line + b"\n")
     served.send(id=4, method="tools/call", params={"name": "acls_remove", "arguments": {}})
     served.send(id=5, method="tools/call", params={"name": "lint", "arguments": {"select": "\ud800"}})

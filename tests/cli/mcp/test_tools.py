@@ -15,6 +15,7 @@ from aclog.sources.acls_source import AclsSource
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_unused import RULES, access, line, rule
+from tests.support.builders.hostile_names import NAMES
 from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import asked
 from tests.support.usage.indexed_timelines import take
@@ -119,6 +120,7 @@ def test_the_tools_are_those_of_the_page_and_none_writes():
         for tool in tools:
             assert tool.annotations.read_only_hint
             assert not tool.annotations.destructive_hint
+            assert tool.annotations.open_world_hint, "names are chosen by others"
             for schema in (tool.input_schema, tool.output_schema):
                 jsonschema.Draft202012Validator.check_schema(schema)
                 assert schema["additionalProperties"] is False
@@ -172,6 +174,32 @@ def test_hostile_words_are_only_names(tmp_path, monkeypatch):
 
     asked(questions, "--log", LOG)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow(20)
+def test_a_text_has_no_name_that_hides_or_steers_and_structured_content_has_it_exactly(tmp_path):
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text("\n".join(
+        json.dumps({
+            "resourceType": "GROUP", "resourceName": name, "patternType": "LITERAL", "principal": f"User:{name}",
+            "host": "*", "operation": "READ", "permissionType": "ALLOW",
+        }) for name in NAMES.values()
+    ))  # fmt: skip
+
+    async def questions(asking):
+        found = (await asking.ask("lint"))["rows"]
+        assert found, "names that look like another"
+        for name in NAMES.values():
+            if "\0" in name:
+                assert "NUL" in (await asking.tell("what_can", principal=f"User:{name}")).error
+                continue
+            [row] = (await asking.ask("what_can", principal=f"User:{name}"))["rows"]
+            [rule] = row["rules"]
+            assert (rule["resourceName"], rule["principal"]) == (name, f"User:{name}")
+        told = await asking.tell("explain", principal="User:a", operation=NAMES["colours"], group=NAMES["bidi"])
+        assert "is not one of" in told.error
+
+    asked(questions, "--acls", rules)
 
 
 @pytest.mark.process

@@ -9,6 +9,8 @@ import anyio
 from attrs import frozen
 from mcp import Client, StdioServerParameters
 
+from aclog.cli.mcp.answer import NAMES_ARE_DATA
+
 SECONDS = 300
 
 
@@ -27,13 +29,17 @@ class Asking:
     client: Client
 
     async def tell(self, tool: str, **arguments: object) -> Told:
-        """Ask a tool; its text must be its structured content."""
+        """Ask a tool; its text must be its structured content, printable, and say that names are data."""
         result = await self.client.call_tool(tool, arguments)
         [content] = result.content
+        assert all(line.isprintable() for line in content.text.split("\n")), content.text
         if result.is_error:
             assert result.structured_content is None
-            return Told({}, content.text)
+            error, _, names = content.text.rpartition("\n")
+            assert names == NAMES_ARE_DATA
+            return Told({}, error)
         assert json.loads(content.text) == result.structured_content
+        assert result.structured_content["names"] == NAMES_ARE_DATA
         return Told(result.structured_content, None)
 
     async def ask(self, tool: str, **arguments: object) -> dict[str, Any]:
