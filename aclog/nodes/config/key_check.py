@@ -30,9 +30,10 @@ early.start.listeners initial.broker.registration.timeout.ms inter.broker.listen
 internal.metadata.log.segment.bytes listener.security.protocol.map
 listeners log.dir log.dirs max.connections max.connections.per.ip metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
-metadata.max.retention.bytes metadata.max.retention.ms node.id process.roles queued.max.request.bytes
-queued.max.requests request.timeout.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
-sasl.server.max.receive.size security.inter.broker.protocol socket.request.max.bytes super.users
+metadata.max.retention.bytes metadata.max.retention.ms min.insync.replicas node.id process.roles
+queued.max.request.bytes queued.max.requests request.timeout.ms sasl.mechanism.controller.protocol
+sasl.mechanism.inter.broker.protocol sasl.server.max.receive.size security.inter.broker.protocol
+socket.request.max.bytes super.users
 """
 
 PER_LISTENER_KEYS = frozenset(_PER_LISTENER_NAMES.split())

@@ -189,6 +189,8 @@ class NodeConfig:
     """The Kafka whose levels of metadata.version the node supports, and whose checks it makes: aclog.kafka.version."""
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range: by `generation`, or aclog.cidr.enabled."""
+    min_insync_replicas: int = 1
+    """min.insync.replicas, which a new log holds where eligible leader replicas are enabled."""
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)
@@ -202,6 +204,11 @@ class NodeConfig:
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")
     notes: tuple[str, ...] = ()
     """Messages to log: unused and unknown keys."""
+
+    @property
+    def elr_min_insync_replicas(self) -> int | None:
+        """What a new leader writes of it: nothing unless the node is one of Kafka 4.4."""
+        return self.min_insync_replicas if self.generation is Generation.V4_4 else None
 
     @property
     def voter_ids(self) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ LOG_DIR = "log.dir"
 METADATA_LOG_DIR = "metadata.log.dir"
 HTTP_LISTENER = "aclog.http.listener"
 USAGE_INDEX = "aclog.usage.index"
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 ZOOKEEPER_CONNECT = "zookeeper.connect"
 _ZOOKEEPER_MODE = (
     f"not set, but {ZOOKEEPER_CONNECT} is, which is ZooKeeper mode: Kafka 3.9 was the last to have it. Two ways out: "
@@ -104,6 +105,7 @@ def parse_config(
         authorizer_class_name=authorizer_class_name(source),
         generation=generation,
         cidr=_cidr(source, generation),
+        min_insync_replicas=source.integer(MIN_INSYNC_REPLICAS, 1, least=1),
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
         tokens=read_token_settings(source),

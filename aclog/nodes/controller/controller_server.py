@@ -154,7 +154,13 @@ class ControllerServer:
     def _replay_and_activate(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
-        complete_activation(log, self.publisher, log.directory, current_time_ms)
+        complete_activation(
+            log,
+            self.publisher,
+            log.directory,
+            current_time_ms,
+            min_insync_replicas=self.config.elr_min_insync_replicas,
+        )
         self.publisher.observe_high_watermark(log.high_watermark())
         return notes
 

@@ -1,5 +1,10 @@
 """The error codes that nodes send and interpret (org.apache.kafka.common.protocol.Errors)."""
 
+from enum import IntEnum
+from typing import TypeAlias
+
+from kio.schema.errors import ErrorCode
+
 UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6
@@ -29,3 +34,24 @@ INCONSISTENT_CLUSTER_ID = 104
 INVALID_REGISTRATION = 119
 REBOOTSTRAP_REQUIRED = 129
 CONTROLLER_ID_NOT_REGISTERED = 136
+
+
+class NewerErrorCode(IntEnum):
+    """The errors of Kafka 4.4 that kio does not have yet, named as in its enum."""
+
+    group_deletion_failed = 134
+    streams_topology_description_update_failed = 135
+    controller_id_not_registered = CONTROLLER_ID_NOT_REGISTERED
+
+
+KnownErrorCode: TypeAlias = ErrorCode | NewerErrorCode
+
+
+def error_code(code: int) -> KnownErrorCode:
+    """Return the error of a code; UNKNOWN_SERVER_ERROR for an unknown one, as Errors.forCode does."""
+    for kind in (ErrorCode, NewerErrorCode):
+        try:
+            return kind(code)
+        except ValueError:
+            continue
+    return ErrorCode.unknown_server_error

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from kio.schema.errors import ErrorCode
 from kio.serial._parse import get_reader
 from kio.serial.readers import read_int16, read_int64
 
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import read_unsigned_varint
+from aclog.nodes.wire.error_codes import KnownErrorCode, error_code
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
@@ -95,13 +95,9 @@ def _bool(buffer: bytes, position: int) -> tuple[bool, int]:
     return buffer[position] != 0, 1
 
 
-def _error_code(buffer: bytes, position: int) -> tuple[ErrorCode, int]:
-    """Read an error code; an unknown one becomes UNKNOWN_SERVER_ERROR, as in Errors.forCode."""
+def _error_code(buffer: bytes, position: int) -> tuple[KnownErrorCode, int]:
     code, size = read_int16(buffer, position)
-    try:
-        return ErrorCode(code), size
-    except ValueError:
-        return ErrorCode.unknown_server_error, size
+    return error_code(code), size
 
 
 def _duration(buffer: bytes, position: int) -> tuple[timedelta, int]:

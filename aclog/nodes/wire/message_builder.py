@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial._introspect import EntityField, classify_field, is_optional
 
+from aclog.nodes.wire.error_codes import error_code
 from aclog.nodes.wire.messages import ENTITY_TYPES, Kind, encode_response, message_type
 
 _EMPTY: dict[str, Any] = {
@@ -34,7 +35,7 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
     chosen = {}
     for field_name, (default, is_error) in _blank(entity).items():
         value = values.get(field_name, default)
-        chosen[field_name] = _error_code(value) if is_error else value
+        chosen[field_name] = error_code(value) if is_error else value
     for field_name in values.keys() - chosen.keys():
         if field_name not in _names(api_key, kind, entity.__name__):
             raise TypeError(f"{entity.__name__} has no field {field_name} in any version")
@@ -50,13 +51,6 @@ def build_response(api_key: int, version: int, /, **values: Any) -> bytes:
 
     """
     return encode_response(build(api_key, version, "response", **values))
-
-
-def _error_code(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.unknown_server_error
 
 
 @cache

@@ -3,13 +3,14 @@
 The formats and starts are those of Kafka 3.9, 4.3 and 4.4, and of aclog.
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.file_names import image_checkpoint, list_images, list_segments
+from aclog.metalog.filelog.file_names import image_checkpoint, list_images, list_segments, segment_name
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.support.admin.requests import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_SCRAM, matching, rule
@@ -147,3 +148,32 @@ def test_aclog_does_not_begin_a_log_at_a_level_that_it_does_not_support(
     assert len(recover(node.log_directory).image.features) == 0
     with AclogNode(tmp_path, ports, server_properties(ports, **AS_4_4)):
         assert users(ports) == ["admin"]
+
+
+def first_records(log: Path) -> list[tuple[int, str, object]]:
+    """The offset, type and data of the first records of a log, to the end of its first transaction."""
+    rows = map(json.loads, aclog("log", "dump", log / segment_name(0), "--json", "--show-secrets").ok().lines)
+    found = []
+    for row in rows:
+        found.append((row["offset"], row["type"], row["data"] if row["type"].isupper() else None))
+        if row["type"] == "END_TRANSACTION_RECORD":
+            return found
+    raise AssertionError(found)
+
+
+def test_the_first_transaction_is_that_of_kafka_4_4(
+    formatted: Callable[[str, Path], Path], ports: Ports, tmp_path: Path
+) -> None:
+    """Byte for byte, with the default of min.insync.replicas that goes with eligible leader replicas."""
+    found = {}
+    for starts in ("aclog", "4.4"):
+        node = node_of(starts, formatted("4.4", tmp_path / starts), ports)
+        with node:
+            users(ports)
+        found[starts] = first_records(node.log_directory)
+    assert found["aclog"] == found["4.4"]
+    assert [kind for _, kind, _ in found["4.4"][-3:]] == [
+        "USER_SCRAM_CREDENTIAL_RECORD",
+        "CONFIG_RECORD",
+        "END_TRANSACTION_RECORD",
+    ]

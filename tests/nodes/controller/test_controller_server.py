@@ -6,9 +6,11 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import RequestContext
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.batches import iter_batches
@@ -23,6 +25,7 @@ from aclog.metalog.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    OpaqueRecord,
     UserScramCredentialRecord,
 )
 from aclog.nodes.apis.request import MalformedRequestError, RequestError
@@ -92,6 +95,18 @@ class TestStart:
         assert kinds[4:] == [FeatureLevelRecord] * 6 + [UserScramCredentialRecord] * 2 + [EndTransactionRecord]
         assert read_quorum_state(tmp_path / LOG_DIRECTORY).voters is None
         assert not list(verify(tmp_path / LOG_DIRECTORY))
+
+    async def test_a_leader_like_kafka_4_4_adds_the_default_of_in_sync_replicas(self, tmp_path):
+        config = evolve(formatted(tmp_path), generation=Generation.V4_4, min_insync_replicas=2)
+        async with running(config) as server:
+            assert server.ready
+        found = list(batches(tmp_path / LOG_DIRECTORY))
+        assert [type(record) for record in found[-3:]] == [
+            UserScramCredentialRecord,
+            OpaqueRecord,
+            EndTransactionRecord,
+        ]
+        assert found[-2].value == b"\1\4\0" + b"\4\1\x14min.insync.replicas\x022\0"
 
     async def test_a_static_quorum_keeps_its_voters_in_the_file(self, tmp_path):
         async with running(formatted(tmp_path, kraft_version=0)) as server:

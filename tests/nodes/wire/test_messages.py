@@ -10,6 +10,7 @@ from kio.serial import entity_reader
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
 from aclog.nodes.wire import messages as m
+from aclog.nodes.wire.error_codes import NewerErrorCode
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.message_readers import MAX_ELEMENTS, MAX_SLOW_BYTES
 from tests.support.nodes.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
@@ -174,6 +175,14 @@ def test_times_beyond_pythons_range_become_its_end(millis, expected):
 def test_an_error_code_from_the_future_is_an_unknown_server_error():
     body = (10801).to_bytes(2, "big") + bytes(8 + 4) + b"\0"
     assert m.decode_response(39, 2, body, 0).error_code == ErrorCode.unknown_server_error
+
+
+@pytest.mark.parametrize("known", NewerErrorCode)
+def test_the_errors_of_kafka_4_4_are_known_to_clients_and_nodes(known):
+    body = known.to_bytes(2, "big") + bytes(8 + 4) + b"\0"
+    response = m.decode_response(39, 2, body, 0)
+    assert (response.error_code, response.error_code.name) == (known.value, known.name)
+    assert build(39, 2, "response", error_code=known.value).error_code is known
 
 
 def test_a_tagged_field_whose_size_is_false():

@@ -89,7 +89,7 @@ def _versions(api: ApiFacts) -> str:
 
 
 def _errors(facts: ReleaseFacts) -> Iterator[Difference]:
-    ours = {int(code): code.name.upper() for code in ErrorCode}
+    ours = {int(code): code.name.upper() for code in (*ErrorCode, *error_codes.NewerErrorCode)}
     sent = {value: name for name, value in vars(error_codes).items() if name.isupper() and isinstance(value, int)}
     for code, name in facts.errors.items():
         for table, known in (("clients", ours.get(code)), ("nodes", sent.get(code, name))):

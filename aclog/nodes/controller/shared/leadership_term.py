@@ -105,7 +105,13 @@ class LeadershipTerm:
             what = f"{log.name} ends at {mark}, below what this node has replayed: the log has lost its end"
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
-        complete_activation(log, self.publisher, self.config.metadata_log_dir / METADATA_DIRECTORY, current_time_ms)
+        complete_activation(
+            log,
+            self.publisher,
+            self.config.metadata_log_dir / METADATA_DIRECTORY,
+            current_time_ms,
+            min_insync_replicas=self.config.elr_min_insync_replicas,
+        )
         self.publisher.observe_high_watermark(log.high_watermark())
         self.on_replayed()
 

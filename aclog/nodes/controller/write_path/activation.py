@@ -9,19 +9,28 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord, KRaftVersion
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import Appended, Log, LogReader
+from aclog.metalog.primitives import compact_string
 from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
+    OpaqueRecord,
+    RecordType,
 )
 from aclog.snapshots.bootstrap_records import find_bootstrap, uncommitted_bootstrap
 from aclog.snapshots.features import METADATA_VERSION, TRANSACTIONS_SINCE
+from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 
 TRANSACTION_NAME = "Bootstrap records"
 """Kafka's name for the transaction that copies what formatting left into a new log."""
+
+ELR_VERSION = "eligible.leader.replicas.version"
+MIN_ISR = "min.insync.replicas"
+_BROKER_CONFIG, _FRAME_VERSION, _NO_TAGS = 4, 1, b"\0"
+"""Of a ConfigRecord: ConfigResource.Type.BROKER, whose empty name is all brokers; and the frame around it."""
 
 _RECORDS_IN_BATCH = 10_000
 """The limit of Kafka's controller (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
@@ -41,13 +50,21 @@ def catch_up(log: LogReader, publisher: Publisher) -> None:
         publisher.advance(log.read(publisher.applier.next_offset))
 
 
-def complete_activation(log: LedLog, publisher: Publisher, directory: Path, now: Callable[[], int]) -> None:
+def complete_activation(
+    log: LedLog,
+    publisher: Publisher,
+    directory: Path,
+    now: Callable[[], int],
+    *,
+    min_insync_replicas: int | None = None,
+) -> None:
     """Write the activation records of a new leader (QuorumController.CompleteActivationEvent).
 
     A transaction that the previous leader left open is aborted. An empty log gets the records that formatting left in
     or beside `directory`, that of the log or of its checkpoints, in a transaction. With kraft.version 1 they are
     preceded by the voters of the 0-0 checkpoint, for observers that read the log from its start. `now` returns ms since
-    1970.
+    1970. `min_insync_replicas` is the value of min.insync.replicas that goes with eligible leader replicas, as the
+    default of the cluster (KIP-966); None: no such record.
 
     Raises:
         CheckpointError: The file with these records is incomplete or corrupt.
@@ -74,9 +91,18 @@ def complete_activation(log: LedLog, publisher: Publisher, directory: Path, now:
         version = KRaftVersion(kraft_version=image.provenance.kraft_version)
         log.append_control(version, voters, timestamp=now()).result()
         catch_up(log, publisher)
-    records = [] if found is None else _in_transaction(found.records)
+    records = [] if found is None else _in_transaction((*found.records, *_of_elr(found.image, min_insync_replicas)))
     for start in range(0, len(records), _RECORDS_IN_BATCH):
         _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
+
+
+def _of_elr(image: Image, min_insync_replicas: int | None) -> tuple[OpaqueRecord, ...]:
+    """Return the config that a leader adds to what formatting left, where it has enabled eligible leader replicas."""
+    if min_insync_replicas is None or not image.features.level(ELR_VERSION):
+        return ()
+    fields = bytes([_BROKER_CONFIG]) + b"".join(map(compact_string, ("", MIN_ISR, str(min_insync_replicas))))
+    value = bytes([_FRAME_VERSION, RecordType.CONFIG_RECORD, 0]) + fields + _NO_TAGS
+    return (OpaqueRecord(api_key=RecordType.CONFIG_RECORD, version=0, value=value),)
 
 
 def _in_transaction(records: Sequence[MetadataRecord]) -> Sequence[MetadataRecord]:
