@@ -3,9 +3,8 @@
 from attrs import evolve
 
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_cidr_enabled
-from aclog.authorizer.generation import generation_of_version
+from aclog.authorizer.generation import Generation, named_generation
 from aclog.authorizer.settings import Settings
-from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Arguments, Option
 from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
@@ -36,12 +35,13 @@ def settings_of(arguments: Arguments, image: Image) -> Settings:
     """
     version, ranges = arguments.text(_VERSION.flag), arguments.text(_CIDR.flag)
     has_ranges = parse_cidr_enabled(ranges or None, _CIDR.flag)
-    if version:
-        named = generation_of_version(version).has_ranges
-        if ranges and has_ranges is not named:
-            raise ConfigError(f"{_VERSION.flag} {version} and {_CIDR.flag} {ranges} differ: expected one of them")
-        has_ranges = named
-    settings = Settings.of_texts(
-        arguments.text(_SUPER_USERS.flag), arguments.text(_ALLOW_EVERYONE.flag), cidr=has_ranges
+    named = named_generation(
+        version or None,
+        has_ranges if ranges else None,
+        version_name=_VERSION.flag,
+        ranges_text=f"{_CIDR.flag} {ranges}",
     )
-    return settled(evolve(settings, is_kafka_stated=bool(version or ranges)), image)
+    settings = Settings.of_texts(
+        arguments.text(_SUPER_USERS.flag), arguments.text(_ALLOW_EVERYONE.flag), cidr=named is Generation.V4_4
+    )
+    return settled(evolve(settings, is_kafka_stated=named is not None), image)

@@ -2,11 +2,13 @@
 
 import pytest
 
+from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.generation import (
     Generation,
+    controllers_decide,
     generation_of_level,
     generation_of_version,
-    generations_of_levels,
+    named_generation,
 )
 from aclog.metalog.errors import ConfigError
 
@@ -44,5 +46,45 @@ def test_a_kafka_whose_decisions_are_not_known_is_refused(text):
 def test_a_server_has_the_generation_of_the_newest_level_that_it_supports():
     assert [generation_of_level(level) for level in (7, 30, 31)] == [Generation.V4_3] * 3
     assert [generation_of_level(level) for level in (32, 33, 34)] == [Generation.V4_4] * 3
-    assert generations_of_levels([30, 33]) == {Generation.V4_3, Generation.V4_4}
-    assert generations_of_levels([]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("version", "ranges", "expected"),
+    [
+        (None, None, None),
+        (None, True, Generation.V4_4),
+        (None, False, Generation.V4_3),
+        ("4.3.1", None, Generation.V4_3),
+        ("4.3.1", False, Generation.V4_3),
+        ("4.4.0", True, Generation.V4_4),
+    ],
+)
+def test_two_settings_name_one_generation(version, ranges, expected):
+    assert named_generation(version, ranges, version_name="v", ranges_text="r") is expected
+
+
+@pytest.mark.parametrize(
+    ("version", "ranges", "complaint"),
+    [
+        ("4.4.0", False, "v 4.4.0 and r differ: expected one of them"),
+        ("4.3", True, "v 4.3 and r differ: expected one of them"),
+        ("4.5", True, "v: how Kafka 4.5 decides is not known: expected a version up to 4.4"),
+        ("x", None, "v: 'x' is no version of Kafka: expected one such as 4.3.1 or 4.4.0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_with_one_text(version, ranges, complaint):
+    with pytest.raises(ConfigError) as refused:
+        named_generation(version, ranges, version_name="v", ranges_text="r")
+    assert str(refused.value) == complaint
+
+
+def test_controllers_decide_what_changes_metadata_and_no_client_data():
+    decided = {
+        kind.name: {operation.name for operation in AclOperation if controllers_decide(kind, operation)}
+        for kind in ResourceType
+    }
+    assert {kind for kind, operations in decided.items() if operations} == {"TOPIC", "GROUP", "CLUSTER", "USER"}
+    assert decided["TOPIC"] == {"CREATE", "DELETE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"}
+    assert {"ALTER", "DESCRIBE", "CLUSTER_ACTION", "CREATE"} <= decided["CLUSTER"]
+    assert "IDEMPOTENT_WRITE" not in decided["CLUSTER"]
+    assert not controllers_decide(99, AclOperation.ALTER)

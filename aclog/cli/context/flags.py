@@ -7,7 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags import source
-from aclog.cli.flags.authorizer import check_generation
+from aclog.cli.flags.authorizer import flag_generation
 from aclog.cli.flags.source import parse_modules
 from aclog.metalog.errors import ConfigError
 from aclog.sources.contexts.context import KINDS
@@ -164,7 +164,7 @@ class SettingFlags:
             from aclog.snapshots.zones import parse_zone
 
             parse_zone(self.timezone)
-        check_generation(self.kafka_version, self.cidr or None)
+        flag_generation(self.kafka_version, self.cidr or None)
         found = {
             "super-users": self.super_users,
             "allow-everyone-if-no-acl-found": self.allow_everyone or (False if self.no_allow_everyone else None),

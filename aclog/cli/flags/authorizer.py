@@ -6,7 +6,7 @@ from typing import Annotated, Self
 import typer
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.generation import Generation, generation_of_version
+from aclog.authorizer.generation import Generation, named_generation
 from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer"
@@ -91,7 +91,7 @@ class AuthorizerFlags:
     ] = None
 
     def __attrs_post_init__(self) -> None:
-        check_generation(self.kafka_version, self.cidr)
+        flag_generation(self.kafka_version, self.cidr)
         if self.allow_everyone and self.no_allow_everyone:
             raise ConfigError(
                 "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
@@ -118,7 +118,7 @@ class AuthorizerFlags:
     @property
     def generation(self) -> Generation | None:
         """The generation of the Kafka that decides; None if no flag names it."""
-        return named_generation(self.kafka_version, self.cidr)
+        return flag_generation(self.kafka_version, self.cidr)
 
     def of_generation(self, generation: Generation) -> Self:
         """Return the same flags for a Kafka of this generation."""
@@ -130,21 +130,12 @@ class AuthorizerFlags:
         return self.semantics is Semantics.DOCUMENTED
 
 
-def check_generation(kafka_version: str | None, cidr: bool | None, *, prefix: str = "--") -> None:
-    """Check the two flags that name a generation. Raises ConfigError: no version of a known Kafka, or they differ."""
-    if kafka_version is None:
-        return
-    try:
-        named = generation_of_version(kafka_version)
-    except ConfigError as error:
-        raise ConfigError(f"{prefix}kafka-version: {error}") from None
-    if cidr is not None and cidr is not named.has_ranges:
-        flag = f"{prefix}cidr" if cidr else f"--no-{prefix.removeprefix('--')}cidr"
-        raise ConfigError(f"{prefix}kafka-version {kafka_version} and {flag} differ: expected one of them")
+def flag_generation(kafka_version: str | None, cidr: bool | None, *, prefix: str = "--") -> Generation | None:
+    """Return the generation that two flags name; None if none does.
 
+    Raises:
+        ConfigError: no version of a known Kafka, or they differ.
 
-def named_generation(kafka_version: str | None, cidr: bool | None) -> Generation | None:
-    """Return the generation that two flags name; None if none does. Raises ConfigError as `check_generation`."""
-    if kafka_version is not None:
-        return generation_of_version(kafka_version)
-    return None if cidr is None else Generation.V4_4 if cidr else Generation.V4_3
+    """
+    ranges = f"{prefix}cidr" if cidr else f"--no-{prefix.removeprefix('--')}cidr"
+    return named_generation(kafka_version, cidr, version_name=f"{prefix}kafka-version", ranges_text=ranges)

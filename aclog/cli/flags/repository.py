@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from attrs import evolve, frozen
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, check_generation, named_generation
+from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, flag_generation
 from aclog.cli.flags.context import chosen_context
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
@@ -104,8 +104,7 @@ class RepositoryFlags:
 
     def given(self) -> dict[str, Any]:
         """Return the settings of the authorizer that flags give."""
-        check_generation(self.kafka_version, self.cidr)
-        generation = named_generation(self.kafka_version, self.cidr)
+        generation = flag_generation(self.kafka_version, self.cidr)
         flags = {
             "super_users": self.super_users,
             "allow_everyone": self.allow_everyone or (False if self.no_allow_everyone else None),

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, check_generation
+from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, flag_generation
 from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer of the second state (by default as of the first)"
@@ -82,7 +82,7 @@ class SecondSettingsFlags:
             raise ConfigError(
                 "--to-allow-everyone-if-no-acl-found and --no-to-allow-everyone-if-no-acl-found: expected one of them"
             )
-        check_generation(self.to_kafka_version, self.to_cidr, prefix="--to-")
+        flag_generation(self.to_kafka_version, self.to_cidr, prefix="--to-")
         is_named = self.to_kafka_version is not None or self.to_cidr is not None
         allow_everyone = self.to_allow_everyone or (first.allow_everyone and not self.no_to_allow_everyone)
         return AuthorizerFlags(

@@ -1,7 +1,8 @@
 """The Kafka that decides, as settings files name it: `kafka-version = "4.4.0"`, or `cidr = true` from 4.4 on."""
 
-from aclog.authorizer.generation import generation_of_version
+from aclog.authorizer.generation import named_generation
 from aclog.metalog.errors import ConfigError
+from aclog.sources.repository.toml_document import key_text
 from aclog.sources.repository.toml_table import TomlTable
 
 VERSION, RANGES = "kafka-version", "cidr"
@@ -14,13 +15,14 @@ def ranges_of(table: TomlTable) -> bool | None:
         ConfigError: no version of a known Kafka, or the two keys differ, with file and line.
 
     """
-    ranges, version = table.flag(RANGES), table.text(VERSION)
-    if version is None:
-        return ranges
+    ranges, path = table.flag(RANGES), (*table.path, VERSION)
     try:
-        named = generation_of_version(version).has_ranges
+        named = named_generation(
+            table.text(VERSION),
+            ranges,
+            version_name=key_text(path),
+            ranges_text=f"{RANGES} = {str(ranges).lower()}",
+        )
     except ConfigError as error:
-        raise table.error(VERSION, str(error)) from None
-    if ranges is not None and ranges is not named:
-        raise table.error(RANGES, f"{str(ranges).lower()}, and {VERSION} is {version}: expected one of them")
-    return named
+        raise ConfigError(f"{table.document.place(path)}: {error}") from None
+    return None if named is None else named.has_ranges

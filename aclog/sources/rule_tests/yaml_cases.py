@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aclog.analysis.rule_tests.case import Case
 from aclog.authorizer.config import parse_super_users
-from aclog.authorizer.generation import generation_of_version
+from aclog.authorizer.generation import Generation, named_generation
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.formats.node import Node
@@ -75,14 +75,16 @@ def _ranges(version: Node | None, cidr: Node | None) -> bool | None:
     ranges = None if cidr is None else cidr.boolean("cidr")
     if version is None:
         return ranges
-    text = version.text("kafka-version")
     try:
-        named = generation_of_version(text).has_ranges
+        named = named_generation(
+            version.text("kafka-version"),
+            ranges,
+            version_name="kafka-version",
+            ranges_text=f"cidr: {str(ranges).lower()}",
+        )
     except ConfigError as error:
-        raise version.error(f"kafka-version: {error}") from error
-    if ranges is not None and ranges is not named:
-        raise version.error(f"kafka-version {text} and cidr differ: expected one of them")
-    return named
+        raise version.error(str(error)) from error
+    return named is Generation.V4_4
 
 
 def _super_users(node: Node) -> str:
