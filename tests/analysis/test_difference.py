@@ -238,6 +238,13 @@ def test_a_wildcard_does_not_cover_longer_names_that_begin_with_a_star() -> None
         (["10.0.0.0/30", "10.0.0.4/30"], Hosts(entries=("10.0.0.0/29",))),
         (["10.0.0.1", "10.0.0.1/32"], Hosts(entries=("10.0.0.1",))),
         (["fe80::/10"], Hosts(entries=("fe80::/10",))),
+        # No range contains 0.0.0.0, so one that begins there is all the others.
+        (["0.0.0.0/0"], Hosts(entries=("0.0.0.0/0",))),
+        (["0.0.0.0/8"], Hosts(entries=("0.0.0.0/8",))),
+        (["0.0.0.0/0", "0.0.0.0"], Hosts(entries=("0.0.0.0", "0.0.0.0/0"))),
+        (["0.0.0.0/31"], Hosts(entries=("0.0.0.1",))),
+        (["0.0.0.0/30"], Hosts(entries=("0.0.0.0/30",))),
+        (["0.0.0.1", "0.0.0.2"], Hosts(entries=("0.0.0.1", "0.0.0.2"))),
     ],
 )
 def test_ranges_count_where_they_are_enabled(hosts: Iterable[str], expected: Hosts) -> None:

@@ -154,7 +154,12 @@ def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Itera
 
 def _networks(version: int, first: int, last: int) -> Iterator[IPv4Network | IPv6Network]:
     if version == 4:
-        yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
+        networks = list(summarize_address_range(IPv4Address(first), IPv4Address(last)))
+        if first == 1:
+            # A range from 0.0.0.0 on does not contain it: 0.0.0.0/0 is all but that one, which would be 32 ranges.
+            from_zero = list(summarize_address_range(IPv4Address(0), IPv4Address(last)))
+            networks = min(networks, from_zero, key=len)
+        yield from networks
         return
     for network in summarize_address_range(IPv6Address(first), IPv6Address(last)):
         if network.network_address.ipv4_mapped is None:  # such clients show up as IPv4
