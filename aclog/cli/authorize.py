@@ -63,7 +63,7 @@ def authorize(
     if requests is None:
         asked = request.request()
         image, premises = chosen.image(), read_premises(chosen, authorizer.given())
-        each = each_generation(image, authorizer)
+        each = each_generation(image, authorizer, [(asked.resource_type, asked.operation)])
         decided = {}
         for generation, own in each.flags.items():
             if asked.pattern_type == PatternType.LITERAL:
@@ -76,7 +76,7 @@ def authorize(
                 decided[generation] = Decided(decision=found.decision, example=found.example)
         acls = image.acls.with_options(documented=authorizer.documented, cidr=image.acls.cidr)
         if len({made.decision.text for made in decided.values()}) > 1:
-            each.warn(image)
+            each.warn()
         raise typer.Exit(print_decision(decided, asked, how, acls, origins=chosen.file_origins, premises=premises))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")

@@ -8,7 +8,7 @@ from attrs import field, frozen
 from aclog.authorizer.generation import Generation
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.deciding_kafka import DecidingKafka, ambiguity, deciding_kafka
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.terminal.notices import warn
 
@@ -32,15 +32,22 @@ class EachGeneration:
         """The flags of the only generation, or of the oldest."""
         return self.flags[self.kafka.generations[0]]
 
-    def warn(self, image: Image) -> None:
+    def warn(self) -> None:
         """Warn that several generations may decide and that answers may differ; nothing if one decides."""
         if not self.is_known:
-            warn(ambiguity(self.kafka, image))
+            warn(self.kafka.ambiguity())
 
 
-def each_generation(image: Image, flags: AuthorizerFlags) -> EachGeneration:
-    """Return the flags for each generation that may decide on a state."""
-    kafka = deciding_kafka(image, flags.generation)
+def each_generation(
+    image: Image, flags: AuthorizerFlags, asked: Iterable[tuple[int, int]] | None = None
+) -> EachGeneration:
+    """Return the flags for each generation that may decide on a state.
+
+    `asked`: the resource type and the operation of all requests in question, as codes; None if they may be any.
+    """
+    kafka = deciding_kafka(
+        image, flags.generation, controllers=None if asked is None else ranges_concern_controllers(image.acls, asked)
+    )
     return EachGeneration(kafka=kafka, flags={each: flags.of_generation(each) for each in kafka.generations})
 
 
@@ -53,7 +60,7 @@ def only_generation(image: Image, flags: AuthorizerFlags) -> AuthorizerFlags:
     """
     found = each_generation(image, flags)
     if not found.is_known:
-        raise ConfigError(ambiguity(found.kafka, image))
+        raise ConfigError(found.kafka.ambiguity())
     return found.first
 
 

@@ -10,7 +10,7 @@ from attrs import define, frozen
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, code_name
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.decision import Decision
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.generation import Generation, controllers_decide
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
@@ -24,6 +24,7 @@ from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.printable import printable
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
 from aclog.sources.text_lines import blocks, display_name
@@ -200,10 +201,11 @@ def decide_requests(
 
     """
     each = each_generation(image, flags)
-    each.warn(image)
+    each.warn()
     authorizers = {generation: authorizer_of(image, own) for generation, own in each.flags.items()}
+    brokers = deciding_kafka(image, flags.generation, controllers=False).generations
     acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
-    decider = LineDecider(authorizers, acls, premises)
+    decider = LineDecider(authorizers, acls, premises, brokers=brokers)
     counted = _Counted(path)
     if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
         output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))
@@ -247,16 +249,23 @@ class LineDecider:
     """
 
     def __init__(
-        self, authorizers: Mapping[Generation, StandardAuthorizer], acls: AclsImage, premises: Premises = ALL_KNOWN
+        self,
+        authorizers: Mapping[Generation, StandardAuthorizer],
+        acls: AclsImage,
+        premises: Premises = ALL_KNOWN,
+        *,
+        brokers: Sequence[Generation] | None = None,
     ) -> None:
         """Take an authorizer for each generation that may decide, and the ACLs that they decide on.
 
-        They do not change, as their decisions are cached. `premises`: what is unknown of their settings.
+        They do not change, as their decisions are cached. `premises`: what is unknown of their settings. `brokers`: the
+        generations that may decide what no controller decides; None: all.
         """
         self.failed = 0
         self._acls = acls
         self._premises = premises
         self._authorizers = authorizers
+        self._of_brokers = {each: own for each, own in authorizers.items() if brokers is None or each in brokers}
         self._cache: dict[bytes, bytes] = {}
         self._malformed: set[bytes] = set()
         """The outputs in the cache that are errors."""
@@ -289,7 +298,9 @@ class LineDecider:
         """Return the output for a line, and whether that is a decision."""
         try:
             request = parse_request(line)
-            answers = {each: _decide(own, request) for each, own in self._authorizers.items()}
+            by_controllers = controllers_decide(request.resource_type, request.operation)
+            authorizers = self._authorizers if by_controllers else self._of_brokers
+            answers = {each: _decide(own, request) for each, own in authorizers.items()}
         except MetadataError as error:
             return f'{{"decision":"ERROR","error":{json_string(str(error))}}}', False
         denied = (each for each in answers.values() if each[0] is not _ALLOWED)

@@ -63,7 +63,7 @@ def explain(
         place=chosen.source.change_place,
     )
     image = chosen.image()
-    each = each_generation(image, authorizer)
+    each = each_generation(image, authorizer, [(asked.resource_type, asked.operation)])
     options = evolve(options, origins=chosen.origins, premises=read_premises(chosen, authorizer.given()))
     if asked.pattern_type == PatternType.LITERAL:
         explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
@@ -84,7 +84,7 @@ def explain(
         }
     generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})
     first = explanations.pop(generation)
-    each.warn(image)
+    each.warn()
     if how.is_rows:
         answer = first.to_dict()
         if explanations:

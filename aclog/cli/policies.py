@@ -1,6 +1,6 @@
 """Policies from the flags of a command: the state and the settings of one side, or of two that are compared."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -20,11 +20,12 @@ from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
-from aclog.snapshots.deciding_kafka import deciding_kafka
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.deciding_kafka import deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.sources.name_file import NameFile
-from aclog.terminal.notices import note
+from aclog.terminal.notices import note, warn
 
 
 @frozen(eq=False, kw_only=True)
@@ -63,16 +64,20 @@ def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
     return _policy(image, only_generation(image, flags))
 
 
-def policies_of(image: Image, flags: AuthorizerFlags) -> dict[Generation, Policy]:
+def policies_of(
+    image: Image, flags: AuthorizerFlags, asked: Iterable[tuple[int, int]] | None = None
+) -> dict[Generation, Policy]:
     """Return the policy of a state for each generation of Kafka that may decide; warn if there is more than one.
+
+    `asked` as in `each_generation`.
 
     Raises:
         ConfigError: a super user without a colon.
 
     """
     flags.warn_of_super_users()
-    each = each_generation(image, flags)
-    each.warn(image)
+    each = each_generation(image, flags, asked)
+    each.warn()
     return {generation: _policy(image, own) for generation, own in each.flags.items()}
 
 
@@ -157,12 +162,11 @@ class SideFlags:
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         known = chosen is None and not self.maps
-        pairs = _generations((before, self.authorizer), (after, after_flags))
-        if len(pairs) > 1:
-            image = before if not deciding_kafka(before, self.authorizer.generation).is_known else after
+        pairs, ambiguity = _generations((before, self.authorizer), (after, after_flags))
+        if ambiguity:
             if only_one:
-                only_generation(image, self.authorizer)
-            each_generation(image, self.authorizer).warn(image)
+                raise ConfigError(ambiguity)
+            warn(ambiguity)
         between = net_changes(changes) if known else changes_between(old.acls, after.acls)
         origins = self._origins(first, chosen, changes)
         return {
@@ -209,22 +213,23 @@ class SideFlags:
 
 def _generations(
     first: tuple[Image, AuthorizerFlags], second: tuple[Image, AuthorizerFlags]
-) -> dict[Generation | None, tuple[Generation, Generation]]:
-    """Return the generations that decide on two states: one for each that may decide on both.
+) -> tuple[dict[Generation | None, tuple[Generation, Generation]], str]:
+    """Return the generations that decide on two states: one for each that may decide on both, and why there are more.
 
     A state that does not state its own is decided as the other: rules in files are those of the other's cluster. Unless
     a flag names a Kafka for the second one: then the first is decided by the other generation, as before an upgrade.
     """
-    found = [deciding_kafka(image, flags.generation) for image, flags in (first, second)]
+    controllers = any(ranges_concern_controllers(image.acls) for image, _ in (first, second))
+    found = [deciding_kafka(image, flags.generation, controllers=controllers) for image, flags in (first, second)]
     old, new = found[0].stated or found[1].stated, found[1].stated or found[0].stated
     if found[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
         old = next(each for each in Generation if each is not new)
     if old is not None and new is not None:
-        return {None: (old, new)}
+        return {None: (old, new)}, ""
     possible = [each for each in Generation if any(each in kafka.generations for kafka in found)]
     if len(possible) == 1:
-        return {None: (possible[0], possible[0])}
-    return {each: (each, each) for each in possible}
+        return {None: (possible[0], possible[0])}, ""
+    return {each: (each, each) for each in possible}, next(kafka.ambiguity() for kafka in found if not kafka.is_known)
 
 
 def _once() -> Callable[[str], None]:

@@ -48,7 +48,7 @@ def who_can(
     how = output.choose()
     needs, query = asked.needs(), asked.query(EVERYONE, host)
     chosen = source.choose()
-    policies = policies_of(chosen.image(), authorizer)
+    policies = policies_of(chosen.image(), authorizer, asked.requests())
     premises = read_premises(chosen, authorizer.given())
     answers = {
         generation: with_extents(

@@ -20,7 +20,7 @@ from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users
 from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.generation import generation_of_version
+from aclog.authorizer.generation import named_generation
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
@@ -31,7 +31,7 @@ from aclog.library.defaults import Defaults
 from aclog.library.rows import RULES, Rows
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
-from aclog.snapshots.deciding_kafka import deciding_kafka, range_hosts
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.moments import timestamp_text
 
 if TYPE_CHECKING:
@@ -208,20 +208,17 @@ class Image:
         """Return whether the Kafka that decides takes a host with a slash for a range. Raises ConfigError."""
         if cidr is not None:
             cidr = flag_of("cidr", cidr, False)
-        if kafka_version is not None:
-            named = generation_of_version(text_of("kafka_version", kafka_version, "4.3.1")).has_ranges
-            if cidr not in (None, named):
-                raise ConfigError(f"kafka_version={kafka_version!r} and cidr={cidr} differ: expected one of them")
-            return named
-        known = self._defaults.cidr if cidr is None else cidr
-        if known is not None:
-            return known
+        version = None if kafka_version is None else text_of("kafka_version", kafka_version, "4.3.1")
+        named = named_generation(version, cidr, version_name="kafka_version", ranges_text=f"cidr={cidr}")
+        if named is not None:
+            return named.has_ranges
+        if self._defaults.cidr is not None:
+            return self._defaults.cidr
         kafka = deciding_kafka(self.state, None)
         if not kafka.is_known:
-            host = next(range_hosts(self.state.acls))
             raise ConfigError(
-                f"{kafka.reason()}, and the host {host} of an ACL is a range, which Kafka 4.4 matches and Kafka 4.3 "
-                "does not: pass kafka_version"
+                f"{kafka.reason()}, and the host {kafka.hosts[0]} of an ACL is a range, which Kafka 4.4 matches and "
+                "Kafka 4.3 does not: pass kafka_version"
             )
         return kafka.generations[0].has_ranges
 

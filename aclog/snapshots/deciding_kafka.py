@@ -1,24 +1,99 @@
 """The generations of Kafka's authorizer that may decide on a state, and how they are known.
 
-The software of a broker selects its generation (aclog.authorizer.generation), and each broker registers the newest
-level of metadata.version that its software supports. While a cluster is upgraded, brokers differ. A checkpoint without
-registrations, JSON lines and files of rules state nothing of it: then any generation may decide.
+The software of a node selects its generation (aclog.authorizer.generation), and each node registers the newest level of
+metadata.version that its software supports. While a cluster is upgraded, nodes differ; once it is finalized at a level
+that only the newer generation supports, no older node can be part of it. Brokers decide every request,
+except that they forward some to a controller, which decides those (`controllers_decide`): the controllers' generations
+count where a range could matter to one of them. A checkpoint without registrations, JSON lines and files of rules state
+nothing of it: then any generation may decide.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Self
 
 from attrs import evolve, field, frozen
 
+from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import cidr_range
-from aclog.authorizer.generation import CIDR_FEATURE, RANGES_LEVEL, Generation, generation_of_level
+from aclog.authorizer.generation import (
+    CIDR_FEATURE,
+    RANGES_LEVEL,
+    Generation,
+    controllers_decide,
+    deciding_level,
+    generation_of_level,
+)
 from aclog.authorizer.index.keys import split_pair
+from aclog.authorizer.index.masks import ALLOWED, DENIED
+from aclog.authorizer.index.ranges import range_masks
 from aclog.authorizer.settings import Settings
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
+from aclog.snapshots.record_subjects import controller_levels
 
 _SHOWN = 5
+
+
+@frozen(kw_only=True)
+class NodeIds:
+    """The ids of some nodes, ascending in each role."""
+
+    brokers: tuple[int, ...] = ()
+    controllers: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.brokers or self.controllers)
+
+    def __str__(self) -> str:
+        named = (("broker", self.brokers), ("controller", self.controllers))
+        return " and ".join(_of_role(role, ids) for role, ids in named if ids)
+
+    def verb(self, one: str, several: str) -> str:
+        """Return the form of a verb for as many nodes."""
+        return one if len(self.brokers) + len(self.controllers) == 1 else several
+
+
+@frozen(kw_only=True)
+class NodeKafkas:
+    """Which Kafka the nodes of a cluster run, as far as it is known."""
+
+    of_generation: Mapping[Generation, NodeIds] = field(factory=dict)
+    """The nodes of each generation that there is, the older one first."""
+    unknown: NodeIds = NodeIds()
+    """The nodes that do not say what they run."""
+
+    @classmethod
+    def of_levels(cls, brokers: Mapping[int, int | None], controllers: Mapping[int, int | None]) -> Self:
+        """Return what follows from the level by which each node decides, by id; None where it is unknown."""
+
+        def ids(generation: Generation | None) -> NodeIds:
+            return NodeIds(brokers=_running(brokers, generation), controllers=_running(controllers, generation))
+
+        return cls(
+            of_generation={generation: found for generation in Generation if (found := ids(generation))},
+            unknown=ids(None),
+        )
+
+    @property
+    def only(self) -> Generation | None:
+        """The generation of all nodes; None if there is no node, if they differ, or if some are unknown."""
+        return next(iter(self.of_generation)) if len(self.of_generation) == 1 and not self.unknown else None
+
+    def difference(self) -> str:
+        """Return which nodes run which Kafka; empty if they do not differ."""
+        if len(self.of_generation) < 2:
+            return ""
+        what = "nodes" if any(ids.controllers for ids in self.of_generation.values()) else "brokers"
+        parts = (f"{ids} {ids.verb('runs', 'run')} {generation}" for generation, ids in self.of_generation.items())
+        return f"the {what} differ: {', '.join(parts)}"
+
+    def gap(self) -> str:
+        """Return of which nodes it is unknown which Kafka they run; empty if there is none."""
+        return f"it is unknown which Kafka {self.unknown} {self.unknown.verb('runs', 'run')}" if self.unknown else ""
 
 
 @frozen(kw_only=True)
@@ -28,11 +103,13 @@ class DecidingKafka:
     generations: tuple[Generation, ...]
     """Those whose decisions can differ on this state, ascending; one if all that may decide decide alike."""
     stated: Generation | None = None
-    """The generation that is named, or that all brokers state; None if they state none, or differ."""
-    brokers: Mapping[Generation, tuple[int, ...]] = field(factory=dict)
-    """The ids of the brokers of each generation, as far as they are known."""
-    silent: tuple[int, ...] = ()
-    """The ids of the brokers that did not answer."""
+    """The generation that is named, or that all nodes state; None if they state none, or differ."""
+    nodes: NodeKafkas = NodeKafkas()
+    """The nodes that decide."""
+    only_controllers: tuple[Generation, ...] = ()
+    """Those of `generations` that no broker runs: they decide nothing but what controllers do."""
+    hosts: tuple[str, ...] = ()
+    """If several generations may decide: the hosts of ACLs that are ranges, each once, sorted."""
 
     @property
     def is_known(self) -> bool:
@@ -43,53 +120,111 @@ class DecidingKafka:
         """Return why several generations may decide; empty if one does."""
         if self.is_known:
             return ""
-        if self.silent:
-            return f"{_ids(self.silent)} did not answer which Kafka it runs"
-        if not self.brokers:
-            return "the source does not state the version of its brokers"
-        parts = (f"{_ids(self.brokers[each])} {_is_of(self.brokers[each])} {each}" for each in self.generations)
-        return f"the brokers differ: {', '.join(parts)}"
+        unstated = "controllers" if self.nodes.of_generation else "brokers"
+        return self.nodes.gap() or self.nodes.difference() or f"the source does not state the version of its {unstated}"
+
+    def ambiguity(self) -> str:
+        """Return why the generations that may decide matter, and how to name one; empty if one decides."""
+        if self.is_known:
+            return ""
+        return f"{self.reason()}, and {ranges_text(self.hosts)}: --kafka-version V settles it"
 
 
-def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
+def kafka_text(kafka: DecidingKafka) -> str:
+    """Return which Kafka the nodes run that decide: all the same, or why several may decide."""
+    what = "nodes" if any(ids.controllers for ids in kafka.nodes.of_generation.values()) else "brokers"
+    return kafka.reason() or f"all {what} run {kafka.generations[0]}"
+
+
+def ranges_text(hosts: Sequence[str]) -> str:
+    """Return what the two generations make of hosts of ACLs that are ranges, each once, as a clause."""
+    count = len(hosts)
+    what = f"{count:,} host{'' if count == 1 else 's'} of ACLs such as {hosts[0]}"
+    return f"{what} {'is a range' if count == 1 else 'are ranges'}, which Kafka 4.4 matches and Kafka 4.3 does not"
+
+
+def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool | None = None) -> DecidingKafka:
     """Return what may decide on a state.
 
-    `named`: the generation that a flag, a context or a settings file names; it takes precedence. Otherwise brokers
-    state it: by what they answer themselves, or by their registrations.
+    `named`: the generation that a flag, a context or a settings file names; it takes precedence. Otherwise nodes state
+    it: by what they answer themselves, or by their registrations. `controllers`: whether controllers decide some of the
+    requests that are asked about; None: if a range of the state could matter to any that they decide.
     """
+    if named is None:
+        named = Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
-    brokers: dict[Generation, list[int]] = {}
-    levels = dict(_registered(image)) if image.live_levels is None else image.live_levels
-    for broker, level in sorted(levels.items()):
-        if level is not None:
-            brokers.setdefault(generation_of_level(level), []).append(broker)
-    silent = tuple(sorted(broker for broker, level in levels.items() if level is None))
-    possible = tuple(each for each in Generation if each in brokers or silent or not brokers)
-    if len(possible) > 1 and next(range_hosts(image.acls), None) is None:
-        possible = possible[:1]  # without a range they decide alike
+    if controllers is None:
+        controllers = ranges_concern_controllers(image.acls)
+    brokers = _broker_levels(image)
+    also = _controller_levels(image) if controllers else {}
+    nodes = NodeKafkas.of_levels(brokers, also)
+    is_stated = bool(brokers) and (bool(also) or not controllers) and not nodes.unknown
+    possible = tuple(each for each in Generation if each in nodes.of_generation or not is_stated)
+    hosts = tuple(sorted(set(range_hosts(image.acls)))) if len(possible) > 1 else ()
+    of_brokers = [each for each, ids in nodes.of_generation.items() if ids.brokers]
+    are_stated = bool(brokers) and not nodes.unknown.brokers
     return DecidingKafka(
-        generations=possible,
-        stated=next(iter(brokers)) if len(brokers) == 1 and not silent else None,
-        brokers={each: tuple(ids) for each, ids in brokers.items()},
-        silent=silent,
+        generations=possible if hosts else possible[:1],  # without a range they decide alike
+        stated=nodes.only if is_stated else None,
+        nodes=nodes,
+        only_controllers=tuple(each for each in possible if hosts and are_stated and each not in of_brokers),
+        hosts=hosts,
     )
 
 
-def _registered(image: Image) -> Iterator[tuple[int, int]]:
-    """Yield the id of each broker and the newest level by which its software decides."""
-    ranges = dict(image.cluster.newest_levels(CIDR_FEATURE))
-    for broker, level in image.cluster.newest_levels(METADATA_VERSION):
-        yield broker, deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
+def ranges_concern_controllers(acls: AclsImage, asked: Iterable[tuple[int, int]] | None = None) -> bool:
+    """Return whether an ACL whose host is a range could matter to a request that a controller decides.
 
-
-def deciding_level(newest: int, *, has_ranges: bool) -> int:
-    """Return the level that stands for how a broker decides.
-
-    `newest`: the newest level of metadata.version that it supports. `has_ranges`: whether it is a node of ours that
-    takes hosts for ranges, whatever that level is (aclog.cidr.enabled).
+    `asked`: the resource type and the operation, as codes, of all requests in question; None if they may be any.
     """
-    return max(newest, RANGES_LEVEL) if has_ranges else newest
+    if not acls.index.has_slashes:
+        return False
+    asked = product(ResourceType, AclOperation) if asked is None else asked
+    masks = range_masks(acls.index)
+    return any(
+        controllers_decide(kind, operation) and masks[kind] >> operation & (ALLOWED | DENIED)
+        for kind, operation in asked
+    )
+
+
+def _running(levels: Mapping[int, int | None], generation: Generation | None) -> tuple[int, ...]:
+    """Return the ids of the nodes of a generation, or of those that do not state theirs."""
+    known = ((node, None if level is None else generation_of_level(level)) for node, level in levels.items())
+    return tuple(sorted(node for node, found in known if found is generation))
+
+
+def _broker_levels(image: Image) -> Mapping[int, int | None]:
+    return registered_levels(image.cluster) if image.live_levels is None else image.live_levels
+
+
+def _controller_levels(image: Image) -> Mapping[int, int | None]:
+    return registered_controllers(image) if image.live_levels is None else image.live_controllers or {}
+
+
+def registered_levels(cluster: ClusterImage) -> dict[int, int]:
+    """Return, by id, the level by which each registered broker decides."""
+    ranges = dict(cluster.newest_levels(CIDR_FEATURE))
+    return {
+        broker: deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
+        for broker, level in cluster.newest_levels(METADATA_VERSION)
+    }
+
+
+def registered_controllers(image: Image) -> dict[int, int | None]:
+    """Return, by id, the level by which each registered controller decides; None if its registration is not legible.
+
+    Controllers register since metadata.version 3.7-IV0.
+    """
+    levels: dict[int, int | None] = {}
+    for number, value in image.opaque.controllers():
+        try:
+            found = controller_levels(value)
+        except DecodeError:  # of a newer Kafka: all that is known is that there is a controller
+            levels[number] = None
+        else:
+            levels[number] = deciding_level(found.get(METADATA_VERSION, 0), has_ranges=found.get(CIDR_FEATURE, 0) > 0)
+    return levels
 
 
 def settled(settings: Settings, image: Image) -> Settings:
@@ -103,18 +238,8 @@ def settled(settings: Settings, image: Image) -> Settings:
         return settings
     kafka = deciding_kafka(image, None)
     if not kafka.is_known:
-        raise ConfigError(ambiguity(kafka, image))
+        raise ConfigError(kafka.ambiguity())
     return evolve(settings, cidr=kafka.generations[0].has_ranges, is_kafka_stated=True)
-
-
-def ambiguity(kafka: DecidingKafka, image: Image) -> str:
-    """Return why the generations that may decide on a state matter, and how to name one."""
-    hosts = sorted(set(range_hosts(image.acls)))
-    count = f"{len(hosts):,} host{'' if len(hosts) == 1 else 's'} of ACLs"
-    return (
-        f"{kafka.reason()}, and {count} such as {hosts[0]} {'is a range' if len(hosts) == 1 else 'are ranges'}, which "
-        "Kafka 4.4 matches and Kafka 4.3 does not: --kafka-version V settles it"
-    )
 
 
 def range_hosts(acls: AclsImage) -> Iterator[str]:
@@ -129,11 +254,7 @@ def range_hosts(acls: AclsImage) -> Iterator[str]:
         yield from filter(cidr_range, added)
 
 
-def _ids(brokers: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, brokers[:_SHOWN]))
-    more = f" and {len(brokers) - _SHOWN} more" if len(brokers) > _SHOWN else ""
-    return f"broker{'' if len(brokers) == 1 else 's'} {shown}{more}"
-
-
-def _is_of(brokers: tuple[int, ...]) -> str:
-    return "runs" if len(brokers) == 1 else "run"
+def _of_role(role: str, ids: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, ids[:_SHOWN]))
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"{role}{'' if len(ids) == 1 else 's'} {shown}{more}"

@@ -6,6 +6,7 @@ from typing import ClassVar
 from attrs import define, evolve, field
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.generation import Generation
 from aclog.credentials.scram import ScramImage
 from aclog.credentials.tokens import TokensImage
 from aclog.snapshots.cluster import ClusterImage
@@ -35,9 +36,13 @@ class Image:
     cluster: ClusterImage = ClusterImage.EMPTY
     opaque: OpaqueImage = OpaqueImage.EMPTY
     provenance: Provenance = field(factory=Provenance)
+    generation: Generation | None = None
+    """The generation that decides, where the kind of the source implies it; in others nodes state it."""
     live_levels: Mapping[int, int | None] | None = None
     """By broker, the newest level of metadata.version that its software supports, as it answers itself; None if it did
     not answer. Of a source that asks brokers; in others registrations state it."""
+    live_controllers: Mapping[int, int | None] | None = None
+    """The same of the controllers; None if they are unknown, or no range concerns what they decide."""
 
     def __repr__(self) -> str:
         return f"Image(end_offset={self.end_offset}, acls={len(self.acls)})"

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from aclog.metalog.persistent_map import Map, MapMutation
 from aclog.snapshots.record_subjects import (
+    CONTROLLER,
     TOPIC_CONFIG,
     Appended,
     Effect,
@@ -88,6 +89,12 @@ class OpaqueImage:
     def has_controller(self, controller_id: int) -> bool:
         """Return whether a controller is registered."""
         return controller(controller_id) in self._chains
+
+    def controllers(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the id of each registered controller and its newest RegisterControllerRecord, in no order."""
+        for (kind, subject), chain in self._chains.items():
+            if kind == CONTROLLER:
+                yield subject, chain.kept.value
 
     def topics(self) -> Iterator[tuple[bytes, str]]:
         """Yield the uuid and the name of each topic, in no particular order."""

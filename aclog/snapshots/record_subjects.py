@@ -23,11 +23,16 @@ QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 """Entity types and names, such as ("user", "alice"); None is the default entity of that type."""
 
 WHOLE_LOG: Subject = ("log", None)
+CONTROLLER = "controller"
+"""The first part of a controller's subject."""
 TOPIC_CONFIG = 2
 """ConfigResource.Type.TOPIC: the resource type in a ConfigRecord of a topic."""
 
 _SHORT_FRAME = 3
 """Bytes of frame version, apiKey and version if the version is below 128; every apiKey here is."""
+
+_REGISTRATION_HEAD = 4 + 16 + 1
+"""Bytes of a controller's id, its incarnation and whether it can migrate, which precede its endpoints."""
 
 _LEAST_ENTITY = 3
 """Smallest size of a quota entity in bytes: its type, its name, its tagged fields."""
@@ -91,7 +96,39 @@ def removed_controller(controller_id: int) -> Effect:
 
 def controller(controller_id: int) -> Subject:
     """Return the subject of all registrations of a controller."""
-    return "controller", controller_id
+    return CONTROLLER, controller_id
+
+
+def controller_levels(value: bytes) -> dict[str, int]:
+    """Return, by feature, the newest level that a RegisterControllerRecord states for the controller's software.
+
+    Raises:
+        DecodeError: truncated or malformed.
+
+    """
+    at = read_frame(value)[2] + _REGISTRATION_HEAD
+    count, at = _count(value, at)
+    for _ in range(count):  # endpoints
+        for _ in "name", "host":
+            _, at = read_compact_string(value, at)
+        _, at = read_tagged_fields(value, at + 4)
+    count, at = _count(value, at)
+    levels = {}
+    for _ in range(count):
+        name, at = read_compact_string(value, at)
+        if at + 4 > len(value):
+            raise DecodeError("truncated levels of 4 bytes", position=at)
+        levels[name] = int.from_bytes(value[at + 2 : at + 4], signed=True)
+        _, at = read_tagged_fields(value, at + 4)
+    return levels
+
+
+def _count(value: bytes, at: int) -> tuple[int, int]:
+    """Read the length of an array that is not null; each element takes a byte at least."""
+    count, end = read_unsigned_varint(value, at)
+    if not 0 < count <= len(value) - end + 1:
+        raise DecodeError(f"an array of {count - 1} elements, but only {len(value) - end} bytes remain", position=at)
+    return count - 1, end
 
 
 def _register_controller(value: bytes, at: int) -> Effect:

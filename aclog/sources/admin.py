@@ -17,13 +17,13 @@ from aclog.nodes.client.peer import Role
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
-from aclog.snapshots.deciding_kafka import range_hosts
+from aclog.snapshots.deciding_kafka import range_hosts, ranges_concern_controllers
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.bootstrap import connect_to_first
 from aclog.sources.event_loop import run
-from aclog.sources.live_kafka import broker_levels
+from aclog.sources.live_kafka import live_levels
 from aclog.sources.live_settings import broker_settings
 from aclog.sources.max_age import check_age
 from aclog.sources.notify import Notify
@@ -82,7 +82,9 @@ class AdminSource:
         found = Image(acls=image_of(rules), scram=ScramImage(keyless=users))
         if next(range_hosts(found.acls), None) is None:
             return found  # every Kafka decides alike
-        return evolve(found, live_levels=run(broker_levels(self.servers, self.security)))
+        controllers = ranges_concern_controllers(found.acls)
+        levels = run(live_levels(self.servers, self.security, controllers=controllers))
+        return evolve(found, live_levels=levels.brokers, live_controllers=levels.controllers)
 
     def topic_names(self) -> list[str]:
         """Return the topics that the login may describe, requested on each call. Raises as `image`."""

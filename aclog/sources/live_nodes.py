@@ -33,9 +33,9 @@ class LiveNodes:
     cluster_id: str
     role: Role
     nodes: Sequence[ClusterNode]
-    first: Connection
-    """To the server that named the nodes."""
     security: ClientSecurity
+    first: Connection | None = None
+    """To the server that named the nodes, if it is one of them."""
 
     @classmethod
     async def brokers(cls, connection: Connection, security: ClientSecurity) -> Self:
@@ -61,7 +61,7 @@ class LiveNodes:
 
     async def ask(self, question: Callable[[Connection, ClusterNode], Awaitable[T]]) -> list[T | str]:
         """Return what each node answers, all asked at the same time; or why it cannot be asked."""
-        if len(self.nodes) == 1:  # by the address that was given: it may be the only way to it
+        if self.first is not None and len(self.nodes) == 1:  # the address that was given may be the only way to it
             return [await question(self.first, self.nodes[0])]
         return list(await asyncio.gather(*(self._ask(node, question) for node in self.nodes)))
 

@@ -9,6 +9,7 @@ from attrs import define, evolve, field
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.generation import Generation
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
@@ -103,7 +104,8 @@ class ZooKeeperSource:
         for problem in contents.unknown:
             self.notify(str(problem))
         rules = {entry.on(node.pattern) for node in contents.resources.values() for entry in node.entries}
-        return Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules))
+        acls = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
+        return Image(acls=acls, generation=Generation.V4_3)  # no Kafka with ZooKeeper has ranges
 
     def image_at(self, moment: Moment) -> Image:
         """Raise ConfigError: ZooKeeper keeps no history."""

@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer import cidr
+from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import address_number, in_cidr
+from aclog.authorizer.cidr import address_number, in_cidr, is_cidr
 from aclog.authorizer.index import range_hosts
 from aclog.authorizer.index.core import IN_RANGES
+from aclog.authorizer.index.masks import rule_mask
 from aclog.authorizer.index.range_hosts import RangeHosts
-from aclog.authorizer.index.ranges import RangePairs
+from aclog.authorizer.index.ranges import RangePairs, range_masks
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.runs.profiles import examples
@@ -104,6 +106,35 @@ def test_the_pairs_that_match_many_requests(pairs, asked):
         assert matching == {
             base.pair(who, host) for who, host in pairs if who in (principal, "User:*") and in_cidr(host, client)
         }
+
+
+RULES = st.lists(
+    st.builds(
+        acl,
+        st.sampled_from(["t", "u"]),
+        principal=st.sampled_from(["User:a", "User:*", "User:b/c"]),
+        host=st.sampled_from(HOSTS),
+        operation=st.integers(2, 15),
+        resource_type=st.sampled_from(list(ResourceType)[2:]),
+        pattern_type=st.sampled_from([3, 4]),
+        permission_type=st.sampled_from([2, 3]),
+    ),
+    unique=True,
+    max_size=12,
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(base=RULES, added=RULES)
+def test_what_all_ranges_say_by_type(base, added):
+    rules = with_ids(list(dict.fromkeys([*base, *added])))
+    image = AclsImage.from_acls(rules[: len(base)]).apply(map(record_of, rules[len(base) :]))
+    expected = [0] * 8
+    for each in rules:
+        if is_cidr(each.acl.host):
+            expected[each.acl.resource_type] |= rule_mask(each.acl.operation, each.acl.permission_type)
+    for each in (image, image.merged()):
+        assert range_masks(each.index) == expected
 
 
 @pytest.mark.parametrize("cidr", [False, True])

@@ -75,7 +75,8 @@ def test_a_file_of_contexts_that_others_may_write_fails(tmp_path):
 
 def test_a_sound_log():
     lines = examined("--log", LOG)
-    assert levels(lines) == {("log", "ok"), ("checkpoints", "ok"), ("writer", "ok"), ("disk", "ok")}
+    assert levels(lines) == {("log", "ok"), ("kafka", "ok"), ("checkpoints", "ok"), ("writer", "ok"), ("disk", "ok")}
+    assert ("kafka", "ok", "all nodes run Kafka 4.3") in lines
     assert (
         "68 ACLs, 7 SCRAM credentials, ends at offset 231, epoch 2, last written 2026-11-21T02:25:30.840Z"
         in lines[0][2]
@@ -96,7 +97,7 @@ def test_a_damaged_log_and_a_damaged_checkpoint(tmp_path):
 
 
 def test_other_sources(tmp_path):
-    assert levels(examined("--snapshot", LOG / CHECKPOINT)) == {("checkpoint", "ok")}
+    assert levels(examined("--snapshot", LOG / CHECKPOINT)) == {("checkpoint", "ok"), ("kafka", "ok")}
     rules = tmp_path / "rules.jsonl"
     rules.write_text(aclog("acls", "list", "--log", LOG, "--format", "jsonl").ok().out)
     assert levels(examined("--acls", rules)) == {("rules", "ok")}

@@ -36,6 +36,10 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert node.output.index(open_) < node.output.index(" on port ")
     assert 'aclog_access_warning{warning="no_authorizer"} 1.0' in metrics
     assert f"authorizer       none at {place}" in status.lines
+    assert f"broker           1 at {place}, Kafka 4.3" in status.lines
+    assert "controller       1, Kafka 4.3" in status.lines
+    assert "Kafka            all nodes run Kafka 4.3" in status.lines
+    assert json.loads(told.out)["kafka"]["decideAlike"] is True
     assert f"no authorizer at {place}: everybody who connects may do everything there." in status.out
 
 

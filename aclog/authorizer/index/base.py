@@ -91,6 +91,8 @@ class Memo:
     range_subjects: Generations[tuple[str, str], RangeSubject] = Factory(lambda: Generations(_MAX_SUBJECTS))
     range_hosts: dict[str, RangeHosts] = Factory(dict)
     """By principal; only those that have ranges."""
+    range_masks: tuple[int, ...] | None = None
+    """By resource type, of the ACLs whose host is a range (aclog.authorizer.index.ranges)."""
     ranges_read: bool = False
     """Whether the native core has read its own."""
     colonless_patterns: dict[int, tuple[frozenset[str], tuple[str, ...]]] = Factory(dict)

@@ -7,10 +7,12 @@ import numpy as np
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
-from aclog.authorizer.cidr import address_number
+from aclog.authorizer.cidr import address_number, is_cidr
+from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import split_pair
+from aclog.authorizer.index.masks import TYPES
 from aclog.authorizer.index.range_hosts import RangeHosts
 from aclog.metalog.vectors import Int64s
 
@@ -94,3 +96,31 @@ class RangePairs:
     def _pairs(self, principal: str, hosts: frozenset[str]) -> list[int]:
         pairs = self._of_principal[principal]
         return sorted(pairs[host] for host in pairs.keys() & hosts)
+
+
+def range_masks(index: AclIndex) -> list[int]:
+    """Return the masks of all ACLs whose host is a range, or-ed, by the code of the resource type.
+
+    What an ACL said that was removed since the base was built may still be in them.
+    """
+    masks = list(_base_masks(index.base))
+    if index.overlay.ranges:
+        for (kind, _, _), touched in index.overlay.resources():
+            for (_, host), cell in touched.cells.items():
+                if is_cidr(host):
+                    masks[kind] |= cell.mask
+    return masks
+
+
+def _base_masks(base: Base) -> tuple[int, ...]:
+    known = base.memo.range_masks
+    if known is None:
+        masks = [0] * TYPES
+        pairs = [pair for pair in base.range_pairs if is_cidr(split_pair(base.pairs.key(pair))[1])]
+        if pairs:
+            cells = np.flatnonzero(np.isin(np.asarray(base.cell_pairs), pairs))
+            resources = np.searchsorted(np.asarray(base.cell_starts), cells, side="right") - 1
+            for resource, mask in zip(resources.tolist(), np.asarray(base.cell_masks)[cells].tolist(), strict=True):
+                masks[base.resources.key(resource)[0]] |= mask
+        known = base.memo.range_masks = tuple(masks)
+    return known

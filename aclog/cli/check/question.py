@@ -42,7 +42,8 @@ class Question:
         names = source.topics()
         chosen = source.choose(topics=names)
         image = chosen.image()
-        policies, premises = policies_of(image, authorizer), read_premises(chosen, authorizer.given())
+        policies = policies_of(image, authorizer, self.asked.requests())
+        premises = read_premises(chosen, authorizer.given())
         topics = existing_topics(names, [image], [chosen])
         allowed: dict[Generation, Iterable[Permission]] = {
             generation: (

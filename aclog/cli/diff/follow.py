@@ -6,10 +6,10 @@ from prometheus_client import Counter
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.regions.region import Direction
+from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_json import JsonObject
-from aclog.authorizer.acl import acl_text
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.acl import AclOperation, acl_text
+from aclog.authorizer.generation import Generation, controllers_decide
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.cli.differing import Compared, difference_lines, difference_objects
@@ -19,7 +19,7 @@ from aclog.cli.step_changes import step_changes
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort
-from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, kafka_text
 from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -120,32 +120,45 @@ class _Follower:
     def show(self, step: Followed) -> None:
         """Print what a step gives and takes."""
         changes = step_changes(step)
-        before = self._before(step.before)
-        kafka = self._kafka(step.after)
-        if changes or set(kafka.generations) != before.keys():
+        was, kafka = self._kafka(step.before), self._kafka(step.after)
+        if changes or (was.generations, was.only_controllers) != (kafka.generations, kafka.only_controllers):
+            before = self._before(step.before, was)
             after = self._policies(step.after, kafka)
             self._last = after
-            # A broker of another generation decides as none did before, or as some did.
-            first = next(iter(before.values()))
             reports: Compared = {
-                generation: Comparison.of(
-                    before.get(generation, first), policy, changes=changes, topics=self.options.topics
-                )
+                generation: self._compared(before, generation, policy, changes, (was, kafka))
                 for generation, policy in after.items()
             }
             self._changes.inc(len(changes))
             lines = list(difference_objects(reports))
             for line in lines:
                 self._regions.labels(str(line["change"])).inc()
-            software = kafka.reason() or f"all brokers run {kafka.generations[0]}"
-            self._print(step, _summary(changes) if changes else software, reports, lines)
+            self._print(step, _summary(changes) if changes else kafka_text(kafka), reports, lines)
         if self.stopping:
             raise _StoppedError
         self.status.succeeded()
 
-    def _before(self, image: Image) -> dict[Generation, Policy]:
+    def _compared(
+        self,
+        before: dict[Generation, Policy],
+        generation: Generation,
+        after: Policy,
+        changes: list[RuleChange],
+        kafkas: tuple[DecidingKafka, DecidingKafka],
+    ) -> Comparison:
+        """Return what a step changes on the nodes of a generation; `kafkas`: what may decide before and after it."""
+        was, kafka = kafkas
+        is_of_brokers = generation not in kafka.only_controllers
+        old = before.get(generation)
+        if old is None or (is_of_brokers and generation in was.only_controllers):
+            # A node of another generation decides as none did before.
+            old = next(policy for each, policy in before.items() if each not in was.only_controllers)
+        found = Comparison.of(old, after, changes=changes, topics=self.options.topics)
+        return found if is_of_brokers else evolve(found, differences=_by_controllers(found.differences))
+
+    def _before(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
         """Return the policies of the last step if nothing came in between: they know much of what is asked again."""
-        last, kafka = self._last, self._kafka(image)
+        last = self._last
         if last and last.keys() == set(kafka.generations):
             first = next(iter(last.values()))
             if first.acls.index is image.acls.index:
@@ -184,6 +197,17 @@ class _Follower:
                 say(f"  {printable(text)}", flush=True)
         if not lines:
             say("  no difference: every request is decided as before", flush=True)
+
+
+def _by_controllers(differences: list[Difference]) -> list[Difference]:
+    """Return the parts of regions that controllers decide."""
+    parts = (evolve(each, region=evolve(each.region, operations=_decided(each.region))) for each in differences)
+    return [each for each in parts if each.region.operations]
+
+
+def _decided(region: Region) -> int:
+    operations = (each for each in AclOperation if controllers_decide(region.resource_type, each))
+    return region.operations & sum(1 << each for each in operations)
 
 
 def _summary(changes: list[RuleChange]) -> str:

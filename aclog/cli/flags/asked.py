@@ -126,6 +126,12 @@ class AskedFlags:
         """Return whether a flag says what is asked; without one it is every operation on everything."""
         return self.operation is not None or self.intent is not None or bool(self.resources())
 
+    def requests(self) -> tuple[tuple[int, int], ...] | None:
+        """Return the resource type and the operation of all requests that are asked about; None if they may be any."""
+        if self.operation is None or not (resources := self.resources()):
+            return None
+        return tuple((each.resource_type, self.operation) for each in resources)
+
     def query(self, principals: "Principals", host: str | None) -> Query:
         """Return the query for the operation; without one for all, and without a resource on all."""
         everything = tuple(

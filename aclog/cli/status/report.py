@@ -3,16 +3,21 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from aclog.authorizer.generation import generation_of_level
 from aclog.cli.flags.output import Output
 from aclog.nodes.client.cluster_requests import ReplicaDescription
 from aclog.nodes.client.cluster_status import Status, describe_status
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.sources.admin import AdminSource
 from aclog.sources.bootstrap import connect_to_first
+from aclog.sources.cluster_kafka import ClusterKafka, cluster_kafka, level_text
+from aclog.sources.quorum import QuorumSource
 from aclog.terminal.columns import Column
+from aclog.terminal.notices import note
 from aclog.terminal.output import emit
 from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.progress import progress
@@ -27,12 +32,19 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
         MetadataError: no server responds, or one refuses.
 
     """
+    source: AdminSource | QuorumSource
+    if controller:
+        source = QuorumSource(controllers=tuple(servers), security=security, notify=note)
+    else:
+        source = AdminSource(servers=tuple(servers), security=security, notify=note)
     with progress(f"asking {','.join(map(str, servers))}"):
         status = asyncio.run(_ask(servers, security, controller=controller))
+        kafka = cluster_kafka(source)
     if output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
-        emit(json.dumps(_object(status)))
+        emit(json.dumps(_object(status, kafka)))
     else:
-        output.print_rows(STATUS_COLUMNS, ({"what": what, "is": text} for what, text in _rows(status, time.time())))
+        rows = ({"what": what, "is": text} for what, text in _rows(status, kafka, time.time()))
+        output.print_rows(STATUS_COLUMNS, rows)
 
 
 async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool) -> Status:
@@ -41,7 +53,7 @@ async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, control
         return await describe_status(connection, security, controller=controller)
 
 
-def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
+def _rows(status: Status, kafka: ClusterKafka, now: float) -> Iterator[tuple[str, str]]:
     quorum, features = status.quorum, status.features
     yield "cluster", status.cluster.cluster_id
     yield "asked", f"{status.address}, a {'controller' if status.controller else 'broker'}"
@@ -50,17 +62,29 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     for kind, replicas in (("voter", quorum.voters), ("observer", quorum.observers)):
         for each in replicas:
             yield kind, _replica(each, quorum.high_watermark, now)
+    role, levels = ("controller", kafka.controllers) if status.controller else ("broker", kafka.brokers)
     for node in status.cluster.nodes:
         fenced = ", fenced: it sends no heartbeats" if node.fenced else ""
-        yield "controller" if status.controller else "broker", f"{node.node_id} at {node.address}{fenced}"
+        software = f", {level_text(levels[node.node_id])}" if node.node_id in levels else ""
+        yield role, f"{node.node_id} at {node.address}{fenced}{software}"
+    others = kafka.brokers if status.controller else kafka.controllers
+    for node_id, level in sorted(others.items()):
+        how = " when it registered" if status.controller and level is not None else ""
+        yield "broker" if status.controller else "controller", f"{node_id}, {level_text(level)}{how}"
+    if software := kafka.text():
+        yield "Kafka", software
     for name, level in sorted(features.finalized.items()):
         least, most = features.supported.get(name, (level, level))
         yield "feature", f"{name} {level} (of {least} to {most})"
     if status.open_nodes:
         yield "authorizer", f"none at {', '.join(map(str, status.open_nodes))}"
     yield from (("CIDR hosts", f"{text} at {', '.join(nodes)}") for text, nodes in _by_cidr(status).items())
-    for warning in status.warnings:
+    for warning in _warnings(status, kafka):
         yield "warning", warning
+
+
+def _warnings(status: Status, kafka: ClusterKafka) -> list[str]:
+    return [*status.warnings, *filter(None, [kafka.warning()])]
 
 
 def _by_cidr(status: Status) -> dict[str, list[str]]:
@@ -82,7 +106,7 @@ def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> st
     return f"{text}, last fetch {max(now - replica.last_fetch_timestamp / 1000, 0):.1f} s ago"
 
 
-def _object(status: Status) -> dict[str, Any]:
+def _object(status: Status, kafka: ClusterKafka) -> dict[str, Any]:
     quorum, features = status.quorum, status.features
     return {
         "clusterId": status.cluster.cluster_id,
@@ -100,8 +124,21 @@ def _object(status: Status) -> dict[str, Any]:
         "features": dict(sorted(features.finalized.items())),
         "cidr": {str(address): cidr for address, cidr in status.cidr.items()},
         "authorizers": {str(address): has_one for address, has_one in status.authorizers.items()},
-        "warnings": list(status.warnings),
+        "kafka": {
+            "brokers": _versions(kafka.brokers),
+            "controllers": _versions(kafka.controllers),
+            "decideAlike": kafka.decides_alike,
+            "text": kafka.text(),
+        },
+        "warnings": _warnings(status, kafka),
     }
+
+
+def _versions(levels: Mapping[int, int | None]) -> list[dict[str, Any]]:
+    return [
+        {"nodeId": node_id, "version": None if level is None else generation_of_level(level).value}
+        for node_id, level in sorted(levels.items())
+    ]
 
 
 def _replica_object(replica: ReplicaDescription) -> dict[str, int]:

@@ -1,13 +1,13 @@
 """Requests about the cluster, the quorum and the features."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation
-from aclog.authorizer.generation import CIDR_FEATURE
+from aclog.authorizer.generation import CIDR_FEATURE, deciding_level
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
@@ -71,6 +71,8 @@ class QuorumDescription:
     high_watermark: int
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
+    addresses: Mapping[int, HostPort] = field(factory=dict)
+    """By voter, where it listens as a controller; empty if the server does not say (before Kafka 3.9)."""
 
 
 @frozen(kw_only=True)
@@ -85,6 +87,11 @@ class FeaturesDescription:
     def cidr(self) -> bool:
         """Whether the server is a node of ours that decides by CIDR ranges (aclog.cidr.enabled)."""
         return CIDR_FEATURE in self.supported
+
+    @property
+    def deciding_level(self) -> int:
+        """The level of metadata.version by which the server decides (aclog.authorizer.generation)."""
+        return deciding_level(self.supported.get(METADATA_VERSION, (0, 0))[1], has_ranges=self.cidr)
 
     def upgrade_warning(self, server: HostPort, newest: int = NEWEST_METADATA_VERSION) -> str | None:
         """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop.
@@ -245,6 +252,11 @@ async def describe_quorum(connection: Connection) -> QuorumDescription:
         high_watermark=found.high_watermark,
         voters=tuple(map(_replica, found.current_voters)),
         observers=tuple(map(_replica, found.observers)),
+        addresses={
+            int(node.node_id): HostPort(host=first.host, port=first.port)
+            for node in getattr(response, "nodes", ())
+            for first in node.listeners[:1]
+        },
     )
 
 

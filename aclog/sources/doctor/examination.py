@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from aclog.metalog.errors import MetadataError
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.choice import ChosenSource
-from aclog.sources.doctor.finding import Finding, fail, text_of
+from aclog.sources.doctor.finding import Finding, fail, text_of, warn
 from aclog.sources.doctor.installation import installation
 
 
@@ -29,7 +29,8 @@ def examination(
 
 
 def _source(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
-    from aclog.sources.doctor.log_health import log_health, state_health
+    from aclog.sources.cluster_kafka import of_registrations
+    from aclog.sources.doctor.log_health import kafka_finding, log_health, state_health
 
     if isinstance(chosen.source, AclsSource):
         yield from state_health("rules", chosen.source.name, chosen, notes)
@@ -40,7 +41,9 @@ def _source(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
         yield from log_health(chosen.source.directory, chosen, notes)
         return
     if isinstance(chosen.source, CheckpointSource):
-        yield from state_health("checkpoint", chosen.source.name, chosen, notes)
+        image = yield from state_health("checkpoint", chosen.source.name, chosen, notes)
+        if image is not None:
+            yield from kafka_finding(of_registrations(image))
         return
     yield from _running(chosen, notes)
 
@@ -48,9 +51,10 @@ def _source(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
 def _running(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     from aclog.nodes.client.peer import Role
     from aclog.sources.admin import AdminSource
+    from aclog.sources.cluster_kafka import cluster_kafka
     from aclog.sources.doctor.connection import connections
     from aclog.sources.doctor.finding import Level
-    from aclog.sources.doctor.log_health import state_health
+    from aclog.sources.doctor.log_health import kafka_finding, state_health
     from aclog.sources.quorum import QuorumSource
 
     source, usable = chosen.source, True
@@ -62,4 +66,11 @@ def _running(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
             usable |= finding.check == "role" and finding.level is not Level.FAIL
             yield finding
     if usable:  # else the connection has said why
-        yield from state_health("state", source.name, chosen, notes)
+        image = yield from state_health("state", source.name, chosen, notes)
+        if image is not None and isinstance(source, AdminSource | QuorumSource):
+            try:
+                kafka = cluster_kafka(source, image)
+            except MetadataError as error:
+                yield warn("kafka", f"which one the nodes run is unknown: {text_of(error)}", "run this again")
+            else:
+                yield from kafka_finding(kafka)

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from aclog.metalog.errors import MetadataError
@@ -12,6 +12,7 @@ from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, k
 from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
+from aclog.sources.cluster_kafka import ClusterKafka, of_registrations
 from aclog.sources.doctor.finding import Finding, fail, ok, text_of, warn
 from aclog.terminal.timestamps import time_text
 
@@ -28,14 +29,18 @@ def log_health(directory: Path, chosen: ChosenSource, notes: list[str]) -> Itera
     if not os.access(directory, os.R_OK | os.X_OK):
         yield fail("log", f"{directory}: not readable by this user", "run as its owner, or copy the directory")
         return
-    yield from state_health("log", str(directory), chosen, notes)
+    image = yield from state_health("log", str(directory), chosen, notes)
+    if image is not None:
+        yield from kafka_finding(of_registrations(image))
     yield from _checkpoints(directory)
     yield _holder(directory)
     yield _disk(directory)
 
 
-def state_health(check: str, name: str, chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
-    """Yield whether a source can be read as a whole, and what reading it tells."""
+def state_health(
+    check: str, name: str, chosen: ChosenSource, notes: list[str]
+) -> Generator[Finding, None, Image | None]:
+    """Yield whether a source can be read as a whole, and what reading it tells; return its state, if it can."""
     began = time.monotonic()
     try:
         image = chosen.image()
@@ -43,10 +48,26 @@ def state_health(check: str, name: str, chosen: ChosenSource, notes: list[str]) 
         yield fail(
             check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` shows all that is wrong"
         )
-        return
+        return None
     yield ok(check, f"{name}: {_contents(image)}, read in {time.monotonic() - began:.1f} s")
     for text in notes:
         yield warn(check, text, f"`aclog log verify {name}` tells more" if check == "log" else "see docs/operations.md")
+    return image
+
+
+def kafka_finding(kafka: ClusterKafka) -> Iterator[Finding]:
+    """Yield which Kafka the nodes run, if anything is known of it, and whether they decide alike."""
+    warning = kafka.warning()
+    if warning is not None:
+        todo = (
+            "upgrade all nodes; `aclog diff SOURCE --to-kafka-version 4.4` shows what differs"
+            if kafka.nodes.of_generation
+            else "name it with --kafka-version, in a context or in aclog.toml"
+        )
+        yield warn("kafka", warning, todo)
+    elif text := kafka.text():
+        todo = "upgrade the others too" if kafka.nodes.difference() else ""
+        yield ok("kafka", text, todo) if kafka.decides_alike else warn("kafka", text, "see docs/operations.md")
 
 
 def _contents(image: Image) -> str:

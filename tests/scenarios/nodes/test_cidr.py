@@ -44,7 +44,9 @@ def test_a_range_counts_where_it_is_on_and_a_node_out_of_step_is_found(tmp_path,
         assert "needs DESCRIBE permission" in by_alice[1].complaint
         told = wait_status(*at)
         assert told["cidr"] == {places[0]: True, places[1]: False}
-        (warning,) = told["warnings"]
+        warning, differing = told["warnings"]
+        assert differing.endswith("nodes decide the same request differently")
+        assert told["kafka"]["decideAlike"] is False
         assert f"aclog.cidr.enabled is true at {places[0]} and false at {places[1]}" in warning
         lines = aclog("status", *at).ok().lines
         assert f"CIDR hosts       on at {places[0]}" in lines

@@ -18,6 +18,7 @@ from aclog.metalog.control_records import (
     Voter,
 )
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import compact_string
 
 INT8, INT16, INT32, INT64 = (st.integers(-(1 << bits), (1 << bits) - 1) for bits in (7, 15, 31, 63))
 TEXT = st.text(max_size=12) | st.sampled_from(["", "*", "User:*", "é" * 70, "x" * 126, "x" * 127, "x" * 128, "y" * 300])
@@ -211,3 +212,18 @@ def check_error(error: DecodeError) -> None:
     """One line that says where."""
     assert "\n" not in str(error)
     assert error.position is not None
+
+
+def controller_registration(controller_id: int, level: int, **others: int) -> bytes:
+    """The value of a RegisterControllerRecord: a listener, and the newest levels of metadata.version and of others."""
+    listener = compact_string("CONTROLLER") + compact_string("here") + (9093).to_bytes(2) + (0).to_bytes(2) + b"\0"
+    levels = {
+        "group.version": 1,
+        "metadata.version": level,
+        **{name.replace("_", "."): n for name, n in others.items()},
+    }
+    features = b"".join(
+        compact_string(name) + (0).to_bytes(2) + newest.to_bytes(2) + b"\0" for name, newest in levels.items()
+    )
+    head = bytes([1, r.RecordType.REGISTER_CONTROLLER_RECORD, 0]) + controller_id.to_bytes(4) + bytes(16) + b"\0"
+    return head + bytes([2]) + listener + bytes([len(levels) + 1]) + features + b"\0"
