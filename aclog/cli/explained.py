@@ -11,12 +11,14 @@ from aclog.authorizer.generation import Generation
 from aclog.cli.decisions import asked_of, authorizer_of
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
-from aclog.cli.image_report import CidrWatch
+from aclog.cli.image_report import RangeWatch
 from aclog.cli.rule_columns import ORIGIN_COLUMNS, RULE_COLUMNS
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import Column, Row
 
+_OLDER = DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
 _LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
 
 
@@ -45,8 +47,8 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     has_ranges = flags.generation is Generation.V4_4
     acls = image.acls.with_options(documented=flags.documented, cidr=has_ranges)
     if not has_ranges:
-        watch = CidrWatch(options.origins)
-        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
+        watch = RangeWatch(options.origins)
+        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name), _OLDER)
         watch.report()
     return explain(acls, decision, context, action, options=options)
 
@@ -54,8 +56,8 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
 def watch_ranges(explanation: Explanation, flags: AuthorizerFlags) -> None:
     """Warn of ACLs with a CIDR range as host among those of an explanation."""
     if not flags.cidr:
-        watch = CidrWatch(explanation.options.origins)
-        watch.watch_all(each.rule for each in explanation.rules)
+        watch = RangeWatch(explanation.options.origins)
+        watch.watch_all((each.rule for each in explanation.rules), _OLDER)
         watch.report()
 
 

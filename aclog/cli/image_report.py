@@ -1,10 +1,15 @@
-"""Reports on an image: a one-line summary, and a warning about hosts that Kafka never matches."""
+"""Reports on an image: a one-line summary, and a warning about hosts that not every Kafka matches."""
 
 from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from attrs import define
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
-from aclog.authorizer.cidr import looks_like_cidr
+from aclog.authorizer.cidr import is_cidr, looks_like_cidr
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image
 from aclog.terminal.columns import Column
 from aclog.terminal.notices import warn
@@ -42,38 +47,69 @@ def counts(image: Image) -> dict[str, int]:
     }
 
 
-class CidrWatch:
-    """Counts ACLs whose host is a CIDR range, and warns about them once, on stderr.
+class RangeWatch:
+    """Counts ACLs whose host is a range of addresses, or looks like one, and warns about them once, on stderr.
 
-    Kafka 4.3.1 compares hosts literally, so such an ACL never matches and a DENY fails open.
+    Kafka up to 4.3 compares hosts as texts, so such an ACL never matches and a DENY fails open. Kafka 4.4 matches those
+    whose host is a range.
     """
 
     def __init__(self, origins: Origins = NO_ORIGINS) -> None:
         """`origins` tells where the ACLs stand."""
         self._origins = origins
-        self._count = 0
-        self._denying = 0
-        self._example: StandardAcl | None = None
+        self._tallies: dict[_Warning, _Tally] = {}
 
-    def watch(self, rules: Iterable[StandardAclWithId]) -> Iterator[StandardAclWithId]:
-        """Yield the same ACLs, counting those with a range."""
+    def watch(self, rules: Iterable[StandardAclWithId], kafka: DecidingKafka) -> Iterator[StandardAclWithId]:
+        """Yield the same ACLs, counting those with a range; `kafka` is what decides on them."""
         for rule in rules:
             if "/" in rule.acl.host and looks_like_cidr(rule.acl.host):
-                self._count += 1
-                self._denying += rule.acl.permission_type == AclPermissionType.DENY
-                self._example = self._example or rule.acl
+                kind = _kind(rule.acl, kafka)
+                if kind is not None:
+                    self._tallies.setdefault(kind, _Tally(rule.acl, kafka.reason())).add(rule.acl)
             yield rule
 
-    def watch_all(self, rules: Iterable[StandardAclWithId]) -> None:
+    def watch_all(self, rules: Iterable[StandardAclWithId], kafka: DecidingKafka) -> None:
         """Count the ACLs that have a range."""
-        for _ in self.watch(rules):
+        for _ in self.watch(rules, kafka):
             pass
 
     def report(self) -> None:
-        """Print the warning, if there is anything to warn about."""
-        if self._example is not None:
-            warn(
-                f"{self._count} ACL(s), {self._denying} of them DENY, have a CIDR range as host, which Kafka 4.3.1 "
-                f"never matches: such a DENY does not deny. The first: "
-                f"{self._example}{places_text(self._example, self._origins)}"
-            )
+        """Print a warning of each kind that there is."""
+        for kind, found in self._tallies.items():
+            place = places_text(found.first, self._origins)
+            why = f" ({found.reason})" if kind is _Warning.BY_GENERATION and found.reason else ""
+            number = f"{found.count} ACL(s), {found.denying} of them DENY"
+            warn(f"{number}, {kind.value}{why}. The first: {found.first}{place}")
+
+
+class _Warning(Enum):
+    """What is wrong with the host of an ACL."""
+
+    NEVER = "have a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
+    BY_GENERATION = (
+        "have a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
+    )
+    NO_RANGE = "have a host that looks like a CIDR range and is none: it matches nobody, so such a DENY does not deny"
+
+
+@define(eq=False)
+class _Tally:
+    first: StandardAcl
+    reason: str
+    """Why several generations may decide."""
+    count: int = 0
+    denying: int = 0
+
+    def add(self, acl: StandardAcl) -> None:
+        """Count an ACL."""
+        self.count += 1
+        self.denying += acl.permission_type == AclPermissionType.DENY
+
+
+def _kind(acl: StandardAcl, kafka: DecidingKafka) -> _Warning | None:
+    """Return what to warn of; None if all that decide match the ACL."""
+    if kafka.stated is Generation.V4_3:
+        return _Warning.NEVER
+    if not is_cidr(acl.host):
+        return _Warning.NO_RANGE
+    return None if kafka.stated is Generation.V4_4 else _Warning.BY_GENERATION

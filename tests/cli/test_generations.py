@@ -6,16 +6,24 @@ from uuid import UUID
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, PatternType
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.cli.diff.follow import FollowOptions, _Follower
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.policies import settings_of
-from aclog.metalog.records import BrokerFeature, RegisterBrokerRecord, UnregisterBrokerRecord
+from aclog.metalog.records import (
+    BrokerFeature,
+    FeatureLevelRecord,
+    OpaqueRecord,
+    RecordType,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from aclog.snapshots.following import Followed
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.paths import LogSource
 from aclog.terminal.output_format import OutputFormat
-from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.acls import acl, acl_record, acl_row
+from tests.support.builders.records import controller_registration
 from tests.support.builders.state_logs import write_log
 from tests.support.cli.command import aclog
 
@@ -28,6 +36,9 @@ RULES = (
 BY_A = ("--principal", "User:a", "--operation", "READ", "--topic", "orders", "--host", "10.1.2.3")
 BY_B = ("--principal", "User:b", *BY_A[2:])
 WHO = ("--operation", "READ", "--topic", "orders")
+ALTER = acl("kafka-cluster", "User:a", RANGE, AclOperation.ALTER, resource_type=ResourceType.CLUSTER)
+"""An ACL with a range that matters to what controllers decide."""
+TO_ALTER = ("--principal", "User:a", "--operation", "ALTER", "--cluster", "--host", "10.1.2.3")
 WARNING = "1 host of ACLs such as 10.0.0.0/8 is a range, which Kafka 4.4 matches and Kafka 4.3 does not"
 
 
@@ -44,6 +55,12 @@ def log_of(path, *batches):
     rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
     write_log(path, rules, *batches)
     return "--log", path
+
+
+def controller(number, level):
+    """The registration of a controller."""
+    value = controller_registration(number, level)
+    return OpaqueRecord(api_key=RecordType.REGISTER_CONTROLLER_RECORD, version=0, value=value)
 
 
 def objects(result):
@@ -338,3 +355,161 @@ def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
     ]
     assert third[0].endswith(": all brokers run Kafka 4.4")
     assert third[1:] == ["  no difference: every request is decided as before"]
+
+
+def test_controllers_count_for_what_they_decide_and_for_nothing_else(tmp_path):
+    upgraded = [broker(1, 30), controller(3, 33)]
+    source = log_of(tmp_path / "log", upgraded, [acl_record(9, ALTER)])
+    for asked in (BY_A, BY_B):  # a broker alone decides who reads
+        assert warnings(aclog("authorize", *source, *asked)) == []
+        assert "(on Kafka" not in aclog("who-can", *source, *WHO).ok().out
+        assert aclog("check", "not-granted", *source, *WHO, "--principal", "User:a").ok().out.startswith("PROVED")
+    answer = aclog("authorize", *source, *TO_ALTER)
+    assert answer.lines[0] == "DENIED DefaultDeny (on Kafka 4.3 only)"
+    assert answer.lines[1].startswith("Kafka 4.4: ALLOWED ")
+    assert "the nodes differ: broker 1 runs Kafka 4.3, controller 3 runs Kafka 4.4, and 2 hosts" in answer.err
+    assert "the nodes differ" in aclog("explain", *source, *TO_ALTER).ok().err
+    refuted = aclog("check", "not-granted", *source, "--operation", "ALTER", "--cluster", "--principal", "User:a")
+    assert (refuted.code, "(on Kafka 4.4 only)" in refuted.out) == (1, True)
+    asked = [
+        {"principal": "User:a", "host": "10.1.2.3", "operation": operation, "resourceType": kind, "resourceName": name}
+        for operation, kind, name in (("READ", "TOPIC", "orders"), ("ALTER", "CLUSTER", "kafka-cluster"))
+    ]
+    lines = "\n".join(map(json.dumps, asked)).encode()
+    found = objects(aclog("authorize", *source, "--requests", "-", stdin=lines))
+    assert [each.get("allowedOnlyOn") for each in found] == [None, ["4.4"]]
+
+
+def test_controllers_that_state_nothing_may_be_any(tmp_path):
+    source = log_of(tmp_path / "log", [broker(1, 33)], [acl_record(9, ALTER)])
+    assert aclog("authorize", *source, *BY_A).ok().out.startswith("ALLOWED MatchingAcl(")
+    answer = aclog("authorize", *source, *TO_ALTER)
+    assert (answer.code, "the source does not state the version of its controllers" in answer.err) == (1, True)
+    log_of(source[1], [broker(1, 33), controller(3, 33)], [acl_record(9, ALTER)])
+    assert aclog("authorize", *source, *TO_ALTER).ok().out.startswith("ALLOWED MatchingAcl(")
+
+
+def test_rules_in_files_are_decided_by_controllers_too(tmp_path):
+    """The log has no range that matters to a controller, and the files that it is compared with have one."""
+    source = log_of(tmp_path / "log", [broker(1, 33), controller(3, 30)])
+    other = log_of(tmp_path / "other", [acl_record(9, ALTER)])
+    rules = tmp_path / "rules.jsonl"
+    rules.write_text(aclog("acls", "list", *other, "--format", "jsonl").ok().out)
+    changed = aclog("diff", *source, "--to-acls", rules)
+    assert "the nodes differ: controller 3 runs Kafka 4.3, broker 1 runs Kafka 4.4" in changed.err
+    assert [line for line in changed.lines if line.startswith(("On ", "GAINED"))] == [
+        "On Kafka 4.3:",
+        "On Kafka 4.4:",
+        f"GAINED  User:a: ALTER, DESCRIBE on CLUSTER, from {RANGE}",
+    ]
+
+
+def test_at_a_level_of_the_newer_kafka_no_older_node_decides(tmp_path):
+    at_33 = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    source = log_of(tmp_path / "log", [at_33], [acl_record(9, ALTER)])
+    for asked in (BY_A, TO_ALTER):
+        assert warnings(aclog("authorize", *source, *asked).ok()) == []
+
+
+def test_an_upgrade_is_followed_role_by_role(tmp_path, capsys):
+    log = tmp_path / "log"
+    log_of(log, [broker(1, 30), controller(3, 30), acl_record(9, ALTER)], [controller(3, 33)], [broker(1, 33)])
+    images = [LogSource(log, lambda _: None).image_at(offset) for offset in (6, 7, 8)]
+    options = FollowOptions(
+        settings=settings_of(AuthorizerFlags()), topics=None, format=OutputFormat.TEXT, http=None, give_up_after=None
+    )
+    follower = _Follower(chosen=choose_source(SourceSelection(log=log)), options=options)
+    shown = []
+    for before, after in pairwise(images):
+        follower.show(Followed(before=before, after=after, changes=()))
+        shown.append([line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")])
+    first, second = shown
+    assert first[0].endswith(": the nodes differ: broker 1 runs Kafka 4.3, controller 3 runs Kafka 4.4")
+    by_controllers = f"  GAINED  User:a: ALTER, DESCRIBE on CLUSTER, from {RANGE} (on Kafka 4.4 only)"
+    assert first[1:] == [by_controllers], "no broker decides so yet"
+    assert second[0].endswith(": all nodes run Kafka 4.4")
+    assert second[1:] == [
+        f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders; ALTER, DESCRIBE on CLUSTER, from {RANGE}",
+        f"  LOST  User:b: READ on TOPIC orders, from {DENIED}",
+    ]
+
+
+NEVER = (
+    "3 ACL(s), 1 of them DENY, have a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
+)
+BY_GENERATION = (
+    "2 ACL(s), 1 of them DENY, have a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a "
+    "DENY does not deny"
+)
+NO_RANGE = (
+    "1 ACL(s), 0 of them DENY, have a host that looks like a CIDR range and is none: it matches nobody, so such a DENY "
+    "does not deny"
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([broker(1, 30)], [NEVER]),
+        ([broker(1, 33)], [NO_RANGE]),
+        ([], [f"{BY_GENERATION} (the source does not state the version of its brokers)", NO_RANGE]),
+        (
+            [broker(1, 30), broker(2, 33)],
+            [f"{BY_GENERATION} (the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4)", NO_RANGE],
+        ),
+    ],
+    ids=["old", "new", "unstated", "rolling"],
+)
+def test_ranges_are_warned_of_by_what_decides(tmp_path, nodes, expected):
+    _, log = log_of(tmp_path / "log", [*nodes, acl_record(9, acl("orders", "User:c", "10.0.0.0/99"))])
+    aclog("snapshot", "create", "--log", log, "--out", tmp_path / "out").ok()
+    [checkpoint] = (tmp_path / "out").glob("*.checkpoint")
+    for words in (("acls", "list", "--log", log), ("log", "verify", log), ("snapshot", "verify", checkpoint)):
+        told = [line.partition("warning: ")[2] for line in aclog(*words).ok().err.splitlines()]
+        assert [line.partition(". The first: ")[0] for line in told if "ACL(s)" in line] == expected
+
+
+@pytest.mark.parametrize("words", [("acls", "list", "--log"), ("log", "verify")])
+def test_nothing_is_said_of_ranges_that_every_node_matches(tmp_path, words):
+    _, log = log_of(tmp_path / "log", [broker(1, 33), controller(1, 33), acl_record(9, ALTER)])
+    assert warnings(aclog(*words, log).ok()) == []
+
+
+def test_a_range_is_added_without_a_warning_where_all_match_it(tmp_path):
+    rule = ("--allow-principal", "User:c", "--operation", "READ", "--topic", "t", "--allow-host")
+    for name, level, expected in (("old", 30, 1), ("new", 33, 0)):
+        _, log = log_of(tmp_path / name, [broker(1, level), controller(1, level)])
+        (log / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+        assert len(warnings(aclog("acls", "add", "--log", log, *rule, "10.2.0.0/16").ok())) == expected
+        assert len(warnings(aclog("acls", "add", "--log", log, *rule, "10.2.0.0/99").ok())) == 1
+        line = json.dumps(acl_row("u", host="10.2.0.0/16")).encode()
+        assert len(warnings(aclog("import", "-", "--log", log, stdin=line).ok())) == expected
+
+
+ALIKE = "all decide alike: no ACL that matters has a range of addresses as host"
+OTHERWISE = (
+    "the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4, and 2 hosts of ACLs such as 10.0.0.0/8 are "
+    "ranges, which Kafka 4.4 matches and Kafka 4.3 does not: nodes decide the same request differently"
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "level", "text"),
+    [
+        ([broker(1, 30), controller(1, 30)], "ok", "all nodes run Kafka 4.3"),
+        ([broker(1, 33), broker(2, 33)], "ok", "all brokers run Kafka 4.4"),
+        ([broker(1, 30), broker(2, 33)], "warn", OTHERWISE),
+        (
+            [broker(1, 33), controller(3, 30)],
+            "ok",
+            f"the nodes differ: controller 3 runs Kafka 4.3, broker 1 runs Kafka 4.4; {ALIKE}",
+        ),
+    ],
+)
+def test_the_doctor_names_the_kafka_that_decides(tmp_path, monkeypatch, nodes, level, text):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # a JVM is for tests of another tier
+    source = log_of(tmp_path / "log", nodes)
+    rows = [json.loads(line) for line in aclog("doctor", *source, "--format", "jsonl").lines]
+    [found] = [row for row in rows if row["check"] == "kafka"]
+    assert (found["level"], found["text"]) == (level, text)
+    assert bool(found["todo"]) is ("differ" in text)

@@ -71,7 +71,7 @@ def _add(rules: AclTarget, plan: Plan) -> None:
     _raise_first(rules.create(wanted))
     for line in lines:
         emit(line)
-    warn_of_unmatched(wanted)
+    warn_of_unmatched(wanted, rules.matches_ranges)
 
 
 def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:

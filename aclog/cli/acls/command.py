@@ -58,12 +58,15 @@ def list_(
       aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
     """
     from aclog.cli.acls.rule_list import ListedAcls, print_acls
+    from aclog.snapshots.deciding_kafka import deciding_kafka
 
     how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
     resources.warn_of_topics()
     chosen = source.choose()
-    acls = chosen.image().acls
-    listed = ListedAcls(acls=acls, origins=chosen.origins, with_origins=origins)
+    image = chosen.image()
+    listed = ListedAcls(
+        acls=image.acls, kafka=deciding_kafka(image, None), origins=chosen.origins, with_origins=origins
+    )
     print_acls(listed, resources, principal or (), how)
 
 

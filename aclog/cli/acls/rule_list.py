@@ -1,8 +1,9 @@
 """The ACLs of a state in the formats of `acls list`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
+from typing import TypeAlias
 
 from attrs import evolve, frozen
 
@@ -16,14 +17,18 @@ from aclog.cli.acls.kafka_format import listed as kafka_lines
 from aclog.cli.acls.plan import resource_filter
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.resources import ResourceFlags
-from aclog.cli.image_report import CidrWatch
+from aclog.cli.image_report import RangeWatch
 from aclog.cli.rule_columns import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS
 from aclog.shell.rule_text import located_json, rule_fields, rule_json
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.columns import Row
 from aclog.terminal.output import shown
 from aclog.terminal.output_format import OutputFormat
 from aclog.terminal.progress import tracked
 from aclog.terminal.rows import print_lines, print_rows
+
+Watch: TypeAlias = Callable[[Iterable[StandardAclWithId]], Iterator[StandardAclWithId]]
+"""Passes ACLs on, and counts those that deserve a warning."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -31,6 +36,8 @@ class ListedAcls:
     """The ACLs of a state, and where they stand."""
 
     acls: AclsImage
+    kafka: DecidingKafka
+    """What decides on them."""
     origins: Origins
     with_origins: bool
     """Whether every format tells it, too."""
@@ -45,25 +52,26 @@ def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequenc
     """
     filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
     wanted = list(dict.fromkeys(map(parse_principal, principals)))
-    watch = CidrWatch(listed.origins)
+    ranges = RangeWatch(listed.origins)
+    watch = partial(ranges.watch, kafka=listed.kafka)
     if output.form is OutputFormat.KAFKA:
         print_lines(_kafka_lines(listed.acls, filters, principals=wanted, watch=watch))
     else:
         if wanted:
             filters = [evolve(each, principal=principal) for each in filters for principal in wanted]
         rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
-        _print_rows(listed, watch.watch(rules), output)
-    watch.report()
+        _print_rows(listed, watch(rules), output)
+    ranges.report()
 
 
 def _kafka_lines(
-    acls: AclsImage, filters: Sequence[AclBindingFilter], *, principals: Sequence[str], watch: CidrWatch
+    acls: AclsImage, filters: Sequence[AclBindingFilter], *, principals: Sequence[str], watch: Watch
 ) -> Iterator[str]:
     if not principals:
-        yield from kafka_lines(watch.watch(_sorted(acls, filters)))
+        yield from kafka_lines(watch(_sorted(acls, filters)))
     for principal in principals:  # kafka-acls.sh prints a section for each
         yield f"ACLs for principal `{shown()(principal)}`"
-        yield from kafka_lines(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
+        yield from kafka_lines(watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
 
 
 def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:

@@ -12,17 +12,21 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.generation import RANGES_LEVEL
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.cli.flags.target import TargetFlags
+from aclog.cli.rule_warnings import matches_ranges
 from aclog.metalog.codec import encode_record
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import MetadataRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.client import acl_requests
+from aclog.nodes.client.cluster_requests import describe_features
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.places.log_writer import LogWriter, open_writer
+from aclog.snapshots.features import METADATA_VERSION
 from aclog.sources.bootstrap import connect_to_first
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
@@ -53,6 +57,10 @@ class AclTarget(Protocol):
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
         """Delete the ACLs that match and wait until that is committed; return one result per filter, in order."""
+        ...
+
+    def matches_ranges(self) -> bool:
+        """Return whether all nodes that decide are known to take hosts for ranges (Kafka 4.4)."""
         ...
 
 
@@ -145,6 +153,10 @@ class _LogTarget:
             self._append(deletion.records)
         return deletion.results
 
+    def matches_ranges(self) -> bool:
+        """See AclTarget."""
+        return matches_ranges(self._writer.image)
+
     def _append(self, records: Sequence[MetadataRecord]) -> None:
         if records:
             self._writer.append([encode_record(record) for record in records])
@@ -173,6 +185,14 @@ class _ServerTarget:
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
         """See AclTarget."""
         return self._change(acl_requests.delete_acls(self._connection, filters))
+
+    def matches_ranges(self) -> bool:
+        """See AclTarget. No older node can be part of a cluster that is finalized at a level of Kafka 4.4."""
+        try:
+            finalized = self._run(describe_features(self._connection)).finalized
+        except MetadataError:
+            return False
+        return finalized.get(METADATA_VERSION, 0) >= RANGES_LEVEL
 
     def _change(self, request: Coroutine[Any, Any, _T]) -> _T:
         try:
@@ -220,6 +240,10 @@ class _ZooKeeperTarget:
         if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
             rules.replace(read_everything(self._store).resources)
         return self._changes(rules).delete(filters)
+
+    def matches_ranges(self) -> bool:
+        """See AclTarget."""
+        return False
 
     def _changes(self, rules: AclCache) -> StoreChanges:
         return StoreChanges(

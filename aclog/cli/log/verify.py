@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from aclog.cli.flags.output import Output
-from aclog.cli.image_report import CidrWatch, counts, summary
+from aclog.cli.image_report import RangeWatch, counts, summary
 from aclog.cli.rule_warnings import warn_of_each
 from aclog.cli.verdict import WORDS, Findings, Verdict
 from aclog.metalog.errors import CheckpointError, MetadataError
@@ -13,6 +13,7 @@ from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.verify import Finding, FindingKind
 from aclog.metalog.printable import printable
 from aclog.snapshots.bootstrap_records import uncommitted_bootstrap
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.paths import LogSource
 from aclog.terminal.columns import Column, Row
@@ -67,9 +68,9 @@ def verify_log(directory: Path, output: Output) -> Verdict:
         if not output.is_rows:
             what = "{directory}: {segments} segment(s), {checkpoints} checkpoint(s)".format_map(answer)
             say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
-        watch = CidrWatch()
+        watch = RangeWatch()
         rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
-        failing = warn_of_each(watch.watch(rules), str(directory))
+        failing = warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(directory))
         watch.report()
     if output.form is OutputFormat.TABLE:
         say(WORDS[found.verdict])

@@ -9,7 +9,7 @@ from attrs import evolve
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.flags.output import Output
 from aclog.cli.image_files import image_file_of, make_image_file, same_state
-from aclog.cli.image_report import COUNT_COLUMNS, CidrWatch, counts, summary
+from aclog.cli.image_report import COUNT_COLUMNS, RangeWatch, counts, summary
 from aclog.cli.rule_warnings import WrittenRules, warn_of_each
 from aclog.cli.verdict import Findings, Verdict
 from aclog.metalog.clock import current_time_ms
@@ -20,6 +20,7 @@ from aclog.metalog.records import FeatureLevelRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
@@ -114,7 +115,7 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
         LogError: a path is not a file.
 
     """
-    found, watch = Findings(), CidrWatch()
+    found, watch = Findings(), RangeWatch()
     rows = []
     for path in paths:
         if not path.is_file():
@@ -125,7 +126,7 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
             say(printable(line))
         if image is not None:
             rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
-            warn_of_each(watch.watch(rules), str(path))
+            warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(path))
     if output.is_rows:
         output.print_rows(VERIFIED_COLUMNS, rows)
     watch.report()

@@ -202,7 +202,7 @@ class _NewState:
             say(f"there already: {_counts(self._present)}")
         for (kind, why), count in self._left_out.items():
             warn(f"left out: {count} {_NAMES[kind]}: {why}")
-        self.rules.report()
+        self.rules.report(self.image)
 
 
 def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
