@@ -15,9 +15,14 @@ from aclog.authorizer.generation import CIDR_FEATURE, RANGES_LEVEL, Generation, 
 from aclog.authorizer.index.keys import split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
+SOME_RANGE = ("0.0.0.0/0",)
+"""In place of the hosts that are ranges, where it is not asked whether there are any."""
+SETTLED_BY = "--kafka-version V settles it"
+"""How a text ends that says that several generations may decide, and that it matters."""
 _SHOWN = 5
 
 
@@ -51,6 +56,11 @@ class DecidingKafka:
         return f"the brokers differ: {', '.join(parts)}"
 
 
+def kafka_text(kafka: DecidingKafka) -> str:
+    """Return which Kafka brokers run: all the same, or why several may decide."""
+    return kafka.reason() or f"all brokers run {kafka.generations[0]}"
+
+
 def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
     """Return what may decide on a state.
 
@@ -59,15 +69,23 @@ def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
     """
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
+    levels = registered_levels(image.cluster) if image.live_levels is None else image.live_levels
+    return kafka_of_levels(levels, range_hosts(image.acls))
+
+
+def kafka_of_levels(levels: Mapping[int, int | None], ranges: Iterable[str]) -> DecidingKafka:
+    """Return what may decide where brokers support these levels of metadata.version, by id; None: one does not answer.
+
+    `ranges`: the hosts of ACLs that are ranges of addresses. Without one, all generations decide alike.
+    """
     brokers: dict[Generation, list[int]] = {}
-    levels = dict(_registered(image)) if image.live_levels is None else image.live_levels
     for broker, level in sorted(levels.items()):
         if level is not None:
             brokers.setdefault(generation_of_level(level), []).append(broker)
     silent = tuple(sorted(broker for broker, level in levels.items() if level is None))
     possible = tuple(each for each in Generation if each in brokers or silent or not brokers)
-    if len(possible) > 1 and next(range_hosts(image.acls), None) is None:
-        possible = possible[:1]  # without a range they decide alike
+    if len(possible) > 1 and next(iter(ranges), None) is None:
+        possible = possible[:1]
     return DecidingKafka(
         generations=possible,
         stated=next(iter(brokers)) if len(brokers) == 1 and not silent else None,
@@ -76,11 +94,19 @@ def deciding_kafka(image: Image, named: Generation | None) -> DecidingKafka:
     )
 
 
-def _registered(image: Image) -> Iterator[tuple[int, int]]:
-    """Yield the id of each broker and the newest level by which its software decides."""
-    ranges = dict(image.cluster.newest_levels(CIDR_FEATURE))
-    for broker, level in image.cluster.newest_levels(METADATA_VERSION):
-        yield broker, deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
+def possible_generations(image: Image) -> tuple[Generation, ...]:
+    """Return the generations that may decide, as the brokers of a state are known, whatever its rules are."""
+    levels = registered_levels(image.cluster) if image.live_levels is None else image.live_levels
+    return kafka_of_levels(levels, SOME_RANGE).generations
+
+
+def registered_levels(cluster: ClusterImage) -> dict[int, int]:
+    """Return the newest level by which the software of each registered broker decides, by id."""
+    ranges = dict(cluster.newest_levels(CIDR_FEATURE))
+    return {
+        broker: deciding_level(level, has_ranges=ranges.get(broker, 0) > 0)
+        for broker, level in cluster.newest_levels(METADATA_VERSION)
+    }
 
 
 def deciding_level(newest: int, *, has_ranges: bool) -> int:
@@ -113,7 +139,7 @@ def ambiguity(kafka: DecidingKafka, image: Image) -> str:
     count = f"{len(hosts):,} host{'' if len(hosts) == 1 else 's'} of ACLs"
     return (
         f"{kafka.reason()}, and {count} such as {hosts[0]} {'is a range' if len(hosts) == 1 else 'are ranges'}, which "
-        "Kafka 4.4 matches and Kafka 4.3 does not: --kafka-version V settles it"
+        f"Kafka 4.4 matches and Kafka 4.3 does not: {SETTLED_BY}"
     )
 
 
