@@ -2,7 +2,6 @@
 
 import json
 from itertools import pairwise
-from uuid import UUID
 
 import pytest
 
@@ -10,13 +9,14 @@ from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.cli.diff.follow import FollowOptions, _Follower
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.policies import settings_of
-from aclog.metalog.records import BrokerFeature, RegisterBrokerRecord, UnregisterBrokerRecord
+from aclog.metalog.records import UnregisterBrokerRecord
 from aclog.snapshots.following import Followed
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.paths import LogSource
 from aclog.terminal.output_format import OutputFormat
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
 
 RANGE, DENIED = "10.0.0.0/8", "10.1.0.0/16"
@@ -29,14 +29,6 @@ BY_A = ("--principal", "User:a", "--operation", "READ", "--topic", "orders", "--
 BY_B = ("--principal", "User:b", *BY_A[2:])
 WHO = ("--operation", "READ", "--topic", "orders")
 WARNING = "1 host of ACLs such as 10.0.0.0/8 is a range, which Kafka 4.4 matches and Kafka 4.3 does not"
-
-
-def broker(number, level):
-    """The registration of a broker whose software supports metadata.version up to a level."""
-    feature = BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
-    return RegisterBrokerRecord(
-        broker_id=number, incarnation_id=UUID(int=number), broker_epoch=number, end_points=(), features=(feature,)
-    )
 
 
 def log_of(path, *batches):
