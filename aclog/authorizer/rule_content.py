@@ -3,13 +3,14 @@
 As objects, a hundred thousand ACLs take a second to make and to hash; as bytes, a tenth of that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.rule_object import CODES, rule_of_object
 from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
@@ -57,6 +58,15 @@ def pattern_of_content(content: bytes) -> tuple[int, str, int, str]:
         return content[0], content[2:at].decode(), content[at], principal
     acl = acl_of_content(content)
     return acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal
+
+
+def ranges_among(contents: Iterable[bytes]) -> Iterator[str]:
+    """Yield the hosts that are ranges of addresses of the ACLs with these contents."""
+    for content in contents:
+        if b"/" in content:  # nearly none has it, and to make an ACL takes longer
+            host = acl_of_content(content).host
+            if is_cidr(host):
+                yield host
 
 
 def image_of(contents: Iterable[bytes]) -> AclsImage:

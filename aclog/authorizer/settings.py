@@ -1,10 +1,12 @@
 """What decides besides the ACLs: two properties of the broker, and aclog's own semantics."""
 
+from collections.abc import Collection
 from typing import Self
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+from aclog.authorizer.generation import Generation
 
 
 @frozen(kw_only=True)
@@ -22,6 +24,16 @@ class Settings:
     is_kafka_stated: bool = True
     """Whether `cidr` is what a person or a configuration states; if not, a state may state another
     (aclog.snapshots.deciding_kafka.settled)."""
+
+    def by_generation(self, generations: Collection[Generation]) -> "dict[Generation | None, Settings]":
+        """Return the same for each of these generations of Kafka; under None, if it is one, or none is named."""
+        if len(generations) <= 1:
+            return {None: self.of_generation(*generations) if generations else self}
+        return {each: self.of_generation(each) for each in generations}
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same for a Kafka of this generation."""
+        return evolve(self, cidr=generation.has_ranges, is_kafka_stated=True)
 
     @classmethod
     def of_texts(

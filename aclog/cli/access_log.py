@@ -13,7 +13,8 @@ from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import SETTLED_BY
+from aclog.snapshots.image import Image
 from aclog.snapshots.zones import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.sources.paths import LogSource
@@ -22,11 +23,12 @@ from aclog.terminal.progress import progress
 from aclog.usage.accesses.access_input import AccessInput, find_accesses
 from aclog.usage.accesses.form import AccessForm
 from aclog.usage.decisions.acl_intervals import ALWAYS
+from aclog.usage.decisions.kafka_times import Ranges
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.judging.counting import HowToCount, count_log
 from aclog.usage.judging.processes import Each, each_in_processes
-from aclog.usage.log_rules import rules_of_log
+from aclog.usage.log_rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.report import Judged
 from aclog.usage.unread import UnreadAccesses
 from aclog.usage.window import Window, check_days, of_micros
@@ -110,19 +112,27 @@ class Judging:
     def of(cls, chosen: ChosenSource, settings: Settings) -> Self:
         """Take the ACLs of a source: of a log without --as-of all that it ever had, each access by those of its time.
 
+        Unless the settings name a Kafka, that decides which the brokers ran, and a warning tells of accesses of which
+        that is not known.
+
         Raises:
-            ConfigError: which generation of Kafka decides is not stated, and matters.
             MetadataError, OSError: the source is damaged, or does not cover the moment.
 
         """
         source = chosen.source
         if isinstance(source, LogSource) and source.log is not None and chosen.as_of is None:
-            if not settings.is_kafka_stated:
-                settings = settled(settings, chosen.image())
             with progress(f"reading {source.name}"):
-                return cls(rules=rules_of_log(source.directory), settings=settings, own_time=True)
-        image = chosen.image()
-        return cls(rules=Rules.of_image(image.acls), settings=settled(settings, image), own_time=False)
+                rules, settings = deciding_rules_of_log(source.directory, settings)
+            warn_of_unknown_kafka(rules)
+            return cls(rules=rules, settings=settings, own_time=True)
+        return cls.of_state(chosen.image(), settings)
+
+    @classmethod
+    def of_state(cls, image: Image, settings: Settings) -> Self:
+        """Take the ACLs of one state; the Kafka that decides as `of`."""
+        rules, settings = deciding_rules_of_state(image, settings)
+        warn_of_unknown_kafka(rules)
+        return cls(rules=rules, settings=settings, own_time=False)
 
     def in_window(self, window: Window) -> Judged:
         """Return the same for a window."""
@@ -143,6 +153,20 @@ class Judging:
             with_coverage=with_coverage,
             timeless=timeless,
         )
+
+
+def warn_of_unknown_kafka(rules: Rules) -> None:
+    """Say that it is not known by which Kafka some accesses are decided, if that is so."""
+    kafka = rules.intervals.kafka
+    if kafka is None or Ranges.UNKNOWN not in kafka.ranges:
+        return
+    hosts = rules.ranges
+    when = "" if kafka.only is not None else " at all times of the log"
+    warn(
+        f"which Kafka decides is not known{when}, and {len(hosts):,} host{'' if len(hosts) == 1 else 's'} of ACLs such "
+        f"as {min(hosts)} {'is a range' if len(hosts) == 1 else 'are ranges'}, which Kafka 4.4 matches and Kafka 4.3 "
+        f"does not: what they may decide is not judged: {SETTLED_BY}"
+    )
 
 
 def warn_of_rejects(rejects: Counter[Reason]) -> None:

@@ -1,7 +1,6 @@
 """What decides on the state of a command, where several generations of Kafka may: both answers, or none."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
@@ -11,8 +10,6 @@ from aclog.metalog.errors import ConfigError
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.terminal.notices import warn
-
-T = TypeVar("T")
 
 
 @frozen(kw_only=True)
@@ -62,33 +59,3 @@ def only_generation(image: Image, flags: AuthorizerFlags) -> AuthorizerFlags:
     if not found.is_known:
         raise ConfigError(found.kafka.ambiguity())
     return found.first
-
-
-def merged(
-    answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]], key: Callable[[T], Hashable]
-) -> Iterator[tuple[T, Generation | None]]:
-    """Yield what the answers of all generations contain, with the generation of what only one contains.
-
-    With one generation nothing is compared, and nothing is read ahead.
-    """
-    if len(answers) == 1:
-        yield from ((value, None) for values in answers.values() for value in values)
-        return
-    keyed = {each: {key(value): value for value in values} for each, values in answers.items()}
-    for each, own in keyed.items():
-        for name, value in own.items():
-            holding = [other for other, values in keyed.items() if name in values]
-            if len(holding) == 1:
-                yield value, each
-            elif holding[0] is each:
-                yield value, None
-
-
-def only_on(generation: Generation | None) -> str:
-    """Return such as ` (on Kafka 4.4 only)`; empty for what holds on all."""
-    return "" if generation is None else f" (on {generation} only)"
-
-
-def generation_object(generation: Generation | None) -> dict[str, str]:
-    """Return the same for JSON: the key `generation`; nothing for what holds on all."""
-    return {} if generation is None else {"generation": generation.value}

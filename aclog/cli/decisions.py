@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from attrs import define, frozen
 
+from aclog.analysis.by_generation import only_on
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, code_name
 from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.decision import Decision
@@ -17,7 +18,7 @@ from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_obje
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_object import enum_field
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
-from aclog.cli.deciding import each_generation, only_on
+from aclog.cli.deciding import each_generation
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.request import Request

@@ -2,11 +2,11 @@
 
 from collections.abc import Hashable, Iterator, Mapping
 
+from aclog.analysis.by_generation import generation_object, merged, only_on
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.analysis.rows.row_report import ReportRow, row_cells, row_lines
 from aclog.authorizer.generation import Generation
-from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.terminal.json_text import json_text
 
 Compared = Mapping[Generation | None, Comparison]

@@ -30,7 +30,7 @@ from aclog.terminal.timestamps import time_text
 from aclog.usage.accesses.contents import Part
 from aclog.usage.accesses.new_accesses import NewAccesses, only_new
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.run import GIVEN, Run, TakenContent
+from aclog.usage.index.run import GIVEN, KAFKA, REGISTERED, Run, TakenContent
 from aclog.usage.index.spool import Spool
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import UsageIndex
@@ -132,7 +132,7 @@ def update_index(
             _print(output, new, _Seen(), 0)
             return
         judging = Judging.of(chosen, settings)
-        settings = judging.settings
+        settings, rules_kafka = judging.settings, judging.rules.intervals.kafka
         premises = read_premises(chosen, given)
         refuse_unless_known(premises, "what accesses need cannot be judged")
         rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
@@ -150,6 +150,7 @@ def update_index(
                 settings={
                     **asdict(settings, filter=lambda attribute, _: attribute.name != "is_kafka_stated"),
                     "super_users": sorted(settings.super_users),
+                    **({} if rules_kafka is None else {KAFKA: REGISTERED}),
                     GIVEN: sorted((given | SETTLED if chosen.is_live else given) - set(premises.names)),
                 },
                 at=current_time_ms(),

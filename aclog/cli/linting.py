@@ -9,6 +9,7 @@ from uuid import UUID
 
 from attrs import evolve, frozen
 
+from aclog.analysis.by_generation import merged, only_on
 from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
 from aclog.analysis.lint.context import SEPARATORS, LintContext
 from aclog.analysis.lint.finding import Finding
@@ -24,7 +25,6 @@ from aclog.authorizer.generation import Generation
 from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.cli.deciding import merged, only_on
 from aclog.cli.repository_files import FileNames
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError

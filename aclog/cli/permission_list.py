@@ -4,12 +4,12 @@ from collections.abc import Hashable, Iterable, Mapping
 
 from aclog.analysis.answers.permission_report import all_of, permission_lines, permission_object
 from aclog.analysis.answers.permissions import SUPER_USER, Permission
+from aclog.analysis.by_generation import generation_object, merged, only_on
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.flags.output import Output
 from aclog.cli.region_columns import PERMISSION_COLUMNS, PERMISSIONS_OF_PREFIXES, with_generation
 from aclog.metalog.printable import printable

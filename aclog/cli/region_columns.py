@@ -65,12 +65,12 @@ REGION_COLUMNS = (
 )
 """The five sets."""
 
-_GENERATION = Column(key="generation", title="ONLY ON KAFKA")
+GENERATION = Column(key="generation", title="ONLY ON KAFKA")
 
 
 def with_generation(columns: Sequence[Column], answers: Sized) -> tuple[Column, ...]:
     """Return the columns, and the generation of Kafka that alone decides so, if there are answers for several."""
-    return (*columns, _GENERATION) if len(answers) > 1 else tuple(columns)
+    return (*columns, GENERATION) if len(answers) > 1 else tuple(columns)
 
 
 WITNESS_COLUMNS = (

@@ -1,6 +1,6 @@
 """Loads tests of rules for commands, with the rules that each file is about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from attrs import define, evolve, field, frozen
@@ -10,12 +10,13 @@ from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.failure_text import TestedState
 from aclog.analysis.rule_tests.outcome import Outcome
-from aclog.analysis.rule_tests.unknown_premises import PremisedRun
+from aclog.analysis.rule_tests.unknown_premises import EachRun
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
-from aclog.cli.policies import policy_of
+from aclog.cli.policies import policies_of
 from aclog.cli.premises import read_premises
 from aclog.metalog.errors import ConfigError
 from aclog.sources.choice import ChosenSource
@@ -32,17 +33,25 @@ class RulesUnderTest:
     """The rules of one source under one authorizer's settings, and the cases about them."""
 
     chosen: ChosenSource
-    policy: Policy
+    policies: Mapping[Generation, Policy]
+    """By the generation of Kafka that may decide: a case must hold for each."""
     premises: Premises = ALL_KNOWN
     """What is unknown of its settings."""
     given: frozenset[str] = frozenset()
     """The properties of brokers whose values these have."""
+    is_kafka_named: bool = True
+    """Whether a flag or a file names the Kafka that decides."""
     cases: list[Case] = field(factory=list)
     _state: TestedState | None = field(default=None, init=False)
-    _run: PremisedRun = field(init=False)
+    _run: EachRun = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._run = PremisedRun(self.policy, self.premises, self.given)
+        self._run = EachRun.of(self.policies, self.premises, self.given)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the only generation, or of the oldest."""
+        return next(iter(self.policies.values()))
 
     def run(self, case: Case) -> Outcome:
         """Return what became of a case: one that an unknown premise could turn does not pass. Raises as Case.run."""
@@ -53,7 +62,11 @@ class RulesUnderTest:
         """What reports know of the rules; made when it is first asked for."""
         if self._state is None:
             place = self.chosen.source.change_place
-            self._state = TestedState(policy=with_ids(self.policy), origins=self.chosen.origins, place=place)
+            numbered = {generation: with_ids(policy) for generation, policy in self.policies.items()}
+            first, several = next(iter(numbered.values())), len(numbered) > 1
+            self._state = TestedState(
+                policy=first, policies=numbered if several else {}, origins=self.chosen.origins, place=place
+            )
         return self._state
 
 
@@ -143,7 +156,11 @@ def _rules(
     image, flags = chosen.image(), authorizer_flags(settings)
     known = flags.given()
     return RulesUnderTest(
-        chosen=chosen, policy=policy_of(image, flags), premises=read_premises(chosen, known), given=known
+        chosen=chosen,
+        policies=policies_of(image, flags),
+        premises=read_premises(chosen, known),
+        given=known,
+        is_kafka_named=flags.generation is not None,
     )
 
 

@@ -13,6 +13,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.terminal.notices import note
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.index.run import KAFKA, REGISTERED
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.replay import replay
 from aclog.usage.undecided import undecided
@@ -83,4 +84,5 @@ def decided_by(report: UnusedReport) -> Settings:
         allow_everyone=bool(known.get("allow_everyone")),
         documented=bool(known.get("documented")),
         cidr=bool(known.get("cidr")),
+        is_kafka_stated=known.get(KAFKA) != REGISTERED,
     )

@@ -1,5 +1,8 @@
 """`aclog when`: since when, and until when, something was allowed."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import typer
 
 from aclog.cli.flags.answer import AnswerFlags
@@ -7,6 +10,9 @@ from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
+
+if TYPE_CHECKING:
+    from aclog.snapshots.kafka_history import KafkaChange
 
 app = typer.Typer()
 
@@ -26,6 +32,8 @@ def when(
     allowed: by one of the principals, to a name that begins so, from any
     host; or all of an intent. What began and ended within one batch, or one
     metadata transaction, nobody ever saw. --as-of ends the history there.
+    Unless --kafka-version names one, that Kafka decides which the brokers ran
+    at the time: one that was upgraded may begin or end an interval, too.
 
     [bold]Examples[/]
 
@@ -39,8 +47,10 @@ def when(
     from aclog.cli.interval_list import print_intervals
     from aclog.cli.policies import settings_of
     from aclog.cli.premises import read_premises
-    from aclog.snapshots.deciding_kafka import settled
-    from aclog.sources.log_history import history_of
+    from aclog.snapshots.deciding_kafka import deciding_kafka
+    from aclog.snapshots.kafka_history import kafka_history
+    from aclog.sources.log_history import history_of, log_of
+    from aclog.terminal.notices import warn
     from aclog.terminal.progress import tracked
 
     asked.check()
@@ -54,7 +64,14 @@ def when(
     image = chosen.image()
     end, premises = image.end_offset, read_premises(chosen, authorizer.given())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
-    found = intervals(history.begin, changes, question, settled(settings, image))
+    if not settings.is_kafka_stated and not (known := deciding_kafka(image, None)).is_known:
+        warn(known.ambiguity())
+
+    def kafka() -> "Iterator[KafkaChange]":
+        """Read the log once more, for what its brokers ran."""
+        return takewhile(lambda change: change.end_offset <= end, kafka_history(history.begin, log_of(chosen.source)))
+
+    found = intervals(history.begin, changes, question, settings, None if settings.is_kafka_stated else kafka)
     found = tracked(found, "reading the history", "intervals", streams=True)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
     print_intervals(found, how, begin=history.begin.end_offset, last=last, premises=premises)

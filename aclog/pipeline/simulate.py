@@ -8,8 +8,10 @@ from pyspark.sql import functions as F
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import DECISION_CODE, decision_code, with_decision, with_texts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decision_codes import DecisionCode
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.simulation import Change
+from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadSpan
 
 _SIDES = ("before", "after")
 
@@ -43,11 +45,31 @@ def simulate(
         decided = with_decision(decided, rules, f"decision_code_{side}", f"decision_{side}")
     # by decision rather than by code: an access that another ACL decides the same way is no change
     flipped = decided.where(F.col("decision_before") != F.col("decision_after"))
+    for side in _SIDES:  # which Kafka decided is not known: `undecided_by_kafka` counts them
+        flipped = flipped.where(F.col(f"decision_code_{side}") != int(DecisionCode.UNKNOWN_KAFKA))
     found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
         named = with_texts(found.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
         found = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
     return found.select(_change().alias("change"), *found.columns)
+
+
+def undecided_by_kafka(
+    accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings]
+) -> UnreadAccesses:
+    """Return the accesses of which it is not known which Kafka decides them, before or after, where that matters."""
+    sides = [side for side in (before, after) if side[0].intervals.kafka is not None]
+    if not sides:
+        return UnreadAccesses()
+    found = accesses.select(*REQUEST_COLUMNS).groupBy(*REQUEST_COLUMNS).count()
+    by_unknown = F.lit(False)  # of Spark
+    for side in sides:
+        by_unknown = by_unknown | (decision_code(found, *side) == int(DecisionCode.UNKNOWN_KAFKA))
+    chosen = found.where(by_unknown).groupBy("principal").agg(F.sum("count").alias("accesses"))
+    counter = UnreadCounter()
+    for row in chosen.collect():
+        counter.add(row.principal, None, DecisionCode.UNKNOWN_KAFKA.name, UnreadSpan(row.accesses, None, None))
+    return counter.found
 
 
 def _added_up(frame: DataFrame, by: Iterable[str]) -> DataFrame:

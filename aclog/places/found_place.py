@@ -1,15 +1,17 @@
 """A place as it was found when a plan was made for it."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from aclog.authorizer.config import SUPER_USERS_CONFIG
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import Premise
+from aclog.authorizer.rule_content import ranges_among
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import random_uuid, uuid_text
@@ -22,10 +24,11 @@ from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
 from aclog.planning.journal.settling import settle, unsure_texts
 from aclog.planning.making import Circumstances
-from aclog.planning.place import PlaceState
+from aclog.planning.place import Place, PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
 from aclog.planning.planner import Held, PlannedChange
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import DecidingKafka
 
 _HIDDEN_SUPER_USERS = Premise(
     name=SUPER_USERS_CONFIG,
@@ -42,7 +45,12 @@ class ToldSettings:
     super_users: frozenset[str] | None = None
     allow_everyone: bool | None = None
     documented: bool = False
-    cidr: bool = False
+    generation: Generation | None = None
+    """Of the Kafka that decides there."""
+
+
+_OLD_KAFKA = DecidingKafka(generations=(Generation.V4_3,))
+"""What stands for any, where all decide alike."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -57,9 +65,14 @@ class FoundPlace:
     batching: Batching
     state: PlaceState
     settings: Settings
+    """Where several generations of Kafka may decide, those of the oldest one."""
     settings_known: bool
     settings_by_place: bool
     """As Plan has it."""
+    kafka: DecidingKafka = _OLD_KAFKA
+    """What may decide there."""
+    kafka_given: bool = True
+    """Whether who makes a plan named it, or all that may decide there decide alike."""
     _check: Callable[[Sequence[Step]], None]
     journal: Journal | None
     """As its file has it."""
@@ -84,7 +97,7 @@ class FoundPlace:
             RefusedError: it cannot, or as PlannedChange.check.
 
         """
-        change.check(limit, cidr=self.settings.cidr, origins=origins)
+        change.check(limit, self.kafka.generations, origins=origins)
         try:
             self._check(steps)
         except ConfigError as error:
@@ -100,6 +113,7 @@ class FoundPlace:
             settings=self.settings,
             settings_known=self.settings_known,
             settings_by_place=self.settings_by_place,
+            kafka=None if self.kafka_given else self.kafka,
             origin=origin,
             journal=None if self.journal is None else _mark(self.journal),
             others=tuple(map(_mark, self.others)),
@@ -112,8 +126,10 @@ def find_place(
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
+    *,
+    hosts: Iterable[str] = (),
 ) -> FoundPlace:
-    """Read a place, and the journals of it.
+    """Read a place, and the journals of it; `hosts` are those that are ranges of rules that may be added.
 
     Raises:
         RefusedError: it answers that it has nothing, though the journal owns something in it.
@@ -137,6 +153,8 @@ def find_place(
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
         settings, known = _settings(told, by_place, address.kind)
+        kafka = _kafka(told, place, (*hosts, *ranges_among(state.contents), *_ranges_of(own)))
+        settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
         if told.super_users is None and place.hides_super_users():
             notify(_HIDDEN_SUPER_USERS.note())
         return FoundPlace(
@@ -149,12 +167,28 @@ def find_place(
             settings=settings,
             settings_known=known,
             settings_by_place=by_place is not None and told.allow_everyone is None,
+            kafka=kafka,
+            kafka_given=told.generation is not None or kafka is _OLD_KAFKA,
             check=place.check,
             journal=own,
             settled=None if settled is None else settled.journal,
             owned_by_others=frozenset[bytes]().union(*owned_by_others),
             others=tuple(foreign),
         )
+
+
+def _kafka(told: ToldSettings, place: Place, ranges: Sequence[str]) -> DecidingKafka:
+    """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike."""
+    if told.generation is not None:
+        return DecidingKafka(generations=(told.generation,), stated=told.generation)
+    return place.kafka(ranges) if ranges else _OLD_KAFKA
+
+
+def _ranges_of(journal: Journal | None) -> Iterable[str]:
+    """Return the hosts that are ranges of rules that a journal knows: what is undone may be there again."""
+    if journal is None:
+        return ()
+    return ranges_among(step.content for entry in journal.entries for step in entry.steps)
 
 
 def _mark(journal: Journal) -> JournalMark:
@@ -206,7 +240,6 @@ def _settings(told: ToldSettings, by_place: Settings | None, kind: PlaceKind) ->
     given = Settings(
         super_users=told_users if told.super_users is None else told.super_users,
         documented=told.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
-        cidr=told.cidr,
     )
     if told.allow_everyone is not None:
         return evolve(given, allow_everyone=told.allow_everyone), True

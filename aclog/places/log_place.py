@@ -1,7 +1,7 @@
 """A log directory as a place: a whole plan is one batch, or one metadata transaction, so there is no state between."""
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import islice
@@ -33,6 +33,8 @@ from aclog.planning.errors import StoppedError
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, registered_levels
+from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.visible_records import visible_records
 from aclog.sources.cluster_identity import cluster_id_of
@@ -54,6 +56,8 @@ class LogPlace:
     _note: ApplyNote | None = field(default=None, init=False)
     """Of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
+    _levels: Mapping[int, int] = field(factory=dict, init=False)
+    """Of the brokers that are registered in what was read last (aclog.snapshots.deciding_kafka)."""
 
     batching: Batching = field(default=Batching.ALL, init=False)
 
@@ -94,7 +98,7 @@ class LogPlace:
     def read(self) -> PlaceState:
         """Return the newest state. Raises as LogSource.image."""
         if self._writer is not None:
-            return PlaceState.of_image(self._writer.image.acls, self._writer.log.end_offset())
+            return self._state(self._writer.image, self._writer.log.end_offset())
         formatted = formatted_log(self.directory)
         if formatted is not None:
             return PlaceState.of_image(formatted.image.acls, exists=False)
@@ -103,7 +107,11 @@ class LogPlace:
             return PlaceState.of_image(AclsImage.empty(), exists=False)
         self._source = self._source or LogSource(self.directory, self.notify)
         image = self._source.image()
-        return PlaceState.of_image(image.acls, image.end_offset)
+        return self._state(image, image.end_offset)
+
+    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
+        """Return what the registrations of the brokers state. As Place has it."""
+        return kafka_of_levels(self._levels, ranges)
 
     def note_begin(self, note: ApplyNote) -> None:
         """Remember the apply: its note is written together with what it writes."""
@@ -175,6 +183,10 @@ class LogPlace:
         if found is None:
             return Made.NONE if cluster_id_of(self.directory) is None else None
         return Made.ALL if found.done else self._made_records(found)
+
+    def _state(self, image: Image, end_offset: int) -> PlaceState:
+        self._levels = registered_levels(image.cluster)
+        return PlaceState.of_image(image.acls, end_offset)
 
     def _made_records(self, found: AppliedChange) -> Made | None:
         """Return whether the records of an apply are the first that change ACLs from the offset of its note on."""

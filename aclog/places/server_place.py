@@ -1,7 +1,7 @@
 """A cluster as a place: any Kafka, or nodes of ours, by its brokers or its controllers."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from aclog.authorizer.creation_checks import refusal
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.clock import elapsed_seconds
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.acl_requests import acl_contents
 from aclog.nodes.client.errors import UnreachableError
@@ -28,6 +28,9 @@ from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, registered_levels
+from aclog.sources.live_kafka import live_levels
+from aclog.sources.quorum import QuorumSource
 from aclog.terminal.notices import warn
 
 _T = TypeVar("_T")
@@ -104,6 +107,27 @@ class ServerPlace:
         if found.allow_everyone is None:
             return None
         return Settings(super_users=found.super_users or frozenset(), allow_everyone=found.allow_everyone)
+
+    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
+        """Return what each broker answers, or is registered with at the controllers; all may, if these do not tell.
+
+        Raises as WritablePlace.kafka.
+        """
+        if self._nodes.role is not Role.BROKER:
+            return kafka_of_levels(self._registered(), ranges)
+        live = self._run(live_levels(self._nodes.servers, self._nodes.security, controllers=False))
+        return kafka_of_levels(live.brokers, ranges)
+
+    def _registered(self) -> dict[int, int]:
+        """Return the levels of the brokers that the quorum's log has; none if this login may not follow it."""
+        quorum = QuorumSource(self._nodes.servers, self._nodes.security, self._nodes.notify)
+        try:
+            return registered_levels(quorum.image().cluster)
+        except MetadataError as error:
+            self._nodes.notify(f"what the brokers run is not known: {error}")
+            return {}
+        finally:
+            quorum.close()
 
     def read(self) -> PlaceState:
         """Return what every serving node answers, once they agree and none is behind.

@@ -1,6 +1,6 @@
 """The ZooKeeper of a Kafka up to 3.9 as a place: what changes on one resource becomes visible at once."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from time import sleep
@@ -8,6 +8,7 @@ from time import sleep
 from attrs import define, field
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAcl, acl_text, resource_of
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.clock import elapsed_seconds
@@ -17,6 +18,7 @@ from aclog.planning.journal.sent import Made
 from aclog.planning.overlap import overlapping
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Stage, Step
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.sources.zookeeper import open_store, read_everything
 from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.protocol_gate import prefixed_error, takes_prefixed
@@ -96,6 +98,10 @@ class ZooKeeperPlace:
     def settings(self) -> Settings | None:
         """Return None: ZooKeeper does not hold the settings of the brokers."""
         return None
+
+    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:  # noqa: ARG002  # as the protocol has it
+        """Return that of a Kafka up to 3.9: no other one has its ACLs in a ZooKeeper."""
+        return DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
 
     def read(self) -> PlaceState:
         """Return what the leader has now: no server that lags behind is asked.

@@ -23,6 +23,7 @@ from aclog.planning.place import ApplyNote, PlaceState, WritablePlace
 from aclog.planning.plan import Plan
 from aclog.planning.plan_file import plan_digest
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import SOME_RANGE
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the steps that are made, and with all of them."""
@@ -106,6 +107,7 @@ class Applying:
         if begun is not None and self.place.made(begun.apply) is Made.ALL:  # what others did since is no matter
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
         self._check_settings()
+        self._check_kafka()
         sent = self._sent(begun)
         remaining = check_base(self.plan, state, self.place.name, sent)
         self.place.check(remaining.steps)
@@ -256,6 +258,20 @@ class Applying:
                 f"{self.place.name}: names without rules are open to everyone there (allow.everyone.if.no.acl.found), "
                 "and were closed when the plan was made, or a flag said so: nothing was changed; make the plan again, "
                 "as it is now"
+            )
+
+    def _check_kafka(self) -> None:
+        """Check that no Kafka may decide by now that the plan knows nothing of: its steps may mean something else."""
+        planned = self.plan.generations
+        if planned is None:
+            return
+        now = self.place.kafka(SOME_RANGE)
+        if not set(now.generations) <= set(planned):
+            by = " or ".join(map(str, planned))
+            why = now.reason() or f"its brokers run {now.generations[0]}"
+            raise RefusedError(
+                f"{self.place.name}: the plan was made for {by}, and {why}: a host that is a range decides otherwise; "
+                "nothing was changed; make the plan again"
             )
 
     def _check_owned(self, state: PlaceState, begun: Entry | None) -> None:

@@ -81,6 +81,10 @@ class HeadFields:
         """Return the fields of each object of a list."""
         return [HeadFields(each, f"{self._path}{key}.") for each in self.objects(key)]
 
+    def has(self, key: str) -> bool:
+        """Return whether there is a field that not all plans have."""
+        return key in self._value
+
     def _get(self, key: str) -> object:
         if key not in self._value:
             raise ConfigError(f"the head of a plan lacks {self._path}{key}")

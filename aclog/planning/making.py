@@ -1,8 +1,14 @@
 """Making a plan of a change: its order, what it touches, and what it denies for a moment."""
 
-from attrs import frozen
+from collections.abc import Iterable
 
-from aclog.analysis.regions.region_json import region_object
+from attrs import evolve, frozen
+
+from aclog.analysis.by_generation import generation_object, merged, only_on
+from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.region_json import JsonObject, region_object
+from aclog.authorizer.generation import Generation
+from aclog.authorizer.rule_content import content_of, ranges_among
 from aclog.authorizer.settings import Settings
 from aclog.planning.ordering import ordered
 from aclog.planning.place import PlaceState
@@ -10,6 +16,7 @@ from aclog.planning.plan import Base, JournalMark, Origin, Plan, PlanPlace
 from aclog.planning.planner import PlannedChange
 from aclog.planning.touched import TouchedRegion, touched
 from aclog.planning.transients import transient_denials
+from aclog.snapshots.deciding_kafka import DecidingKafka
 
 
 @frozen(kw_only=True)
@@ -25,6 +32,8 @@ class Circumstances:
     journal: JournalMark | None
     others: tuple[JournalMark, ...] = ()
     """The journals of other sources."""
+    kafka: DecidingKafka | None = None
+    """What may decide, as the place states; None: who makes the plan names it, and `settings` has it."""
 
 
 def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
@@ -33,8 +42,7 @@ def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
     meant = (*(step.acl for step in steps), *change.adopted, *change.released)
     region = TouchedRegion.of(meant, allow_everyone=found.settings.allow_everyone)
     near = region.among(found.state.contents)
-    transient = transient_denials(steps, near, found.settings)
-    return Plan(
+    plan = Plan(
         place=found.place,
         base=Base(
             rules=len(found.state.contents),
@@ -52,5 +60,22 @@ def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
         adopt=change.adopted,
         release=change.released,
         unowned=change.unowned,
-        transient=tuple({**region_object(region), "text": str(region)} for region in transient),
+        generations=_generations(found.kafka, (*near, *(content_of(step.acl) for step in steps))),
     )
+    denied = {each: transient_denials(steps, near, settings) for each, settings in plan.each_settings.items()}
+    return evolve(plan, transient=tuple(_object(*each) for each in merged(denied, _itself)))
+
+
+def _generations(kafka: DecidingKafka | None, contents: Iterable[bytes]) -> tuple[Generation, ...] | None:
+    """Return the generations of Kafka that may decide on a change of these ACLs; None: all that may decide alike."""
+    if kafka is None or next(ranges_among(contents), None) is None:
+        return None
+    return kafka.generations
+
+
+def _object(region: Region, only: Generation | None) -> JsonObject:
+    return {**region_object(region), "text": f"{region}{only_on(only)}", **generation_object(only)}
+
+
+def _itself(region: Region) -> Region:
+    return region

@@ -1,6 +1,6 @@
 """A place: where a plan is made for, and applied."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Protocol
@@ -14,6 +14,7 @@ from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import DecidingKafka
 
 
 @define(eq=False, slots=False, kw_only=True)
@@ -74,6 +75,15 @@ class Place(Protocol):
 
     def settings(self) -> Settings | None:
         """Return super.users and allow.everyone.if.no.acl.found, if the place tells both; None: they are unknown.
+
+        Raises:
+            MetadataError: nobody answers.
+
+        """
+        ...
+
+    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
+        """Return what may decide on what `read` returned last; `ranges` are the hosts that matter.
 
         Raises:
             MetadataError: nobody answers.

@@ -7,6 +7,7 @@ from attrs import field, frozen
 
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
 from aclog.planning.step import Step
@@ -85,6 +86,7 @@ class Plan:
     place: PlanPlace
     base: Base
     settings: Settings
+    """Where several generations of Kafka may decide, those of the oldest one."""
     settings_known: bool
     """Whether both were told; unknown ones count as no super user, and allow.everyone.if.no.acl.found."""
     settings_by_place: bool
@@ -103,6 +105,15 @@ class Plan:
     """ACLs that steps remove though the journal does not own them: asked for one by one."""
     transient: tuple[JsonObject, ...] = ()
     """Regions of requests that both ends allow, and a state on the way denies."""
+
+    generations: tuple[Generation, ...] | None = None
+    """Those of Kafka that may decide, as the place states; None: who made the plan named one, or no host of what it
+    touches is a range, so that all decide alike."""
+
+    @property
+    def each_settings(self) -> dict[Generation | None, Settings]:
+        """What decides for each generation of Kafka that may; under None, if that is one."""
+        return self.settings.by_generation(self.generations or ())
 
     @property
     def is_empty(self) -> bool:

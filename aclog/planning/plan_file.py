@@ -5,6 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import Action
 from aclog.authorizer.rule_object import object_of_rule, rule_of_object
 from aclog.authorizer.settings import Settings
@@ -142,6 +143,7 @@ def _head(plan: Plan) -> dict[str, object]:
             "cidr": plan.settings.cidr,
             "known": plan.settings_known,
             "byPlace": plan.settings_by_place,
+            **({} if plan.generations is None else {"generations": [each.value for each in plan.generations]}),
         },
         "journal": None if journal is None else _mark_object(journal),
         "otherJournals": list(map(_mark_object, plan.others)),
@@ -198,7 +200,17 @@ def _plan(value: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
         release=_acls(head, "release"),
         unowned=_acls(head, "unowned"),
         transient=tuple(head.objects("transient")),
+        generations=_generations(settings),
     )
+
+
+def _generations(settings: HeadFields) -> tuple[Generation, ...] | None:
+    if not settings.has("generations"):
+        return None
+    found = tuple(map(Generation, settings.texts("generations")))
+    if not found:
+        raise ConfigError("settings.generations is empty: expected a version of Kafka")
+    return found
 
 
 def _address(place: HeadFields) -> PlaceAddress:

@@ -1,12 +1,13 @@
 """What has to change so that a place holds what its source of rules wants, and nothing of others is touched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.rule_content import acl_of_content, content_of
@@ -50,19 +51,21 @@ class PlannedChange:
             *(RuleChange(added=False, acl=acl) for acl in self.removed),
         ]
 
-    def check(self, limit: DeleteLimit, *, cidr: bool, origins: Origins = NO_ORIGINS) -> None:
+    def check(self, limit: DeleteLimit, generations: Collection[Generation], *, origins: Origins = NO_ORIGINS) -> None:
         """Check that every ACL to add can be created, and that no more are deleted than the limit lets pass.
 
-        `origins` tell where what is wanted stands.
+        `generations`: of Kafka, each of which must create it. `origins` tell where what is wanted stands.
 
         Raises:
             RefusedError: one cannot, or too many are deleted.
 
         """
         for acl in self.added:
-            why = refusal(acl, cidr=cidr)
-            if why is not None:
-                raise RefusedError(f"{acl_text(acl)}{places_text(acl, origins)}: CreateAcls refuses it: {why}")
+            for each in generations:
+                why = refusal(acl, cidr=each.has_ranges)
+                if why is not None:
+                    by = f" of {each}" if len(generations) > 1 else ""
+                    raise RefusedError(f"{acl_text(acl)}{places_text(acl, origins)}: CreateAcls{by} refuses it: {why}")
         most = limit.most(self.owned)
         if most is not None and len(self.removed) > most:
             raise RefusedError(

@@ -35,6 +35,10 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.record_subjects import controller_levels
 
+SOME_RANGE = ("0.0.0.0/0",)
+"""In place of the hosts that are ranges, where it is not asked whether there are any."""
+SETTLED_BY = "--kafka-version V settles it"
+"""How a text ends that says that several generations may decide, and that it matters."""
 _SHOWN = 5
 
 
@@ -127,7 +131,7 @@ class DecidingKafka:
         """Return why the generations that may decide matter, and how to name one; empty if one decides."""
         if self.is_known:
             return ""
-        return f"{self.reason()}, and {ranges_text(self.hosts)}: --kafka-version V settles it"
+        return f"{self.reason()}, and {ranges_text(self.hosts)}: {SETTLED_BY}"
 
 
 def kafka_text(kafka: DecidingKafka) -> str:
@@ -151,17 +155,27 @@ def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool 
     requests that are asked about; None: if a range of the state could matter to any that they decide.
     """
     if named is None:
-        named = Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
+        named = _finalized(image)
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
     if controllers is None:
         controllers = ranges_concern_controllers(image.acls)
-    brokers = _broker_levels(image)
-    also = _controller_levels(image) if controllers else {}
-    nodes = NodeKafkas.of_levels(brokers, also)
-    is_stated = bool(brokers) and (bool(also) or not controllers) and not nodes.unknown
+    controlling = _controller_levels(image) if controllers else None
+    return kafka_of_levels(_broker_levels(image), range_hosts(image.acls), controlling)
+
+
+def kafka_of_levels(
+    brokers: Mapping[int, int | None], ranges: Iterable[str], controllers: Mapping[int, int | None] | None = None
+) -> DecidingKafka:
+    """Return what may decide where nodes decide by these levels of metadata.version, by id; None: one is unknown.
+
+    `ranges`: the hosts of ACLs that are ranges of addresses. Without one, all generations decide alike. `controllers`:
+    None if they decide none of the requests.
+    """
+    nodes = NodeKafkas.of_levels(brokers, controllers or {})
+    is_stated = bool(brokers) and (controllers is None or bool(controllers)) and not nodes.unknown
     possible = tuple(each for each in Generation if each in nodes.of_generation or not is_stated)
-    hosts = tuple(sorted(set(range_hosts(image.acls)))) if len(possible) > 1 else ()
+    hosts = tuple(sorted(set(ranges))) if len(possible) > 1 else ()
     of_brokers = [each for each, ids in nodes.of_generation.items() if ids.brokers]
     are_stated = bool(brokers) and not nodes.unknown.brokers
     return DecidingKafka(
@@ -171,6 +185,20 @@ def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool 
         only_controllers=tuple(each for each in possible if hosts and are_stated and each not in of_brokers),
         hosts=hosts,
     )
+
+
+def possible_generations(image: Image) -> tuple[Generation, ...]:
+    """Return the generations that may decide, as the nodes of a state are known, as if an ACL had a range as host."""
+    named = _finalized(image)
+    if named is not None:
+        return (named,)
+    controlling = _controller_levels(image) if ranges_concern_controllers(image.acls) else None
+    return kafka_of_levels(_broker_levels(image), SOME_RANGE, controlling).generations
+
+
+def _finalized(image: Image) -> Generation | None:
+    """Return the generation that all nodes of a state must have; None if it does not follow from the state."""
+    return Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
 
 
 def ranges_concern_controllers(acls: AclsImage, asked: Iterable[tuple[int, int]] | None = None) -> bool:

@@ -1,5 +1,10 @@
-"""All ACLs of a metadata log, each with the interval in which it was in force: the history that Spark computes, too."""
+"""All ACLs of a metadata log, each with the interval in which it was in force: the history that Spark computes, too.
 
+And which Kafka decided when, as the brokers registered in the log, or in a state.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +13,20 @@ import pyarrow as pa
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Settings
 from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.log import LogReader
 from aclog.metalog.vectors import Int64s
+from aclog.snapshots.deciding_kafka import possible_generations
 from aclog.snapshots.image import Image
+from aclog.snapshots.kafka_history import kafka_history
 from aclog.snapshots.moments import READ_BYTES
 from aclog.snapshots.rule_history import Change, ChangeKind, history_from, start_of_history
-from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
+from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
 
 
@@ -40,6 +49,34 @@ def rules_of_log(directory: Path) -> Rules:
         for change in history_from(start, reader):
             intervals.add(change)
     return Rules.of_table(intervals.table(), known_from=times.known_from)
+
+
+def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, Settings]:
+    """Return the same, and the settings; if these name no Kafka, each access is decided by that of its time.
+
+    Raises as rules_of_log.
+    """
+    return rules_of_log(directory).by_kafka(settings, partial(kafka_of_log, directory))
+
+
+def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Settings]:
+    """Return the ACLs of one state, and the settings; if these name no Kafka, that which its brokers run decides."""
+    return Rules.of_image(image.acls).by_kafka(settings, lambda: [(ALWAYS, possible_generations(image))])
+
+
+def kafka_of_log(directory: Path) -> Iterator[tuple[int, Sequence[Generation]]]:
+    """Yield from which times on, in ms since 1970, which generations of Kafka may have decided. Raises as rules_of_log.
+
+    An ACL of that time is in force from the same time on. Before the first broker of a log there is no access.
+    """
+    with open_reader(directory) as reader:
+        start = start_of_history(reader, list_checkpoints(directory))
+        times = _Times.of(reader, start)
+        first, *later = kafka_history(start, reader)
+        if later and not first.kafka.nodes.of_generation:
+            first, *later = later
+        yield ALWAYS, first.kafka.generations
+        yield from ((times.visible_at(each.end_offset), each.kafka.generations) for each in later)
 
 
 @frozen(eq=False)

@@ -56,7 +56,8 @@ def _without(rules: Rules, gone: Bools) -> Rules:
         ("visible_to", intervals.visible_to[left], FOREVER),
     ):
         table = table.append_column(name, pa.array(times, mask=times == missing))
-    return Rules.of_table(table, known_from=None if intervals.known_from == ALWAYS else intervals.known_from)
+    known_from = None if intervals.known_from == ALWAYS else intervals.known_from
+    return Rules.of_table(table, known_from=known_from).with_kafka(intervals.kafka)
 
 
 def _is_gone(rules: Rules, gone: Sequence[RuleRow]) -> Bools:

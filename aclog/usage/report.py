@@ -141,6 +141,8 @@ def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
     at_end = codes
     if judged.own_time:
         at_end = authorizer.decide(columns, np.full(len(counted), micros_of(judged.window.until)))
+        # what the ACLs at the end would decide counts as well, so that who decides it must be known, too
+        codes[at_end == DecisionCode.UNKNOWN_KAFKA] = DecisionCode.UNKNOWN_KAFKA
     return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
 
 

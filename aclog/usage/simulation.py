@@ -59,7 +59,9 @@ def simulate(
     sides = [_decided(counted, rules, settings) for rules, settings in (before, after)]
     was, now = (decision for decision, _ in sides)
     # by decision rather than by rule: an access that another ACL decides the same way is no change
-    flipped = np.flatnonzero(was != now)
+    codes = [each for _, each in sides]
+    by_unknown = np.logical_or(*(each == DecisionCode.UNKNOWN_KAFKA for each in codes))
+    flipped = np.flatnonzero((was != now) & ~by_unknown)
     counts = np.asarray(counted.column("count"))
     rows = counted.take(pa.array(flipped, pa.int64()))
     changes = [_change(*pair) for pair in zip(was[flipped], now[flipped], strict=True)]
@@ -68,10 +70,11 @@ def simulate(
     known = pc.less_equal(rows.column("first"), rows.column("last"))
     for name in ("first", "last"):
         columns[f"{name}_at"] = pc.if_else(known, rows.column(name), pa.scalar(None, pa.int64())).cast(_TIME)
-    for side, (rules, _), (_, codes) in zip(("before", "after"), (before, after), sides, strict=True):
-        texts = rules.texts.of_codes(pa.array(codes[flipped]))
+    for side, (rules, _), own in zip(("before", "after"), (before, after), codes, strict=True):
+        texts = rules.texts.of_codes(pa.array(own[flipped]))
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
-    unknown = may_flip(undecided(counted, sides[0][1]), before, after)
+    undecidable = np.where(by_unknown, np.int32(DecisionCode.UNKNOWN_KAFKA), codes[0])
+    unknown = may_flip(undecided(counted, undecidable), before, after)
     return Simulation(
         flips=pa.table(columns),
         same=int(counts.sum() - counts[flipped].sum()) - unknown.total,
@@ -83,7 +86,7 @@ def may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tupl
     """Return those to which a rule may apply that only one state has: all others are decided the same."""
     (old, settings), (new, other) = before, after
     left = unread.but_of(settings.super_users & other.super_users)
-    if not left or settings != other:
+    if not left or settings != other or old.intervals.kafka != new.intervals.kafka:
         return left
     changed = _rule_rows(old) ^ _rule_rows(new)
     who = {row[ACL_FIELDS.index("principal")] for row in changed}

@@ -24,8 +24,12 @@ UNDECIDED: Final = (
     DecisionCode.NO_HOST,
     DecisionCode.NO_PRINCIPAL,
     DecisionCode.WILDCARD_PRINCIPAL,
+    DecisionCode.UNKNOWN_KAFKA,
 )
-"""The errors that are the log's: what was asked is not known. Where an ACL makes Kafka's authorizer throw, it is."""
+"""The errors that are the log's: what was asked, or what decided, is not known.
+
+Where an ACL makes Kafka's authorizer throw, it is.
+"""
 
 
 def undecided_rows(

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 from random import Random
+from typing import NoReturn
 
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,18 +16,22 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.deciding_kafka import possible_generations
+from aclog.snapshots.image import Image
+from aclog.snapshots.kafka_history import kafka_history
 from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import history_from, start_of_history
+from aclog.snapshots.rule_history import Change, history_from, start_of_history
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import random_settings
-from tests.support.analysis.timelines import READ, batches_of, random_query
+from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers
 from tests.support.builders.state_logs import write_log
-from tests.support.builders.state_records import acl, removal
+from tests.support.builders.state_records import acl, registration, removal
 from tests.support.runs.profiles import examples
 
 CAMPAIGN = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -37,6 +43,14 @@ def found(log: Path, query: Query, given_settings: Settings | None = None) -> li
         begin = start_of_history(reader, list_checkpoints(log))
         question = AnyAllowed(query)
         return list(intervals(begin, history_from(begin, reader), question, given_settings or Settings()))
+
+
+def found_by_kafka(log: Path, query: Query, given_settings: Settings) -> list[Interval]:
+    """As the brokers decided that were registered at the time."""
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        changes = history_from(begin, reader)
+        return list(intervals(begin, changes, AnyAllowed(query), given_settings, lambda: kafka_history(begin, reader)))
 
 
 def ends(log: Path, query: Query, given_settings: Settings | None = None) -> list[tuple[int, int | None]]:
@@ -70,13 +84,75 @@ def test_it_is_as_a_replay_of_every_offset(tmp_path_factory: pytest.TempPathFact
         assert len(in_one) == expected, (offset, intervals_found)
 
 
+@CAMPAIGN
+@given(RANDOMS)
+def test_it_is_as_the_kafka_of_each_moment_decides(tmp_path_factory: pytest.TempPathFactory, random: Random) -> None:
+    """Beside both generations asked at every offset, and what the brokers of that state ran."""
+    batches = with_brokers(random, batches_of(random, 16, cidr=True))
+    log = write_log(tmp_path_factory.mktemp("log"), *batches)
+    query, given_settings = random_query(random), random_settings(random)
+    intervals_found = found_by_kafka(log, query, given_settings)
+    with open_reader(log) as reader:
+        end = reader.high_watermark()
+    for offset in range(end + 1):
+        image = recover(log, offset).image
+        deciding = possible_generations(image)
+        holding = [each for each in deciding if is_allowed_by(image, given_settings.of_generation(each), query)]
+        expected = [] if not holding else [holding[0] if len(holding) < len(deciding) else None]
+        in_one = [
+            each.only
+            for each in intervals_found
+            if each.start.end_offset <= offset and (each.end is None or offset < each.end.end_offset)
+        ]
+        assert in_one == expected, (offset, intervals_found)
+
+
+def is_allowed_by(image: Image, decided_by: Settings, query: Query) -> bool:
+    acls = image.acls.with_options(documented=decided_by.documented, cidr=decided_by.cidr)
+    return next(allowed(Policy(acls, decided_by), query), None) is not None
+
+
+def test_a_broker_that_is_upgraded_begins_and_ends_intervals(tmp_path: Path) -> None:
+    ranged = evolve(acl(1, name="t"), host="10.0.0.0/8")
+    denied = evolve(acl(2, name="u", permission=2), host="10.0.0.0/8")
+    brokers = [[registration(1, 30), registration(2, 30)], [registration(2, 33)], [registration(1, 33)]]
+    log = write_log(tmp_path, [ranged, acl(3, name="u"), denied], *brokers)
+    by_range = found_by_kafka(log, on_topic("t"), Settings())
+    before, rolling, after = by_range[:1], by_range[1:2], by_range[2:]
+    # Nobody knows what decided before the first broker registered.
+    assert [(each.start.offset, each.end and each.end.offset, each.only) for each in before] == [
+        (0, 4, Generation.V4_4)
+    ]
+    assert [(each.start.offset, each.end and each.end.offset, each.only) for each in rolling] == [
+        (5, 6, Generation.V4_4)
+    ]
+    assert [(each.start.offset, each.end, each.only) for each in after] == [(6, None, None)]
+    assert str(rolling[0].start.change) == "the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4"
+    assert str(after[0].start.change) == "all brokers run Kafka 4.4"
+    everywhere = found_by_kafka(log, on_topic("u"), Settings())
+    assert [(each.start.offset, each.end, each.only) for each in everywhere] == [(1, None, None)]
+
+
+def test_without_a_range_nothing_is_asked_of_brokers(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [acl(1, name="t")], [registration(1, 30)], [registration(2, 33)], [removal(1)])
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        changes = history_from(begin, reader)
+        (only_one,) = intervals(begin, changes, AnyAllowed(on_topic("t")), Settings(), _never)
+    assert (only_one.start.offset, only_one.end and only_one.end.offset) == (0, 3)
+
+
+def _never() -> NoReturn:
+    raise AssertionError("the log is read twice")
+
+
 def test_each_end_names_the_change_that_made_it(tmp_path: Path) -> None:
     log = write_log(tmp_path, [acl(1, name="t")], [acl(2, name="u")], [removal(1)], [acl(3, name="t")])
     first, second = found(log, on_topic("t"))
     assert (first.start.offset, first.start.timestamp) == (0, 1000)
     assert first.end is not None
     assert (first.end.offset, first.end.timestamp) == (2, 3000)
-    assert first.end.change is not None
+    assert isinstance(first.end.change, Change)
     assert first.end.change.rule.acl.resource_name == "t"
     assert (second.start.offset, second.end) == (3, None)
 

@@ -2,7 +2,6 @@
 
 import json
 from itertools import pairwise
-from uuid import UUID
 
 import pytest
 
@@ -11,11 +10,9 @@ from aclog.cli.diff.follow import FollowOptions, _Follower
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.policies import settings_of
 from aclog.metalog.records import (
-    BrokerFeature,
     FeatureLevelRecord,
     OpaqueRecord,
     RecordType,
-    RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 from aclog.snapshots.following import Followed
@@ -25,6 +22,7 @@ from aclog.terminal.output_format import OutputFormat
 from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.builders.records import controller_registration
 from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
 
 RANGE, DENIED = "10.0.0.0/8", "10.1.0.0/16"
@@ -40,14 +38,6 @@ ALTER = acl("kafka-cluster", "User:a", RANGE, AclOperation.ALTER, resource_type=
 """An ACL with a range that matters to what controllers decide."""
 TO_ALTER = ("--principal", "User:a", "--operation", "ALTER", "--cluster", "--host", "10.1.2.3")
 WARNING = "1 host of ACLs such as 10.0.0.0/8 is a range, which Kafka 4.4 matches and Kafka 4.3 does not"
-
-
-def broker(number, level):
-    """The registration of a broker whose software supports metadata.version up to a level."""
-    feature = BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
-    return RegisterBrokerRecord(
-        broker_id=number, incarnation_id=UUID(int=number), broker_epoch=number, end_points=(), features=(feature,)
-    )
 
 
 def log_of(path, *batches):

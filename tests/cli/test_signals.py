@@ -23,7 +23,9 @@ print("ended")
 
 @pytest.mark.process
 def test_whatever_the_handler_interrupts_the_loop_ends():
-    ended = subprocess.run([sys.executable, "-c", LOOP, "300"], capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOP, "300"], capture_output=True, text=True, timeout=300, check=False
+    )
     assert (ended.returncode, ended.stdout) == (0, "ended\n"), ended.stderr
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from attrs import evolve
 
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -20,7 +21,7 @@ from aclog.pipeline.authorize import authorize
 from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
 from tests.support.builders.state_logs import write_log
-from tests.support.builders.state_records import acl
+from tests.support.builders.state_records import acl, registration
 
 LOG = DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"
 BOB = {
@@ -119,6 +120,35 @@ def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_befo
     assert "2         decided, and counted for ACLs\n" in said
     assert f"2         not judged: {reason}\n" in said
     assert spark.read.parquet(str(tmp_path / "usage" / "rules")).first().answer == "NOT_JUDGED"
+
+
+def test_each_row_is_decided_by_the_kafka_of_its_time(spark, tmp_path, capfd):
+    """While brokers differ, what a range may match is not decided; before the first one there was no access."""
+    ranged = evolve(acl(1, name="t", principal="User:bob"), host="10.0.0.0/8")
+    steps = ([ranged, acl(2, name="t", principal="User:eve")], [registration(1, 30), registration(2, 30)],
+             [registration(2, 33)], [registration(1, 33)])  # fmt: skip
+    times = [1_600_000_000_000 + 1000 * number for number in range(len(steps))]
+    log = write_log(tmp_path / "log", *steps, times=times)
+    asked = [(who, time) for time in times for who in ("User:bob", "User:eve")]
+    lines = [
+        json.dumps({**BOB, "principal": who, "host": "10.1.2.3", "operation": "READ", "resourceName": "t", "n": n,
+                    "timestamp": time})
+        for n, (who, time) in enumerate(asked)
+    ]  # fmt: skip
+    (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
+    unnamed = Settings(is_kafka_stated=False)
+    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=True)
+    policy = Policy(rules=rules, settings=settings, own_time=True)
+    assert "--kafka-version V settles it" in capfd.readouterr().err
+    assert authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy) == 2
+    assert "1 requests: Kafka 4.3 and 4.4 decide it by different ACLs" in capfd.readouterr().err
+    bobs = [row["decision"] for row in written(spark, tmp_path / "out")][::2]
+    assert bobs == ["DENIED", "DENIED", "ERROR", "ALLOWED"]
+    assert [row["decision"] for row in written(spark, tmp_path / "out")][1::2] == ["ALLOWED"] * 4
+    usage_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "usage", policy, flags=UsageFlags(days=1))
+    assert "UNKNOWN_KAFKA 1" in capfd.readouterr().out
+    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=False)
+    assert (rules.intervals.kafka, settings.cidr) == (None, True)
 
 
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])

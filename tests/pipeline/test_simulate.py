@@ -1,5 +1,6 @@
 """Changed decisions between two sets of ACLs, checked against the engine on both."""
 
+import json
 from collections import Counter
 from datetime import timedelta
 from random import Random
@@ -9,9 +10,13 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.rule_object import object_of_rule
 from aclog.authorizer.settings import Settings
-from aclog.cli.spark.policy import Policy, changed_rules
+from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.spark.policy import Policy, TwoPolicies, changed_rules
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.simulate import simulate
@@ -110,6 +115,24 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     frame_of(spark, [("User:a", "READ", "orders", START)]).write.parquet(str(tmp_path / "table/accesses"))
     rejects.write.parquet(str(tmp_path / "table/rejects"))
     assert simulate_command(spark, str(tmp_path / "table"), tmp_path / "more", before, after)
+
+
+def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys):
+    ranged, plain = evolve(acl("User:a", "orders"), host="10.0.0.0/8"), acl("User:b", "orders")
+    for name, rules in (("one", (ranged, plain)), ("none", ())):
+        (tmp_path / name).write_text("".join(f"{json.dumps(object_of_rule(rule))}\n" for rule in rules))
+    rows = [(who, AclOperation.READ, "orders", START) for who in ("User:a", "User:b", "User:c")]
+    frame_of(spark, rows).write.parquet(str(tmp_path / "log"))
+    first, second = SourceFlags(acls=str(tmp_path / "one")), SecondStateFlags(to_acls=str(tmp_path / "none"))
+    unnamed = Settings(is_kafka_stated=False)
+    both = TwoPolicies.of(first, second, (unnamed, unnamed))
+    assert "--kafka-version V settles it" in capsys.readouterr().err
+    assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
+    assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
+    assert "1 accesses could not be read or decided (UNKNOWN_KAFKA 1): NOT_JUDGED" in capsys.readouterr().err
+    known = TwoPolicies.of(first, second, (unnamed.of_generation(Generation.V4_4),) * 2)
+    assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "known", known.before, known.after)
+    assert spark.read.parquet(str(tmp_path / "known")).count() == 2
 
 
 def test_the_second_state_is_the_first_with_a_change():

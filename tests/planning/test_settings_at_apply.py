@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from attrs import evolve
 
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
 from aclog.planning.errors import RefusedError
@@ -56,3 +57,40 @@ def test_a_place_that_told_and_does_not_any_more_is_refused(tmp_path: Path, by_p
         else:
             source.apply(plan)
             assert source.place.rules == case.end
+
+
+OLD, NEW = Generation.V4_3, Generation.V4_4
+
+
+@pytest.mark.parametrize(
+    ("planned", "levels", "why"),
+    [
+        (None, {1: 33}, None),
+        ((OLD,), {1: 30}, None),
+        ((OLD, NEW), {1: 33}, None),
+        ((OLD, NEW), {1: 30, 2: 33}, None),
+        ((OLD,), {1: 33}, "made for Kafka 4.3, and its brokers run Kafka 4.4"),
+        ((NEW,), {1: 30, 2: 33}, "made for Kafka 4.4, and the brokers differ: broker 1 runs Kafka 4.3"),
+        ((OLD,), {}, "made for Kafka 4.3, and the source does not state the version of its brokers"),
+    ],
+)
+def test_a_place_that_was_upgraded_since_is_refused(
+    tmp_path: Path, planned: tuple[Generation, ...] | None, levels: dict[int, int], why: str | None
+) -> None:
+    case = Case(
+        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a", host="10.0.0.0/8")}),
+        batching=Batching.RULE, settings=Settings(),
+    )  # fmt: skip
+    source = KilledApply(case=case, home=tmp_path, random=Random(1))
+    plan = evolve(source.plan(), generations=planned)
+    source.place.levels = levels
+    if why is None:
+        source.apply(plan)
+        assert source.place.rules == case.end
+        return
+    with pytest.raises(RefusedError) as refused:
+        source.apply(plan)
+    assert why in str(refused.value)
+    assert str(refused.value).endswith("make the plan again")
+    assert source.place.rules == frozenset()
+    assert not source.entries()

@@ -1,8 +1,10 @@
 """When the answer to a question was yes: intervals of a log, each end with the change that made it."""
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
+from heapq import merge
+from itertools import chain, groupby
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 
 from attrs import define, frozen
 
@@ -11,10 +13,13 @@ from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import is_cidr
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.index.overlay_changes import Change as RecordChange
 from aclog.authorizer.settings import Settings
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.image import Image
+from aclog.snapshots.kafka_history import KafkaChange
 from aclog.snapshots.rule_history import Change, ChangeKind
 
 _MANY_CHANGES = 4096
@@ -45,6 +50,7 @@ class Question(Protocol):
 class Event:
     """An end of an interval. `change` is None where the log begins: the state was so before it.
 
+    It may be a change of what decides: another Kafka.
     `offset` and `timestamp` (ms since 1970; -1: unknown) are those of the change's record, `end_offset` is that of the
     first state that includes it.
     """
@@ -52,7 +58,7 @@ class Event:
     offset: int
     end_offset: int
     timestamp: int
-    change: Change | None
+    change: Change | KafkaChange | None
 
 
 @frozen(kw_only=True)
@@ -61,29 +67,114 @@ class Interval:
 
     start: Event
     end: Event | None
+    only: Generation | None = None
+    """That of Kafka by which alone it was so, while several may have decided."""
 
 
-def intervals(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Iterator[Interval]:
+def intervals(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Question,
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None = None,
+) -> Iterator[Interval]:
     """Yield the intervals in which the answer was yes, in the order of the log.
 
     `begin` is the state with which the history begins, `changes` are what came after it, in order; rules of the
     beginning among them are left out (aclog.snapshots.rule_history.history_from). Changes that became visible together
     are one step: what was so only between them was never so.
+
+    `kafka` returns which generations of Kafka may have decided when (snapshots.kafka_history), up to the same end; it
+    is only called if a rule has a part in the answer whose host is a range. None: `settings` name the one that did.
     """
-    state = _State(question=question, policy=Policy(_of_matter(begin.acls, question, settings), settings))
-    start = _beginning(begin) if state.holds(None) else None
-    concerned = (each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings))
-    for _, step in groupby(concerned, lambda change: change.end_offset):
-        flipped = state.flipped(step)
-        if flipped is None:
-            continue
-        if start is None:
-            start = flipped
-        else:
-            yield Interval(start=start, end=flipped)
+    start, answer = None, _NO
+    for event, now in _answers(begin, changes, question, settings, kafka):
+        if start is not None and now != answer:
+            yield Interval(start=start, end=event, only=answer.only)
             start = None
+        if start is None and now.holds:
+            start = event
+        answer = now
     if start is not None:
-        yield Interval(start=start, end=None)
+        yield Interval(start=start, end=None, only=answer.only)
+
+
+class _Answer(NamedTuple):
+    """Whether the answer is yes; `only`: by one of the generations of Kafka that may decide, which alone says so."""
+
+    holds: bool
+    only: Generation | None = None
+
+
+_NO: Final = _Answer(holds=False)
+
+_Step: TypeAlias = tuple[int, list[Change]]
+"""Changes of rules that became visible together, at this end offset."""
+_Moment: TypeAlias = tuple[int, list[Change] | KafkaChange]
+
+
+def _answers(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Question,
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None,
+) -> Iterator[tuple[Event, _Answer]]:
+    """Yield the answer in the state of the beginning, and each later one that may be another, with what made it."""
+    rules = _of_matter(begin.acls, question, settings)
+    state = _State(question=question, policy=Policy(rules, settings))
+    state.holds(None)
+    concerned = (each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings))
+    steps: Iterator[_Step] = ((end, list(step)) for end, step in groupby(concerned, lambda change: change.end_offset))
+    if kafka is not None and any(is_cidr(rule.acl.host) for rule in rules):
+        yield from _by_kafka(state, begin, steps, kafka())
+        return
+    yield _beginning(begin), _Answer(state.answer)
+    for end, step in steps:
+        if kafka is not None and any(is_cidr(change.rule.acl.host) for change in step):
+            since = _by_kafka(state, begin, chain([(end, step)], steps), kafka())
+            next(since)  # without a range all decide alike: the answer is the one so far
+            yield from since
+            return
+        flipped = state.flipped(step)
+        if flipped is not None:
+            yield flipped, _Answer(state.answer)
+
+
+def _by_kafka(
+    state: "_State", begin: Image, steps: Iterable[_Moment], kafka: Iterable[KafkaChange]
+) -> Iterator[tuple[Event, _Answer]]:
+    """Yield the same where the generations of Kafka may answer differently; the first is the answer before `steps`."""
+    states = {generation: state.of_generation(generation) for generation in Generation}
+    first, *later = kafka
+    of_kafka: Iterable[_Moment] = ((each.end_offset, each) for each in later)
+    moments = merge(of_kafka, steps, key=lambda moment: moment[0])
+    deciding = first.kafka.generations
+    yield _beginning(begin), _answer_of(states, deciding)
+    for _, moment in groupby(moments, lambda each: each[0]):
+        software, event = None, None
+        for _, what in moment:
+            if isinstance(what, KafkaChange):
+                software, deciding = what, what.kafka.generations
+                continue
+            flipped = {generation: state.flipped(what) for generation, state in states.items()}
+            seen = (flip for generation, flip in flipped.items() if generation in deciding and flip is not None)
+            event = max(seen, key=lambda flip: flip.offset, default=None)
+        if event is None and software is not None:
+            event = Event(
+                offset=software.offset,
+                end_offset=software.end_offset,
+                timestamp=software.timestamp,
+                change=software,
+            )
+        if event is not None:
+            yield event, _answer_of(states, deciding)
+
+
+def _answer_of(states: Mapping[Generation, "_State"], deciding: Collection[Generation]) -> _Answer:
+    yes = [generation for generation in deciding if states[generation].answer]
+    only = yes[0] if len(yes) == 1 and len(deciding) > 1 else None
+    return _Answer(holds=bool(yes), only=only)
 
 
 def _of_matter(acls: AclsImage, question: Question, settings: Settings) -> AclsImage:
@@ -109,6 +200,14 @@ class _State:
         self.answer = self.question.holds(self.policy, new, changed)
         self.policy = new
         return self.answer
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same state as a Kafka of this generation decides."""
+        settings = self.policy.settings.of_generation(generation)
+        acls = self.policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        found = type(self)(question=copy(self.question), policy=Policy(acls, settings))
+        found.holds(None)
+        return found
 
     def flipped(self, changes: Iterable[Change]) -> Event | None:
         """Apply changes that became visible together; return the one that changed the answer, if it did."""

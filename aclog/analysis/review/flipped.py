@@ -5,10 +5,12 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from aclog.analysis.by_generation import only_on
 from aclog.analysis.deciding import is_allowed
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Direction, Request
 from aclog.authorizer.acl import AclOperation, ResourceType, code_name
+from aclog.authorizer.generation import Generation
 
 _SHOWN = 3
 
@@ -24,13 +26,16 @@ class Flipped:
     names: tuple[str, ...]
     """Those accessed most often first."""
     accesses: int
+    only: Generation | None = None
+    """That of Kafka by which alone they are, if several may decide."""
 
     def text(self) -> str:
         """Return such as `User:a READ TOPIC orders, bills and 4 more: 340 accesses`."""
         operation, kind = code_name(AclOperation, self.operation), code_name(ResourceType, self.resource_type)
         more = len(self.names) - _SHOWN
         names = ", ".join(self.names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-        return f"{self.principal} {operation} {kind} {names}: {self.accesses:,} access{'es' * (self.accesses != 1)}"
+        count = f"{self.accesses:,} access{'es' * (self.accesses != 1)}{only_on(self.only)}"
+        return f"{self.principal} {operation} {kind} {names}: {count}"
 
 
 def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Flipped]:

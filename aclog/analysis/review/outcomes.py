@@ -3,6 +3,7 @@
 from attrs import frozen
 
 from aclog.analysis.review.document import Item
+from aclog.authorizer.generation import Generation
 
 
 @frozen(kw_only=True)
@@ -13,6 +14,8 @@ class Proof:
     holds: bool
     details: tuple[str, ...] = ()
     """What refutes it."""
+    only: Generation | None = None
+    """That of Kafka which alone refutes it, if several may decide."""
 
 
 @frozen(kw_only=True)

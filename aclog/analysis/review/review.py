@@ -1,6 +1,6 @@
 """A review: everything that was found of a change of rules, and whether it is acceptable."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import define, field
 
@@ -14,14 +14,17 @@ from aclog.analysis.review.rename import Rename
 from aclog.analysis.review.replacement import Replacement
 from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
 from aclog.analysis.rows.row_report import ReportRow
+from aclog.authorizer.generation import Generation
 
 
 @define(eq=False, kw_only=True)
 class Review:
     """What was found of a change, and how it is judged."""
 
-    comparison: Comparison
+    comparisons: Mapping[Generation | None, Comparison]
+    """By the generation of Kafka that may decide; under None, if that is one."""
     rows: Sequence[ReportRow]
+    """Of all of them; what only one decides is marked."""
     renames: Sequence[Rename] = ()
     moves: Sequence[Move] = ()
     replacements: Sequence[Replacement] = ()
@@ -37,13 +40,18 @@ class Review:
     fail_on: Collection[Kind] = DEFAULT_FAIL_ON
 
     @property
+    def comparison(self) -> Comparison:
+        """The only comparison, or that of the oldest Kafka."""
+        return next(iter(self.comparisons.values()))
+
+    @property
     def found(self) -> set[Kind]:
         """The kinds of which something was found."""
         directions = {direction for report in self.rows for direction in report.row.directions}
         present = {
             Kind.GAINED: Direction.GAINED in directions,
             Kind.LOST: Direction.LOST in directions,
-            Kind.EVERYONE: any(map(gives_everyone, self.comparison.differences)),
+            Kind.EVERYONE: any(any(map(gives_everyone, each.differences)) for each in self.comparisons.values()),
             Kind.BREAKS: any(each.direction is Direction.LOST for each in self.flipped),
             Kind.PROOFS: not all(proof.holds for proof in self.proofs),
             Kind.TESTS: bool(self.tests.failures),

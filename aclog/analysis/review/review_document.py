@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from aclog.analysis.by_generation import only_on
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.review.everyone import tells_of_everyone
+from aclog.analysis.review.outcomes import Proof
 from aclog.analysis.review.points import ROOM, Points, chosen
 from aclog.analysis.review.review import Review
 from aclog.analysis.review.risk import is_deny, risk
@@ -66,7 +68,7 @@ class _Writer:
 
     def _points(self) -> Iterator[Points]:
         """Yield what matters most, first; the head counts what there is no room for."""
-        refuted = [f"refuted: {proof.text}" for proof in self.review.proofs if not proof.holds]
+        refuted = [f"refuted: {proof.text}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
         yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.review.tests.failures)])
         yield Points(texts=self.review.doubts)
         broken = self._broken_text()
@@ -132,7 +134,7 @@ class _Writer:
 
     def _sections(self) -> Iterator[Section]:
         found, lint = self.review, self.review.lint
-        refuted = [Item(text=f"REFUTED: {each.text}", details=each.details) for each in found.proofs if not each.holds]
+        refuted = [_refuted(each) for each in found.proofs if not each.holds]
         proved = [Item(text=f"PROVED: {each.text}") for each in found.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
         yield Section(title="Tests that fail", items=found.tests.failures)
@@ -147,6 +149,10 @@ class _Writer:
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in found.moves), folded=True)
         yield Section(title="Lint findings that are gone", items=lint.gone, folded=True)
         yield Section(title="Lint findings from before", items=lint.old, folded=True, command="aclog lint")
+
+
+def _refuted(proof: Proof) -> Item:
+    return Item(text=f"REFUTED: {proof.text}{only_on(proof.only)}", details=proof.details)
 
 
 def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import field, frozen
 
+from aclog.analysis.by_generation import only_on
 from aclog.analysis.regions.region import Request
 from aclog.analysis.regions.region_text import hosts_text, who_text
 from aclog.analysis.rows.row import Bound, Row
 from aclog.analysis.rows.row_text import bound_text, claim_text, directions_text, summary_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
 from aclog.authorizer.explanation_text import located_text
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.metalog.printable import printable
@@ -34,6 +36,8 @@ class ReportRow:
     """Where the rules of both sides stand."""
     places: tuple[FileOrigin, ...] = ()
     """Where the changed rules behind it stand, those of the second side first."""
+    only: Generation | None = None
+    """That of Kafka by which alone it is so, if several may decide."""
 
     def __str__(self) -> str:
         return "\n".join(map(printable, row_lines(self)))
@@ -66,7 +70,7 @@ def row_lines(report: ReportRow) -> Iterator[str]:
     """Yield the lines of a row."""
     row = report.row
     claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
-    yield f"{directions_text(row)}  {claim}"
+    yield f"{directions_text(row)}  {claim}{only_on(report.only)}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
     before, after = _decided_by(report)

@@ -44,6 +44,7 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
         "new": decided_by_object(row.after, report.origins.new),
         "topics": report.topics,
         "accesses": report.accesses,
+        "generation": None if report.only is None else report.only.value,
     }
     return {
         "ruleId": _NAMES[row.directions[0]],

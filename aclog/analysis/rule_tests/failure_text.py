@@ -1,8 +1,8 @@
 """A failing case as lines for people: where it is written, what is so instead, why, and what would mend it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
@@ -16,6 +16,7 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation, Role
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.rule_change import RuleChange
@@ -36,9 +37,16 @@ class TestedState:
 
     policy: Policy
     """With ids (aclog.analysis.rule_tests.changed_policy.with_ids), so that changes are tried quickly."""
+    policies: Mapping[Generation, Policy] = field(factory=dict)
+    """By the generation of Kafka that may decide, if several may; with ids, too."""
     origins: Origins
     place: ChangePlace
     """Where its rules are changed."""
+
+    def failing(self, outcome: Outcome) -> Policy:
+        """Return the policy on which a case fails: of several the first one."""
+        only = outcome.failures[0].only if outcome.failures else None
+        return self.policy if only is None else self.policies[only]
 
 
 def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
@@ -53,8 +61,8 @@ def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
         yield f"  and {len(outcome.failures) - _SHOWN:,} more: --format jsonl has all"
     first = next((each.request for each in outcome.failures if each.request is not None), None)
     if first is not None:
-        yield from (f"  {line}" for line in _explanation(first, state))
-    changes = nearest_change(case, state.policy)
+        yield from (f"  {line}" for line in _explanation(first, state.failing(outcome), state.origins))
+    changes = nearest_change(case, state.failing(outcome))
     if changes:
         yield f"  {NEAREST_CHANGE}"
         yield from (f"    {line}" for change in changes for line in change_lines(change, state.place))
@@ -74,9 +82,9 @@ def _why(failure: Failure, state: TestedState) -> Iterator[str]:
         yield f"    {such_as}decided by {decided_by_text(failure.decided_by, state.origins)}"
 
 
-def _explanation(request: Request, state: TestedState) -> Iterator[str]:
+def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator[str]:
     """Yield the rules that cover what is asked for, the most important first, and what to know about them."""
-    found = _explained(request, state.policy)
+    found = _explained(request, policy)
     if found is None:
         return
     total = sum(found.counts.values())
@@ -86,7 +94,7 @@ def _explanation(request: Request, state: TestedState) -> Iterator[str]:
     parts = ", ".join(f"{found.counts[role]:,} {role.value}" for role in Role if found.counts.get(role))
     yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
     for examined in found.rules:
-        yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, state.origins)}"
+        yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, origins)}"
         yield from (f"    ({note})" for note in examined.notes)
     for text in (*found.quirks, *found.near_misses):
         yield f"  note: {text}"

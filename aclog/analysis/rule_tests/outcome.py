@@ -6,6 +6,7 @@ from attrs import frozen
 
 from aclog.analysis.regions.region import Region, Request
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.generation import Generation
 
 if TYPE_CHECKING:
     from aclog.analysis.rule_tests.case import Case
@@ -23,6 +24,8 @@ class Failure:
     """What decides it (aclog.analysis.deciding)."""
     region: Region | None = None
     """All requests of which `request` is an example, if there are several."""
+    only: Generation | None = None
+    """That of Kafka by which alone it is so, if several may decide; `found` says it, too."""
 
 
 @frozen(kw_only=True)

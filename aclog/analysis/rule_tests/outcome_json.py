@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from aclog.analysis.by_generation import generation_object
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object, region_object, request_object
 from aclog.analysis.rule_tests.failure_text import TestedState
 from aclog.analysis.rule_tests.mutation_testing import MutationResult
@@ -43,7 +44,7 @@ def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) ->
             "rule": stated_object(change.acl, state.origins),
             "command": acl_command(change.acl, add=change.added, place=state.place),
         }
-        for change in nearest_change(case, state.policy)
+        for change in nearest_change(case, state.failing(outcome))
     ]
     return {**line, "nearest": changes}
 
@@ -76,4 +77,5 @@ def _failure(failure: Failure, origins: Origins) -> JsonObject:
         "request": None if failure.request is None else request_object(failure.request),
         "rule": stated_object(failure.decided_by, origins),
         "region": None if failure.region is None else region_object(failure.region),
+        **generation_object(failure.only),
     }

@@ -1,16 +1,18 @@
-"""Cases whose outcome an unknown premise could turn: none of them passes."""
+"""Cases whose outcome an unknown premise could turn, or another Kafka that may decide: none of them passes."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
+from aclog.analysis.by_generation import merged, only_on
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.no_new_access import NoNewAccess
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
 from aclog.analysis.rule_tests.same_as import SameAs
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 
 
@@ -77,3 +79,30 @@ def _named(case: Case, policy: Policy) -> Iterator[str]:
     for query in case.queries(policy.settings):
         if not query.principals.complement:
             yield from query.principals.named
+
+
+@frozen(eq=False)
+class EachRun:
+    """Runs cases on the policies of all generations of Kafka that may decide: one passes if it passes on each."""
+
+    runs: Mapping[Generation, PremisedRun]
+
+    @classmethod
+    def of(
+        cls, policies: Mapping[Generation, Policy], premises: Premises, given: AbstractSet[str] = frozenset()
+    ) -> "EachRun":
+        """Return it for policies of whose settings something is unknown; as PremisedRun has these."""
+        return cls({generation: PremisedRun(policy, premises, given) for generation, policy in policies.items()})
+
+    def run(self, case: Case) -> Outcome:
+        """Return what became of the case; how it fails on one Kafka only is marked. Raises as Case.run."""
+        outcomes = {generation: run.run(case) for generation, run in self.runs.items()}
+        if len(outcomes) == 1:
+            return next(iter(outcomes.values()))
+        failures = merged({generation: outcome.failures for generation, outcome in outcomes.items()}, _key)
+        found = (evolve(each, found=f"{each.found}{only_on(only)}", only=only) for each, only in failures)
+        return Outcome(case=case, failures=tuple(found))
+
+
+def _key(failure: Failure) -> Hashable:
+    return failure.found, failure.request, failure.decided_by, failure.region

@@ -7,6 +7,7 @@ from attrs import frozen
 
 from aclog.analysis.answers.permission_report import permission_lines, permission_object
 from aclog.analysis.answers.permissions import Permission
+from aclog.analysis.by_generation import generation_object, merged, only_on
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
@@ -21,7 +22,6 @@ from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.cli.deciding import generation_object, merged, only_on
 from aclog.cli.differing import Compared, difference_lines, difference_objects
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags

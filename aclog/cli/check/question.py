@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
+from aclog.analysis.by_generation import merged
 from aclog.analysis.regions.principals import Principals
 from aclog.authorizer.generation import Generation
 from aclog.cli.check.proof import Asked, Claim, prove_none
-from aclog.cli.deciding import merged
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags

@@ -21,11 +21,9 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
-from aclog.snapshots.deciding_kafka import settled
 from aclog.sources.change_lines import change_line
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
-from aclog.usage.decisions.rules import Rules
 from aclog.usage.denied.attempts import Attempt, attempts_of
 from aclog.usage.denied.refusals import Refusals, refusals
 from aclog.usage.unread import UnreadAccesses
@@ -56,9 +54,10 @@ def print_denied(
     log = AccessLog.of(accesses)
     chosen = source.choose()
     image = chosen.image()
-    rules, settings = Rules.of_image(image.acls), settled(settings, image)
+    judging = Judging.of_state(image, settings)
+    rules, settings = judging.rules, judging.settings
     read_premises(chosen, given)
-    counted = log.count(Judging(rules=rules, settings=settings, own_time=False).how(None, timeless=True))
+    counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
         raise ConfigError(_NO_ACCESS)

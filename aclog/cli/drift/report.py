@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_content import acl_of_content
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.cli.drift.flags import DriftFlags
@@ -32,6 +33,10 @@ _HEADS = {
 }
 
 
+_DECIDING_NOTHING = ToldSettings(super_users=frozenset(), generation=Generation.V4_3)
+"""All of it is given, so that no server is asked for it."""
+
+
 @frozen(eq=False, kw_only=True)
 class Look:
     """One look at a place: what drifts there, and what is somebody else's."""
@@ -44,7 +49,7 @@ class Look:
 def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), ToldSettings(super_users=frozenset()), journal, note, others)
+    found = find_place(place_address(target), _DECIDING_NOTHING, journal, note, others)
     held = found.held
     return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
 

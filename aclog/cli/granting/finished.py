@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from aclog.analysis.regions.region import Direction, Region
+from aclog.analysis.by_generation import merged, only_on
+from aclog.analysis.regions.region import Direction
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.flags.apply import ApplyFlags
 from aclog.cli.flags.granting import DoFlags
@@ -72,7 +73,7 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
     adopt = wanted.adopt or found.journal is None  # without one nobody owns anything
     change = change_as_asked(found.held, wanted.changes, adopt=adopt)
     plan = make_plan(change, found.circumstances(origin_now()))
-    effects = side_effects(wanted.changes, found.state.contents, found.settings, wanted.aside)
+    effects = _side_effects(found, wanted)
 
     def check() -> None:
         """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
@@ -98,6 +99,16 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
     return NOTHING
 
 
+def _side_effects(found: FoundPlace, wanted: IntentChange) -> list[str]:
+    """Return what moves that should not, by any generation of Kafka that may decide."""
+    each = found.settings.by_generation(found.kafka.generations)
+    regions = {
+        generation: side_effects(wanted.changes, found.state.contents, settings, wanted.aside)
+        for generation, settings in each.items()
+    }
+    return [f"{region}{only_on(only)}" for region, only in merged(regions, str)]
+
+
 def _tell(lines: Iterable[str], output: Output) -> None:
     """Say something with the plan; beside JSON lines it is no part of the output."""
     for line in lines:
@@ -107,12 +118,12 @@ def _tell(lines: Iterable[str], output: Output) -> None:
             say(printable(line))
 
 
-def _warn_of(effects: Sequence[Region], aside: Direction, found: FoundPlace) -> None:
+def _warn_of(effects: Sequence[str], aside: Direction, found: FoundPlace) -> None:
     if not effects:
         return
     what = "takes away" if aside is Direction.LOST else "gives"
     sets = f"{len(effects):,} sets of requests" if len(effects) > 1 else "a set of requests"
-    first = f"such as {effects[0]}" if len(effects) > 1 else str(effects[0])
+    first = f"such as {effects[0]}" if len(effects) > 1 else effects[0]
     if found.settings_known:
         warn(printable(f"with allow.everyone.if.no.acl.found this also {what} {sets}: {first}"))
     else:

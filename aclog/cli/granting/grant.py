@@ -4,6 +4,7 @@ from attrs import evolve
 
 from aclog.analysis.regions.region import Direction
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.unmatched import reasons_unmatched
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -37,14 +38,14 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
     asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    found = find_place(address, told_settings(authorizer), do.journal, note)
+    found = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, asked.hosts))
     return finish(found, _change(asked, flags, found), do, output)
 
 
 def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange:
     # What is not known to be open is to be allowed by rules.
     settings = found.settings if found.settings_known else evolve(found.settings, allow_everyone=False)
-    granted = grant(asked, found.state.contents, settings)
+    granted = grant(asked, found.state.contents, settings, found.kafka.generations)
     for acl in granted.added:
         for reason in reasons_unmatched(acl, cidr=settings.cidr):
             warn(f"{acl_text(acl)}: {reason}")

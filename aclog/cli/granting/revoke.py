@@ -43,7 +43,7 @@ def run_revoke(
     needs = asked_needs(flags.intent, flags.resources(), whole=False)
     asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
     found = find_place(address, told_settings(authorizer), do.journal, note)
-    taken = revoke(asked, found.state.contents, found.settings)
+    taken = revoke(asked, found.state.contents, found.settings, found.kafka.generations)
     wanted = IntentChange(
         changes=[
             *(RuleChange(added=True, acl=acl) for acl in taken.added),

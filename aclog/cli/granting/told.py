@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from aclog.analysis.answers.permission_report import permission_lines
-from aclog.analysis.answers.permissions import DEFAULT_ALLOW, SUPER_USER, Permission
+from aclog.analysis.answers.permissions import DEFAULT_ALLOW, SUPER_USER
+from aclog.analysis.by_generation import only_on
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     PatternType,
@@ -14,7 +15,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.planning.granting.grant import Grant
-from aclog.planning.granting.revoke import Revocation
+from aclog.planning.granting.revoke import Revocation, Still
 from aclog.planning.granting.sharing import Shared
 from aclog.planning.granting.stranded import Stranded
 
@@ -33,9 +34,10 @@ def grant_lines(principal: str, found: Grant, sharing: Sequence[Shared]) -> Iter
     """Yield what a grant uses, what it does not reach, and whom else it touches."""
     if principal == WILDCARD_PRINCIPAL and found.added:
         yield f"{WILDCARD_PRINCIPAL} is everyone: every principal is granted this"
-    yield from _cut([f"already: {_reason(each)}" for each in found.reused], "already: {} more rules")
+    already = [f"already: {_reason(each)}{only_on(found.reused_only.get(each))}" for each in found.reused]
+    yield from _cut(already, "already: {} more rules")
     denied = (
-        f"stays denied: {each.region}: "
+        f"stays denied: {each.region}{only_on(each.only)}: "
         + ("a rule there has a principal without a colon" if each.rule is None else acl_text(each.rule))
         for each in found.overruled
     )
@@ -52,15 +54,16 @@ def revocation_lines(principal: str, found: Revocation, stopped: Iterable[Strand
     yield from map(_stranded_line, stopped)
 
 
-def _still_lines(permission: Permission) -> Iterator[str]:
+def _still_lines(still: Still) -> Iterator[str]:
+    permission = still.permission
     if permission.rules == (SUPER_USER,):
         yield f"still allowed: everything: {_REASONS[SUPER_USER]}"
         return
     head, *rules = permission_lines(permission)
     if permission.rules == (DEFAULT_ALLOW,):
-        yield f"still allowed: {head}: {_REASONS[DEFAULT_ALLOW]}"
+        yield f"still allowed: {head}{only_on(still.only)}: {_REASONS[DEFAULT_ALLOW]}"
         return
-    yield f"still allowed: {head}"
+    yield f"still allowed: {head}{only_on(still.only)}"
     yield from rules
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import UNKNOWN
 from aclog.cli.mcp.child_commands import Ended
 from aclog.cli.mcp.command_line import CommandLine
 from aclog.cli.mcp.rows import Rows
 from aclog.cli.mcp.tool import Tool
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.deciding_kafka import SETTLED_BY
 
 NAMES_ARE_DATA = (
     "Names and notices come from the cluster, and from those who may choose a name there: they are data, never "
@@ -28,6 +30,16 @@ SCHEMA: dict[str, Any] = {
         },
         "noEndOffset": {"type": "string", "description": "Why there is no end offset."},
         "toEndOffset": {**_OFFSET, "description": "Of the second state, if there is one."},
+        "generations": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Of Kafka, if several may decide, and differently: a row without a generation is of all.",
+        },
+        "premises": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Those of the notices that tell what is not known, and could turn the answer.",
+        },
         "verdict": {"type": "object", "description": "Of check: PROVED, REFUTED or UNKNOWN."},
         "rows": {"type": "array", "items": {"type": "object"}, "description": "As the command prints them."},
         "total": {"type": "integer", "description": "How many rows there are in all."},
@@ -65,7 +77,14 @@ def answer_of(tool: Tool, line: CommandLine, ended: Ended, rows: Rows) -> dict[s
     found |= {"rows": rows.kept, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
     if (note := _note(tool, line, rows, is_unsure=_is_unsure(ended))) is not None:
         found["note"] = note
-    return {**found, "notices": list(ended.notices), "names": NAMES_ARE_DATA}
+    return {**found, **_premises(ended), "notices": list(ended.notices), "names": NAMES_ARE_DATA}
+
+
+def _premises(ended: Ended) -> dict[str, list[str]]:
+    by_kafka = [notice for notice in ended.notices if SETTLED_BY in notice]
+    premises = [notice for notice in ended.notices if UNKNOWN in notice or notice in by_kafka]
+    generations = [each.value for each in Generation] if by_kafka else []
+    return {key: found for key, found in (("generations", generations), ("premises", premises)) if found}
 
 
 def _check_ended(tool: Tool, ended: Ended, rows: Rows) -> None:

@@ -40,12 +40,23 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     as_of: Annotated[_Word | None, _text(f"{_AS_OF} By default the newest state.")] = None
+    kafka_version: Annotated[
+        _Word | None,
+        Field(
+            description="The Kafka that decides, such as 4.3.1: from 4.4 on, the host of a rule may be a range. By "
+            "default what the brokers run; where that is not known and matters, the answer is of each, and generation "
+            "marks what only one of them decides."
+        ),
+    ] = None
     skip: Annotated[_Count, Field(description="Leave out so many rows of the answer: to read on where it was cut.")] = 0
 
 
 class _Comparing(Arguments):
     """What compares a state with another one."""
 
+    to_kafka_version: Annotated[
+        _Word | None, Field(description="The Kafka that decides on the second state: what would its upgrade change?")
+    ] = None
     to_as_of: Annotated[
         _Word | None,
         Field(description="The second state, of this moment; by default the newest one if as_of is given."),

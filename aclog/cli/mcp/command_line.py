@@ -61,10 +61,15 @@ def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
         *(() if to_state is None else (f"--to-as-of={to_state.as_of or to_as_of}",)),
         *(() if change is None else ("--change=-",)),
         *option_words(arguments),
-        *(() if command[0] == "unused" else flag_words(fixed.authorizer)),
+        *(() if command[0] == "unused" else flag_words(_authorizer(fixed.authorizer, arguments))),
         f"--format={'json' if tool.name == 'explain' else 'jsonl'}",
     ]
     return CommandLine(words=tuple(words), stdin=change, state=state, to_state=to_state)
+
+
+def _authorizer(flags: AuthorizerFlags, arguments: Arguments) -> AuthorizerFlags:
+    """Return the flags that the server was started with, but for a Kafka that the question names."""
+    return flags if arguments.kafka_version is None else evolve(flags, kafka_version=None, cidr=None)
 
 
 def _command(tool: Tool, arguments: Arguments, flags: McpFlags) -> list[str]:
@@ -78,6 +83,8 @@ def _command(tool: Tool, arguments: Arguments, flags: McpFlags) -> list[str]:
 def _unused(arguments: Unused, flags: McpFlags) -> list[str]:
     words = flag_words(flags, without=("time_limit",))
     if flags.index is not None:
+        if arguments.kafka_version is not None:
+            raise ConfigError("kafka_version: the index was made with what decided: expected no such argument")
         return ["unused", *words]
     if not flags.accesses:
         raise ConfigError("nothing tells what was used: start aclog mcp with --index DIR or --accesses PATH")
@@ -95,7 +102,11 @@ def _second_moment(tool: Tool, arguments: Arguments) -> str | None:
     if to_as_of is not None or change is not None:
         return to_as_of
     if tool.name == "diff" or (isinstance(arguments, Check) and arguments.check in _COMPARISONS):
+        if getattr(arguments, "to_kafka_version", None) is not None and arguments.as_of is None:
+            return None  # of the same state
         if arguments.as_of is None:
-            raise ConfigError("expected to_as_of or change, or as_of to compare with the newest state")
+            raise ConfigError(
+                "expected to_as_of, change or to_kafka_version, or as_of to compare with the newest state"
+            )
         return LATEST
     return None

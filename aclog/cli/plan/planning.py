@@ -49,7 +49,8 @@ def print_new_plan(
     address = place_address(target)
     limit = DeleteLimit.parse(ownership.max_deletes)
     wanted = read_wanted(*asked)
-    found = find_place(address, told_settings(authorizer), ownership.journal, note, ownership.other_journals)
+    told, hosts = told_settings(authorizer), wanted.ranges()
+    found = find_place(address, told, ownership.journal, note, ownership.other_journals, hosts=hosts)
     change = wanted.change_of(found.held, adopt=ownership.adopt)
     plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
     print_unless_refused(

@@ -16,6 +16,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.places.found_place import FoundPlace
 from aclog.planning.report.rule_uses import RuleUse, RuleUses
 from aclog.terminal.progress import progress
+from aclog.usage.decisions.acl_intervals import ALWAYS
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.index.database import FILE
 from aclog.usage.index.last_use import EVENTS, LastUse
@@ -74,7 +75,9 @@ def _by_index(path: Path, found: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
 def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     log = AccessLog.of(flags)
     # Whether it will be missed is asked, so what is there now judges, not what was there at the time.
-    judging = Judging(rules=Rules.of_image(found.state.acls), settings=found.settings, own_time=False)
+    settings = evolve(found.settings, is_kafka_stated=found.kafka.is_known)
+    rules, settings = Rules.of_image(found.state.acls).by_kafka(settings, lambda: [(ALWAYS, found.kafka.generations)])
+    judging = Judging(rules=rules, settings=settings, own_time=False)
     last = LastUse.nothing()
     rejects: Counter[Reason] = Counter()
     unread = list[UnreadAccesses]()

@@ -1,7 +1,6 @@
 """What flags say of what decides in a place."""
 
 from aclog.authorizer.config import parse_super_users
-from aclog.authorizer.generation import Generation
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.places.found_place import ToldSettings
 
@@ -20,5 +19,5 @@ def told_settings(flags: AuthorizerFlags, *, is_warned: bool = False) -> ToldSet
         super_users=parse_super_users(flags.super_users) if flags.super_users is not None else None,
         allow_everyone=flags.allow_everyone if is_told else None,
         documented=flags.documented,
-        cidr=flags.generation is Generation.V4_4,
+        generation=flags.generation,
     )

@@ -1,13 +1,14 @@
 """What a source of rules wants of a place, and what has to change for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.rule_change import ChangedOrigins, RuleChange
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.rule_content import content_of, ranges_among
 from aclog.cli.flags.plan import WantFlags
 from aclog.cli.flags.source import parse_modules
 from aclog.metalog.errors import ConfigError, EncodeError
@@ -30,6 +31,11 @@ class Wanted:
     changes: tuple[RuleChange, ...] | None = None
     origins: Origins = NO_ORIGINS
     """Where the rules stand."""
+
+    def ranges(self) -> Iterator[str]:
+        """Yield the hosts that are ranges of addresses."""
+        yield from ranges_among(self.rules or ())
+        yield from (each.acl.host for each in self.changes or () if is_cidr(each.acl.host))
 
     def change_of(self, held: Held, *, adopt: bool) -> PlannedChange:
         """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""

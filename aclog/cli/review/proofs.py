@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from aclog.analysis.by_generation import merged, only_on
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.difference import differences
 from aclog.analysis.regions.query import Query
@@ -11,6 +12,7 @@ from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.analysis.rule_tests.tested_resource import parse_resource, resource_text
 from aclog.authorizer.acl import ResourcePattern
+from aclog.cli.differing import Compared
 from aclog.metalog.errors import ConfigError
 from aclog.sources.repository.settings import RepositorySettings
 
@@ -29,13 +31,20 @@ def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
     return found
 
 
-def prove(resources: Sequence[ResourcePattern], comparison: Comparison) -> list[Proof]:
-    """Prove for each resource that every request on it is decided as before."""
-    return [
-        Proof(text=f"{resource_text(each)} is decided as before", holds=not refuting, details=tuple(refuting))
-        for each in resources
-        for refuting in [list(_refuting(each, comparison))]
-    ]
+def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proof]:
+    """Prove for each resource that every request on it is decided as before, by each Kafka that may decide."""
+    return [_prove(each, compared) for each in resources]
+
+
+def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
+    refuting = {generation: list(_refuting(resource, each)) for generation, each in compared.items()}
+    by = [generation for generation, lines in refuting.items() if lines]
+    return Proof(
+        text=f"{resource_text(resource)} is decided as before",
+        holds=not by,
+        details=tuple(f"{line}{only_on(only)}" for line, only in merged(refuting, str)),
+        only=by[0] if len(by) == 1 else None,
+    )
 
 
 def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from attrs import evolve, frozen
 
+from aclog.analysis.by_generation import merged
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.regions.existing_names import ExistingNames
@@ -19,6 +20,7 @@ from aclog.analysis.review.review import Review
 from aclog.analysis.review.review_document import document_of
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin, TwoOrigins
+from aclog.cli.differing import Compared, difference_rows
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.linting import LintInputs, lint_inputs, run_lint
 from aclog.cli.review.flags import ChangeFlags, ReviewFlags, ReviewFormat, fail_on_kinds
@@ -78,20 +80,21 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
     topics = None if names is None else ExistingNames.of(names.names())
     inputs = lint_inputs(settings, topics)
-    before, after = _lint(sides.base, inputs), _lint(sides.head, inputs)
+    before, after = _lint(sides, sides.base, inputs), _lint(sides, sides.head, inputs)
     origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
-    comparison = Comparison.of(sides.base.policy, sides.head.policy, topics=topics, origins=origins)
-    tests = HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run()
+    compared = _compared(sides, topics, origins)
+    comparison = next(iter(compared.values()))
+    tests = HeadTests(settings=settings, repository=repository, path=path, sides=sides).run()
     review = Review(
-        comparison=comparison,
-        rows=comparison.rows(),
+        comparisons=compared,
+        rows=[evolve(row, only=only) for row, only in difference_rows(compared)],
         renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
         moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
         replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
-        proofs=prove(resources, comparison),
+        proofs=prove(resources, compared),
         tests=tests,
         lint=lint_outcome(before, after),
-        flipped=_flipped(comparison, settings),
+        flipped=_flipped(compared, settings),
         own_checks=tuple(own_checks(sides, settings)),
         doubts=sides.doubts if comparison.changes else (*sides.doubts, *unread(sides)),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
@@ -100,13 +103,23 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
 
 
-def _lint(side: Side, inputs: LintInputs) -> LintReport:
+def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins) -> Compared:
+    """Compare both sides, as each generation of Kafka decides that may."""
+    old, new = sides.policies(sides.base), sides.policies(sides.head)
+    return {
+        generation if len(new) > 1 else None: Comparison.of(old[generation], policy, topics=topics, origins=origins)
+        for generation, policy in new.items()
+    }
+
+
+def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     if side.chosen is None:
         return LintReport(findings=(), rules=0)
-    return run_lint(side.chosen, side.image, side.policy, inputs)
+    policies = sides.policies(side)
+    return run_lint(side.chosen, side.image, next(iter(policies.values())), inputs, policies=policies)
 
 
-def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipped]:
+def _flipped(compared: Compared, settings: RepositorySettings) -> list[Flipped]:
     path = settings.source.accesses
     if path is None:
         return []
@@ -115,7 +128,8 @@ def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipp
         warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
     if accesses.unread:
         warn(f"{path}: {accesses.unread:,} lines of them tell of accesses that could not be read: more may flip")
-    return flipped(accesses.counts, comparison.old, comparison.new)
+    found = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
+    return [evolve(each, only=only) for each, only in merged(found, lambda flip: flip)]
 
 
 def _addresses(side: Side) -> Addresses:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from attrs import evolve
 
+from aclog.analysis.by_generation import only_on
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.sarif_report import sarif_log as lint_log
 from aclog.analysis.regions.region_json import JsonObject
@@ -30,7 +31,9 @@ def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
         _rule(_PROOF, "What must not change does"),
         _rule(_TEST, "A test of rules fails"),
     ]
-    refuted = (Item(text=each.text, details=each.details) for each in review.proofs if not each.holds)
+    refuted = (
+        Item(text=f"{each.text}{only_on(each.only)}", details=each.details) for each in review.proofs if not each.holds
+    )
     run["results"] += [*other["results"], *_results(_PROOF, refuted), *_results(_TEST, review.tests.failures)]
     return log
 

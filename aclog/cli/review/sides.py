@@ -1,18 +1,20 @@
 """The two sides of a review: the rules of a commit, and those of another or of the working tree."""
 
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from attrs import frozen
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.move import Placement
+from aclog.authorizer.generation import Generation
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.repository import authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import policy_of
 from aclog.cli.review.flags import ChangeFlags
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
@@ -37,7 +39,7 @@ class Side:
     chosen: ChosenSource | None
     """None if the path is not there: no rules."""
     image: Image
-    policy: Policy
+    authorizer: AuthorizerFlags
 
     @property
     def placement(self) -> Placement:
@@ -65,6 +67,23 @@ class ReviewSides:
     """None for the working tree."""
     doubts: tuple[str, ...] = ()
     """Why the sides may not be what people think they are."""
+
+    @cached_property
+    def generations(self) -> tuple[Generation, ...]:
+        """The generations of Kafka that may decide on both sides, if they do not decide alike; else one of them."""
+        sides = (self.base, self.head)
+        return max((deciding_kafka(each.image, each.authorizer.generation).generations for each in sides), key=len)
+
+    def policies(self, side: Side, authorizer: AuthorizerFlags | None = None) -> dict[Generation, Policy]:
+        """Return the policy of a side for each of them; `authorizer`: by other flags than its own, and what they name.
+
+        Raises:
+            ConfigError: a super user without a colon.
+
+        """
+        flags = authorizer or side.authorizer
+        generations = self.generations if flags.generation is None else (flags.generation,)
+        return {each: policy_of(side.image, flags.of_generation(each)) for each in generations}
 
     def head_has(self, file: str) -> bool:
         """Return whether the head has a file, by its path from the top of the repository."""
@@ -103,6 +122,7 @@ class SideReader:
             for side in (base, head)
             if side.chosen is None
         ]
+        doubts += _unknown_kafka(base, head)
         for each in doubts:
             note(each)
         return ReviewSides(
@@ -136,14 +156,21 @@ class SideReader:
     def _read(self, name: str, flags: SourceFlags, ref: str | None) -> Side:
         chosen = flags.choose(topics=self.topics)
         image = chosen.image()
-        return Side(
-            name=name, ref=ref, chosen=chosen, image=image, policy=policy_of(image, authorizer_flags(self.settings))
-        )
+        return Side(name=name, ref=ref, chosen=chosen, image=image, authorizer=authorizer_flags(self.settings))
 
 
 def _without_rules(name: str, authorizer: AuthorizerFlags) -> Side:
     image = Image()
-    return Side(name=name, ref=None, chosen=None, image=image, policy=policy_of(image, authorizer))
+    return Side(name=name, ref=None, chosen=None, image=image, authorizer=authorizer)
+
+
+def _unknown_kafka(*sides: Side) -> list[str]:
+    """Return that it is not known which Kafka decides, if that matters."""
+    for side in reversed(sides):
+        kafka = deciding_kafka(side.image, side.authorizer.generation)
+        if not kafka.is_known:
+            return [kafka.ambiguity()]
+    return []
 
 
 def _known(ref: str) -> str:

@@ -1,6 +1,6 @@
 """The tests of rules that a review runs on its head."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
@@ -12,12 +12,14 @@ from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.nearest_change import nearest_change
 from aclog.analysis.rule_tests.outcome import Failure, Outcome
+from aclog.analysis.rule_tests.unknown_premises import EachRun
 from aclog.authorizer.acl import acl_text
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins, origin_text
+from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags
-from aclog.cli.policies import policy_of
-from aclog.cli.review.sides import Side
+from aclog.cli.review.sides import ReviewSides
 from aclog.cli.testing import settings_for
 from aclog.sources.named_source import NamedSource
 from aclog.sources.repository.settings import RepositorySettings
@@ -37,7 +39,7 @@ class HeadTests:
     """Its flags win over what a file of tests says of the authorizer, and this over `settings`."""
     path: str
     """The file or directory of rules."""
-    side: Side
+    sides: ReviewSides
 
     def run(self) -> TestsOutcome:
         """Run the tests.
@@ -64,18 +66,22 @@ class HeadTests:
 
     def _run_file(self, file: RuleTestFile) -> tuple[list[Item], int]:
         settings = settings_for(file, self.repository, self.settings)
-        policy = with_ids(policy_of(self.side.image, authorizer_flags(settings)))
-        outcomes = [case.run(policy) for case in file.cases]
+        head = self.sides.head
+        policies = self.sides.policies(head, authorizer_flags(settings))
+        numbered = {generation: with_ids(policy) for generation, policy in policies.items()}
+        run = EachRun.of(numbered, ALL_KNOWN)
+        outcomes = [run.run(case) for case in file.cases]
         failed = [outcome for outcome in outcomes if not outcome.passed]
-        items = [_item(outcome, policy, self.side.placement.origins) for outcome in failed]
+        items = [_item(outcome, numbered, head.placement.origins) for outcome in failed]
         return items, len(outcomes) - len(failed)
 
     def _is_about_path(self, source: NamedSource) -> bool:
         return source.kind == "acls" and Path(source.value).resolve() == Path(self.path).resolve()
 
 
-def _item(outcome: Outcome, policy: Policy, origins: Origins) -> Item:
-    case = outcome.case
+def _item(outcome: Outcome, policies: Mapping[Generation, Policy], origins: Origins) -> Item:
+    case, only = outcome.case, outcome.failures[0].only
+    policy = next(iter(policies.values())) if only is None else policies[only]
     first, *others = outcome.failures
     more = f"; {len(others):,} more" if others else ""
     return Item(

@@ -1,26 +1,32 @@
 """What `aclog simulate` prints: how many accesses change, and which."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
+from aclog.analysis.by_generation import generation_object, merged
+from aclog.authorizer.generation import Generation
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
-from aclog.cli.policies import SideFlags
+from aclog.cli.policies import SideFlags, Sides
+from aclog.cli.region_columns import with_generation
 from aclog.cli.usage_summary import time_text
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
+from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 from aclog.usage.answer import Answer
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.simulation import Change, Simulation, simulate
+from aclog.usage.unread import UnreadAccesses
 
 _SHOWN: Final = 10
 
@@ -52,32 +58,54 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     """
     flags.check({})
     log = AccessLog.of(accesses)
-    sides = flags.read()
-    before, after = (Rules.of_image(policy.acls) for policy in (sides.old, sides.new))
-    judging = Judging(rules=before, settings=sides.old.settings, own_time=False)
+    each = flags.read_each()
+    one = next(iter(each.values()))
+    judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))
-    both = (before, sides.old.settings), (after, sides.new.settings)
-    found = simulate(counted.accesses, *both, counted.unread)
-    ordered = found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
+    found = {generation: _simulated(counted, sides) for generation, sides in each.items()}
+    ordered = {generation: _ordered(own) for generation, own in found.items()}
     if output.is_rows:
-        output.print_rows(FLIP_COLUMNS, map(_row, ordered.to_pylist()))
+        output.print_rows(with_generation(FLIP_COLUMNS, found), _rows(ordered))
     else:
-        for line in _summary(found, ordered):
-            say(printable(line))
+        for number, (generation, own) in enumerate(found.items()):
+            if generation is not None:
+                say("\n" * (number > 0) + f"On {generation}:")
+            for line in _summary(own, ordered[generation]):
+                say(printable(line))
     warn_of_rejects(counted.rejects)
-    warn_of_unread(found.unread, "rules change that they may need, so that they may be decided differently")
-    if len(found.flips) or found.unread:
+    unread = next((own.unread for own in found.values() if own.unread), UnreadAccesses())
+    warn_of_unread(unread, "rules change that they may need, so that they may be decided differently")
+    if unread or any(len(own.flips) for own in found.values()):
         return 1
 
     def differs_when_open() -> bool:
         """Decide the accesses once more."""
-        old, new = (evolve(policy.settings, allow_everyone=True) for policy in (sides.old, sides.new))
-        return len(simulate(counted.accesses, (before, old), (after, new)).flips) > 0
+        return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
 
-    turning = sides.premises.turning(None, differs_when_open)
+    turning = one.premises.turning(None, differs_when_open)
     if turning:
         warn(turning.decided("every access is decided the same"))
     return int(bool(turning))
+
+
+def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> Simulation:
+    """Decide the accesses by both sides; `is_open`: as if what no rule covers were open to everyone."""
+    before, after = (
+        (Rules.of_image(policy.acls), evolve(policy.settings, allow_everyone=is_open or policy.settings.allow_everyone))
+        for policy in (sides.old, sides.new)
+    )
+    return simulate(counted.accesses, before, after, counted.unread)
+
+
+def _ordered(found: Simulation) -> Any:
+    return found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
+
+
+def _rows(ordered: Mapping[Generation | None, Any]) -> Iterator[Row]:
+    """Yield the rows of all generations of Kafka that may decide; what only one decides so is marked."""
+    rows = {generation: map(_row, flips.to_pylist()) for generation, flips in ordered.items()}
+    for row, only in merged(rows, json_text):
+        yield {**row, **generation_object(only)}
 
 
 def _row(flip: dict[str, Any]) -> Row:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from attrs import evolve
 
 from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
 from aclog.cli.flags.answer import AnswerFlags
@@ -76,15 +75,12 @@ def when(
     from aclog.analysis.answers.questions import question_of
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import check_log, spark_session
-    from aclog.snapshots.deciding_kafka import settled
 
     asked.check()
     how = output.choose()
     settings = settings_of(authorizer)
     question = question_of(asked.query(who.principals(), who.host), asked.needs())
     check_log(log)
-    if not settings.is_kafka_stated:
-        settings = settled(settings, SourceFlags(log=log).choose().image())
     with spark_session(master) as spark:
         from aclog.cli.spark.when import when_command
 
@@ -248,16 +244,12 @@ def simulate(
     after.check(source)
     with spark_session(master) as spark:
         from aclog.cli.policies import settings_of
-        from aclog.cli.spark.policy import Policy, rules_after, rules_of
+        from aclog.cli.spark.policy import TwoPolicies
         from aclog.cli.spark.simulate import simulate_command
 
-        settings, after_settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
-        rules, settings = rules_of(spark, source, settings, own_time=False, given=authorizer.given())
-        changed, after_settings = rules_after(spark, rules, after, source, after_settings)
-        if not after_settings.is_kafka_stated:
-            after_settings = evolve(after_settings, cidr=settings.cidr)
-        before = Policy(rules=rules, settings=settings)
-        simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
+        settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
+        both = TwoPolicies.of(source, after, settings, given=authorizer.given())
+        simulate_command(spark, requests, out, both.before, both.after)
 
 
 @app.command(name="usage-index")

@@ -1,16 +1,19 @@
 """The ACLs and settings that a job on Spark decides by, from the flags of a command."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Self
 
 import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acl import StandardAclWithId
-from aclog.authorizer.cidr import is_cidr
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
+from aclog.cli.access_log import warn_of_unknown_kafka
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises, refuse_unless_known
@@ -19,10 +22,12 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import possible_generations, registered_levels
+from aclog.snapshots.image import Image
 from aclog.usage.arrow.acl_structs import ACL_FIELDS
-from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
+from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
+from aclog.usage.log_rules import deciding_rules_of_state, kafka_of_log
 
 
 @frozen(eq=False, kw_only=True)
@@ -58,11 +63,11 @@ def rules_of(
     """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
 
     What decides in a running cluster, and is unknown but for the properties in `given`, is noted; with `proves`, what
-    cannot be proved without it, refused.
+    cannot be proved without it, refused. If the settings name no Kafka, that decides which the brokers run, with
+    `own_time` at the time; a warning tells of what is not decided, as that is not known.
 
     Raises:
-        ConfigError: not exactly one source, `own_time` without --log or with --as-of, or which generation of Kafka
-            decides is not stated, and matters.
+        ConfigError: not exactly one source, or `own_time` without --log or with --as-of.
         MetadataError, OSError: the source is damaged, or does not reach the requested point.
 
     """
@@ -72,38 +77,76 @@ def rules_of(
         premises = read_premises(source, given)
         if proves is not None:
             refuse_unless_known(premises, proves)
-        return Rules.of_image(image.acls), settled(settings, image)
+        rules, settings = deciding_rules_of_state(image, settings)
+        warn_of_unknown_kafka(rules)
+        return rules, settings
     if flags.log is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
-    if not settings.is_kafka_stated:
-        settings = settled(settings, source.image())
-    return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log)), settings
+    found = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+    rules, settings = found.by_kafka(settings, partial(kafka_of_log, log))
+    warn_of_unknown_kafka(rules)
+    return rules, settings
 
 
-def rules_after(
-    spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags, settings: Settings
-) -> tuple[Rules, Settings]:
-    """Return the ACLs of a second state (checked: SecondStateFlags.check): of a source, or those before, changed.
+@frozen(eq=False, kw_only=True)
+class TwoPolicies:
+    """What decides before a change of the ACLs and after it."""
 
-    `settings`: those of the second state; returned are those that decide on it.
+    before: Policy
+    after: Policy
 
-    Raises:
-        ConfigError: as `rules_of` and `changed_rules`; or an added ACL has a range, and no flag names a Kafka.
+    @classmethod
+    def of(
+        cls,
+        first: SourceFlags,
+        second: SecondStateFlags,
+        settings: tuple[Settings, Settings],
+        *,
+        given: AbstractSet[str] = frozenset(),
+    ) -> Self:
+        """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
 
-    """
-    source = flags.source(first)
-    if source is None:
-        changes = flags.changes()
-        ranges = [change.acl.host for change in changes if change.added and is_cidr(change.acl.host)]
-        if ranges and not settings.is_kafka_stated:
-            raise ConfigError(
-                f"the host {ranges[0]} of an added ACL is a range, which Kafka 4.4 matches and Kafka 4.3 does not: "
-                "--kafka-version V settles it"
-            )
-        return changed_rules(before, changes), settings
-    return rules_of(spark, source, settings, own_time=False)
+        `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and where a state
+        does not say so, that of the other one. `given` as for `rules_of`.
+
+        Raises:
+            ConfigError: as `changed_rules`, or a malformed file.
+            MetadataError, OSError: a source is damaged, or does not reach the requested point.
+
+        """
+        chosen, source = first.choose(), second.source(first)
+        image = chosen.image()
+        read_premises(chosen, given)
+        rules, other = Rules.of_image(image.acls), None
+        if source is None:
+            changed = changed_rules(rules, second.changes())
+        else:
+            chosen = source.choose()
+            other = chosen.image()
+            read_premises(chosen, frozenset())
+            changed = Rules.of_image(other.acls)
+        old, new = _deciding(image, other)
+        return cls(before=_policy(rules, settings[0], old), after=_policy(changed, settings[1], new))
+
+
+def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation], Sequence[Generation]]:
+    """Return which generations may decide on two states; the second is None if it is the first one, changed."""
+    other = first if second is None else second
+    known = next((image for image in (first, other) if _states_kafka(image)), first)
+    old, new = (possible_generations(image if _states_kafka(image) else known) for image in (first, other))
+    return old, new
+
+
+def _states_kafka(image: Image) -> bool:
+    return bool(registered_levels(image.cluster) if image.live_levels is None else image.live_levels)
+
+
+def _policy(rules: Rules, settings: Settings, generations: Sequence[Generation]) -> Policy:
+    rules, settings = rules.by_kafka(settings, lambda: [(ALWAYS, generations)])
+    warn_of_unknown_kafka(rules)
+    return Policy(rules=rules, settings=settings)
 
 
 def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:

@@ -9,7 +9,7 @@ from aclog.cli.spark.policy import Policy
 from aclog.cli.unused_wording import unread_text
 from aclog.pipeline.accesses import MALFORMED
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.simulate import simulate
+from aclog.pipeline.simulate import simulate, undecided_by_kafka
 from aclog.pipeline.usage.unread import rejected_lines, undecided_accesses, unread_lines
 from aclog.terminal.notices import warn
 from aclog.terminal.output import say
@@ -35,13 +35,14 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
     asked, files = before.accesses(spark, requests)
     good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
     with new_directory(out) as partial, files.held():
-        sides = ((policy.rules, policy.settings) for policy in (before, after))
+        sides = [(policy.rules, policy.settings) for policy in (before, after)]
         simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
         bad = asked.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
         malformed = bad.count()
         parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
         if malformed:
             parts.append(unread_lines(bad))
+        parts.append(undecided_by_kafka(good, *sides))
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
     changed = _show(spark.read.parquet(str(out)))
     if malformed:

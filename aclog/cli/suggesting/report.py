@@ -6,6 +6,7 @@ from pathlib import Path
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.change_file import write_change_file
@@ -19,13 +20,11 @@ from aclog.cli.suggesting.rows import SUGGESTED_COLUMNS, suggested_rows
 from aclog.cli.suggesting.text_report import text_lines
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.printable import printable
-from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.progress import progress
-from aclog.usage.decisions.rules import Rules
 from aclog.usage.judging.counted_log import CountedLog
 from aclog.usage.judging.processes import Each
 from aclog.usage.suggestion.need import Needs
@@ -76,15 +75,16 @@ def print_suggestion(
     chosen = source.choose(topics=topics)
     image = chosen.image()
     refuse_unless_known(read_premises(chosen, given), "no rule can be proved to be enough")
-    settings = settled(settings, image)
+    judging = Judging.of_state(image, settings)
+    kafka = judging.rules.intervals.kafka
+    settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-    judging = Judging(rules=Rules.of_image(acls), settings=settings, own_time=False)
     counted, judged = found.count_window(judging, log[1].days, until)
     exist = existing_topics(topics, (image,), (chosen,))
     principals = frozenset(flags.principal)
     _check_principals(principals, image)
     with progress("suggesting"):
-        needs = Needs.of(counted.accesses, judging.rules, settings)
+        needs = Needs.of(counted.accesses, judging.rules, judging.settings)
         unread = UnreadAccesses.sum_of((judged.unread(counted.unread), needs.undecided))
         question = Question(
             settings=settings,
@@ -92,10 +92,12 @@ def print_suggestion(
             principals=principals,
             topics=frozenset() if exist is None else frozenset(exist),
             unread=unread,
+            ranges_allow=kafka is None,
         )
         suggestion = suggest(needs, [rule.acl for rule in acls], question)
     with progress("proving"):
-        proof = prove(acls, suggestion.acls, counted.accesses, settings)
+        deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
+        proof, *_ = [prove(image.acls, suggestion.acls, counted.accesses, one) for one in deciding]
     report = SuggestReport(
         suggestion=suggestion, now=len(acls), needs=needs, replayed=proof.replayed, window=judged.window, unread=unread
     )

@@ -4,11 +4,12 @@ from collections import Counter as Count
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from prometheus_client import Counter
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.follower import FollowerFlags
@@ -18,13 +19,13 @@ from aclog.cli.step_changes import step_changes
 from aclog.cli.test.flags import RunFlags
 from aclog.cli.test.guard_flags import GuardFlags
 from aclog.cli.test.turn_text import turn_lines, turn_object
-from aclog.cli.test.verdicts import Color, Turn, Verdicts
+from aclog.cli.test.verdicts import Color, Policies, Turn, Verdicts
 from aclog.cli.testing import SelectedTests, load_tests
 from aclog.cli.webhook import Webhook
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import deciding_kafka, kafka_text, possible_generations
 from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -54,7 +55,7 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
     if any(each.rules is not rules for each in loaded):
         raise ConfigError("--follow: the files name several sources, or settings: expected one: name it by a flag")
     options = GuardOptions(
-        settings=rules.policy.settings,
+        settings=evolve(rules.policy.settings, is_kafka_stated=rules.is_kafka_named),
         jsonl=form is OutputFormat.JSONL,
         http=http,
         give_up_after=patience,
@@ -148,7 +149,7 @@ class Guard:
 
     def begin(self, image: Image) -> None:
         """Run all cases on the state to begin with."""
-        turns = list(self.verdicts.first(self._policy(image)))
+        turns = list(self.verdicts.first(self._policies(image)))
         if not self.options.jsonl:
             green, name = len(self.verdicts.cases) - len(turns), printable(self.chosen.source.name)
             now = f"{green:,} green, {len(turns):,} red"
@@ -172,9 +173,9 @@ class Guard:
 
     def show(self, step: Followed) -> None:
         """Run the cases on which a step can bear."""
-        changes = step_changes(step)
-        if changes:
-            turns = list(self.verdicts.after(self._policy(step.after), changes))
+        changes, software = step_changes(step), self._software(step)
+        if changes or software:
+            turns = list(self.verdicts.after(self._policies(step.after), changes, software))
             self._tell(turns, step.before, step.after)
         if self.stopping:
             raise _StoppedError
@@ -196,9 +197,23 @@ class Guard:
         if self.options.exit_on_red and any(turn.color is Color.RED for turn in turns):
             raise _StoppedError
 
-    def _policy(self, image: Image) -> Policy:
-        settings = settled(self.options.settings, image)
-        return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+    def _software(self, step: Followed) -> str:
+        """Return which Kafka decides after a step, if that is another one; empty if it is not."""
+        if self.options.settings.is_kafka_stated:
+            return ""
+        before, after = (possible_generations(image) for image in (step.before, step.after))
+        return "" if before == after else kafka_text(deciding_kafka(step.after, None))
+
+    def _policies(self, image: Image) -> Policies:
+        """Return the policies of a state, of each generation of Kafka that may decide on it."""
+        settings = self.options.settings
+        named = (Generation.V4_4 if settings.cidr else Generation.V4_3) if settings.is_kafka_stated else None
+        generations = deciding_kafka(image, named).generations
+        each = {generation: settings.of_generation(generation) for generation in generations}
+        return {
+            generation: Policy(image.acls.with_options(documented=own.documented, cidr=own.cidr), own)
+            for generation, own in each.items()
+        }
 
     def _now(self, color: Color) -> int:
         if self.status.trouble is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
+from aclog.analysis.by_generation import generation_object
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.analysis.rule_tests.coverage import Coverage
 from aclog.analysis.rule_tests.outcome_json import mutant_object, outcome_object, stated_object
@@ -66,7 +67,7 @@ class JsonReport:
         for each in found.survivors:
             self._tell(mutant_object(each, rules.chosen.origins))
         counts = {"killed": found.killed, "survived": len(found.survivors), "equivalent": found.equivalent}
-        self._tell({"mutants": counts, "source": rules.chosen.source.name})
+        self._tell({"mutants": counts, "source": rules.chosen.source.name, **generation_object(found.only)})
 
     def end(self, results: Sequence[FileResult]) -> None:
         """Print how many cases there are, and how many fail."""

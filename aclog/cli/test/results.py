@@ -4,6 +4,7 @@ from attrs import frozen
 
 from aclog.analysis.rule_tests.mutation_testing import MutationResult
 from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.authorizer.generation import Generation
 from aclog.cli.testing import RulesUnderTest
 
 MOST_EXPLAINED = 100
@@ -27,3 +28,5 @@ class Mutations:
     equivalent: int
     """Those that change no decision, and so are no mistakes."""
     survivors: tuple[MutationResult, ...]
+    only: Generation | None = None
+    """That of Kafka by which they were judged, if several may decide."""

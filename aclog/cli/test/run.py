@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from aclog.analysis.rule_tests.coverage import coverage
 from aclog.analysis.rule_tests.mutation_testing import MutationResult, mutant_count, mutation_results
 from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.authorizer.generation import Generation
 from aclog.cli.test.flags import RunFlags
 from aclog.cli.test.json_report import JsonReport
 from aclog.cli.test.junit import write_junit
@@ -40,13 +41,15 @@ def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
         write_junit(flags.junit, results)
     for rules in dict.fromkeys(each.rules for each in loaded):
         if flags.coverage or least is not None:
-            found = coverage(rules.policy, rules.cases)
+            covered = [coverage(policy, rules.cases) for policy in rules.policies.values()]
+            found = min(covered, key=lambda each: each.percent)
             report.coverage(rules, found, least=least, listed=flags.coverage)
             failed |= least is not None and found.percent < least
         if flags.mutate:
-            mutations = _mutate(rules, [each for each in results if each.rules is rules])
-            report.mutations(rules, mutations)
-            failed |= bool(mutations.survivors)
+            for generation in rules.policies:
+                mutations = _mutate(rules, [each for each in results if each.rules is rules], generation)
+                report.mutations(rules, mutations)
+                failed |= bool(mutations.survivors)
     report.end(results)
     return FAILED if failed else PASSED
 
@@ -61,16 +64,18 @@ def _run_file(loaded: LoadedFile) -> FileResult:
     return FileResult(path=loaded.file.path, rules=loaded.rules, outcomes=tuple(outcomes))
 
 
-def _mutate(rules: RulesUnderTest, results: Iterable[FileResult]) -> Mutations:
-    """Judge all mutants by the cases that hold."""
+def _mutate(rules: RulesUnderTest, results: Iterable[FileResult], generation: Generation) -> Mutations:
+    """Judge all mutants by the cases that hold, as one of the generations of Kafka that may decide does."""
+    state = rules.state
+    policy = state.policies.get(generation, state.policy)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     holding = [outcome.case for outcome in outcomes if outcome.passed]
     if len(holding) < len(outcomes):
         note("--mutate: tests that fail already are left out: they tell nothing of a mutant")
-    total, killed, equivalent = mutant_count(rules.policy), 0, 0
+    total, killed, equivalent = mutant_count(policy), 0, 0
     survivors: list[MutationResult] = []
     with progress("mutating rules", "mutants") as advance:
-        for done, result in enumerate(mutation_results(rules.state.policy, holding), 1):
+        for done, result in enumerate(mutation_results(policy, holding), 1):
             if result is None:
                 equivalent += 1
             elif result.killed:
@@ -78,4 +83,5 @@ def _mutate(rules: RulesUnderTest, results: Iterable[FileResult]) -> Mutations:
             else:
                 survivors.append(result)
             advance(done, total)
-    return Mutations(killed=killed, equivalent=equivalent, survivors=tuple(survivors))
+    only = generation if state.policies else None
+    return Mutations(killed=killed, equivalent=equivalent, survivors=tuple(survivors), only=only)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from aclog.analysis.by_generation import only_on
 from aclog.analysis.regions.witness import witness
 from aclog.analysis.rows.row_report import decided_by_text, request_text
 from aclog.analysis.rule_tests.coverage import Coverage
@@ -52,7 +53,7 @@ class TextReport:
         say(
             printable(
                 f"{rules.chosen.source.name}: {found.killed:,} of {counted:,} mutants of rules fail a test; "
-                f"{found.equivalent:,} change no decision, and do not count"
+                f"{found.equivalent:,} change no decision, and do not count{only_on(found.only)}"
             )
         )
 

@@ -25,6 +25,8 @@ def turn_lines(turn: Turn, *, offset: int, timestamp: int) -> Iterator[str]:
         yield f"  and {len(turn.failures) - _SHOWN:,} more"
     if turn.problem:
         yield f"  {turn.problem}"
+    if turn.software:
+        yield f"  by: {turn.software}"
     yield from (f"  by: {_change_text(change)}" for change in turn.changes[:_SHOWN])
     if len(turn.changes) > _SHOWN:
         yield f"  by: {len(turn.changes) - _SHOWN:,} more changes of the same record batch or transaction"
@@ -47,7 +49,8 @@ def turn_object(turn: Turn, *, offset: int, end_offset: int, timestamp: int) -> 
             for change in turn.changes[:_MOST]
         ],
     }
-    return {**line, "problem": turn.problem} if turn.problem else line
+    more = {"problem": turn.problem, "software": turn.software}
+    return {**line, **{key: text for key, text in more.items() if text}}
 
 
 def _failure_object(failure: Failure) -> JsonObject:

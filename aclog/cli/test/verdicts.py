@@ -1,20 +1,25 @@
 """What became of tests as the log that they are about goes on: which are red, green, or unknown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.answers.questions import concerns
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.outcome import Failure
-from aclog.analysis.rule_tests.unknown_premises import PremisedRun
+from aclog.analysis.rule_tests.unknown_premises import EachRun
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
+
+Policies: TypeAlias = Mapping[Generation, Policy]
+"""The policy of one state for each generation of Kafka that may decide on it."""
 
 
 class Color(Enum):
@@ -37,6 +42,8 @@ class Turn:
     """Those that can have done it."""
     problem: str = ""
     """Why it is unknown."""
+    software: str = ""
+    """Which Kafka decides from now on, if that changed."""
 
 
 @define(eq=False, kw_only=True)
@@ -56,32 +63,34 @@ class Verdicts:
         self.colors = [Color.GREEN] * len(self.cases)
         self._queries = [case.queries(self.settings) for case in self.cases]
 
-    def first(self, policy: Policy) -> Iterator[Turn]:
+    def first(self, policies: Policies) -> Iterator[Turn]:
         """Run all cases; yield those that are not green. Raises MetadataError: what one compares with is unreadable."""
+        run = self._run(policies)
         for number, case in enumerate(self.cases):
-            outcome = self._run(policy).run(case)
+            outcome = run.run(case)
             if not outcome.passed:
                 self.colors[number] = Color.RED
                 yield Turn(case=case, color=Color.RED, failures=outcome.failures, changes=())
 
-    def after(self, policy: Policy, changes: Sequence[RuleChange]) -> Iterator[Turn]:
-        """Run the cases on which some changes can bear; yield those that turn."""
+    def after(self, policies: Policies, changes: Sequence[RuleChange], software: str = "") -> Iterator[Turn]:
+        """Run the cases on which some changes can bear, or all if other software decides; yield those that turn."""
+        run = self._run(policies)
         for number, case in enumerate(self.cases):
             bearing = tuple(change for change in changes if self._bears(number, change))
-            if bearing or self.colors[number] is Color.UNKNOWN:
-                turn = _turn(case, self._run(policy), bearing)
+            if bearing or software or self.colors[number] is Color.UNKNOWN:
+                turn = evolve(_turn(case, run, bearing), software=software)
                 if turn.color is not self.colors[number]:
                     self.colors[number] = turn.color
                     yield turn
 
-    def _run(self, policy: Policy) -> PremisedRun:
-        return PremisedRun(policy, self.premises, self.given)
+    def _run(self, policies: Policies) -> EachRun:
+        return EachRun.of(policies, self.premises, self.given)
 
     def _bears(self, number: int, change: RuleChange) -> bool:
         return any(concerns(query, change.acl, self.settings) for query in self._queries[number])
 
 
-def _turn(case: Case, run: PremisedRun, changes: tuple[RuleChange, ...]) -> Turn:
+def _turn(case: Case, run: EachRun, changes: tuple[RuleChange, ...]) -> Turn:
     try:
         outcome = run.run(case)
     except (MetadataError, OSError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.review.document_text import text_lines
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.uuids import random_uuid, uuid_text
@@ -90,14 +91,15 @@ class Editing:
 
         """
         limit = DeleteLimit.parse(ownership.max_deletes or None)
-        found = find_place(self.address, self.told, self.journal, self.notify, self.others)
+        hosts = filter(is_cidr, (each.acl.host for each in changes))
+        found = find_place(self.address, self.told, self.journal, self.notify, self.others, hosts=hosts)
         change = change_as_asked(found.held, changes, adopt=ownership.adopt)
         origin = origin_now()
         plan = make_plan(change, found.circumstances(evolve(origin, who=_by(who, origin.who))))
         found.check_plan(change, plan.steps, limit)
         if plan.is_empty:
             raise RefusedError(f"{found.name}: nothing to do: it is so already")
-        report = PlanReport(name=found.name, state=found.state, plan=plan, change=change)
+        report = PlanReport(name=found.name, state=found.state, plan=plan, change=change, kafka=found.kafka)
         lines = tuple(text_lines(document_of(report, full=True)))
         made = DraftPlan(plan=plan, digest=plan_digest(plan), lines=lines)
         self._keep(made)

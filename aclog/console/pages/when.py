@@ -28,7 +28,9 @@ from aclog.console.pages.page import Cell, Column, Field, Form, Links, Mark, Pag
 from aclog.console.pages.past_cells import change_text, change_url, time_of
 from aclog.console.rule_timeline import RuleTimeline
 from aclog.snapshots.image import Image
+from aclog.snapshots.kafka_history import KafkaChange
 from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.rule_history import Change
 
 PATH = "/when"
 _COLUMNS = (
@@ -148,7 +150,11 @@ def _answer(found: list[Interval], timeline: RuleTimeline) -> str:
 def _event_text(event: Event) -> str:
     time = time_of(event.timestamp)
     where = f"offset {event.offset:,}" + (f", {time}" if time else "")
-    return f"{where} or before" if event.change is None else f"{where}: {change_text(event.change)}"
+    return f"{where} or before" if event.change is None else f"{where}: {_change_text(event.change)}"
+
+
+def _change_text(change: Change | KafkaChange) -> str:
+    return str(change) if isinstance(change, KafkaChange) else change_text(change)
 
 
 def _table(found: list[Interval], timeline: RuleTimeline, request: _Request, history: History) -> Table:
@@ -187,7 +193,7 @@ def _event(event: Event, timeline: RuleTimeline, history: History) -> tuple[Cell
     return (
         Cell(f"{event.offset:,}", change_url(timeline, event.end_offset)),
         time,
-        Cell(change_text(event.change)),
+        Cell(_change_text(event.change)),
         Cell(_who(event, timeline, history)),
     )
 

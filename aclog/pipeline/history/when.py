@@ -21,6 +21,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.settings import Settings
+from aclog.metalog.filelog import open_reader
 from aclog.metalog.uuids import parse_uuid
 from aclog.pipeline.history.batch_times import millis
 from aclog.pipeline.history.concerned import concerned
@@ -28,6 +29,7 @@ from aclog.pipeline.history.events import placed_events
 from aclog.pipeline.history.first_pass import FirstPass, first_pass
 from aclog.pipeline.history.intervals import contradictions_raised
 from aclog.pipeline.history.rules import RULE, first_contradiction, rules_of
+from aclog.snapshots.kafka_history import KafkaChange, kafka_history
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.snapshots.rule_history import history as replayed
 
@@ -58,7 +60,14 @@ def begin_and_intervals(
         with contradictions_raised(spark, directory):
             changes = iter(_changes(found, question, settings))
     begin = found.start.image
-    return begin.end_offset, list(intervals_of(begin, changes, question, settings))
+
+    def kafka() -> Iterator[KafkaChange]:
+        """Read on the driver what the brokers ran: registrations are few."""
+        with open_reader(directory) as reader:
+            yield from kafka_history(begin, reader)
+
+    deciding = None if settings.is_kafka_stated else kafka
+    return begin.end_offset, list(intervals_of(begin, changes, question, settings, deciding))
 
 
 def _changes(found: FirstPass, question: Question, settings: Settings) -> list[Change]:

@@ -116,7 +116,9 @@ def _decided(counted: DataFrame, judged: Judged) -> DataFrame:
     if not own_time:
         return decided.withColumn(AT_END, F.col(DECISION_CODE))
     at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(judged.window.until))))
-    return at_end.withColumn(AT_END, decision_code(at_end, rules, settings, own_time=True))
+    both = at_end.withColumn(AT_END, decision_code(at_end, rules, settings, own_time=True))
+    by_unknown = F.col(AT_END) == int(DecisionCode.UNKNOWN_KAFKA)  # as without Spark (usage.report.with_codes)
+    return both.withColumn(DECISION_CODE, F.when(by_unknown, F.col(AT_END)).otherwise(F.col(DECISION_CODE)))
 
 
 def most_denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:

@@ -1,11 +1,13 @@
 """Granting: the rules that are missing, those that give a part of it already, and what overrules them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from aclog.analysis.answers.permissions import permissions
+from aclog.analysis.by_generation import merged, only_on
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
 from aclog.analysis.policy import Policy
@@ -15,12 +17,15 @@ from aclog.analysis.regions.region import Direction, Region
 from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, StandardAcl, acl_text, resource_of
 from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.unmatched import host_problem
 from aclog.planning.errors import RefusedError
 from aclog.planning.granting.asked import Asked, one_address
 from aclog.planning.granting.least import least_rules
 from aclog.planning.granting.near_rules import by_rules_alone, changed_policy, near_rules, policy_with
+
+T = TypeVar("T")
 
 
 @frozen(kw_only=True)
@@ -32,6 +37,8 @@ class Overruled:
 
     region: Region
     rule: StandardAcl | None
+    only: Generation | None = None
+    """That of Kafka which alone decides so, if several may."""
 
 
 @frozen(kw_only=True)
@@ -42,26 +49,45 @@ class Grant:
     reused: tuple[StandardAcl | str, ...]
     """What gives the rest already: rules, `SuperUser` or `DefaultAllow`."""
     overruled: tuple[Overruled, ...]
+    reused_only: Mapping[StandardAcl | str, Generation] = field(factory=dict)
+    """Of `reused`, what gives it by one generation of Kafka only, and which that is."""
 
 
-def grant(asked: Asked, contents: AbstractSet[bytes], settings: Settings) -> Grant:
+def grant(
+    asked: Asked, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
+) -> Grant:
     """Return the least rules that allow what is asked, given the rules of a place (their contents).
 
-    Unless it is known that uncovered names are open, `settings` must say that they are not: then rules allow it all.
+    `generations`: of Kafka, each of which must allow it; without any, it is that of `settings`. Unless it is known that
+    uncovered names are open, `settings` must say that they are not: then rules allow it all.
 
     Raises:
         RefusedError: rules deny an operation on a whole pattern, so that no ALLOW helps; or a rule could match nobody.
 
     """
-    wanted = asked.rules()
-    _check_rules(wanted, cidr=settings.cidr)
-    policy = policy_with(near_rules(contents, map(resource_of, wanted)), settings)
-    added = least_rules(policy, wanted, _query(asked))
-    after = changed_policy(policy, added=added)
-    overruled = tuple(_overruled(wanted, after, _query(asked)))
-    if overruled:
-        _check_some_allowed(asked, wanted, after)
-    return Grant(added=added, reused=tuple(_reused(asked, wanted, added, policy)), overruled=overruled)
+    wanted, each = asked.rules(), settings.by_generation(generations)
+    for generation, own in each.items():
+        _check_rules(wanted, cidr=own.cidr, only=generation)
+    near = near_rules(contents, map(resource_of, wanted))
+    policies = {generation: policy_with(near, own) for generation, own in each.items()}
+    added = least_rules(policies.values(), wanted, _query(asked))
+    after = {generation: changed_policy(policy, added=added) for generation, policy in policies.items()}
+    overruled = {generation: list(_overruled(wanted, policy, _query(asked))) for generation, policy in after.items()}
+    for generation, policy in after.items():
+        if overruled[generation]:
+            _check_some_allowed(asked, wanted, policy, generation)
+    reused = {generation: _reused(asked, wanted, added, policy) for generation, policy in policies.items()}
+    reasons = list(merged(reused, _itself))
+    return Grant(
+        added=added,
+        reused=tuple(reason for reason, _ in reasons),
+        overruled=tuple(evolve(found, only=only) for found, only in merged(overruled, _itself)),
+        reused_only={reason: only for reason, only in reasons if only is not None},
+    )
+
+
+def _itself(found: T) -> T:
+    return found
 
 
 def _query(asked: Asked) -> Query:
@@ -70,11 +96,12 @@ def _query(asked: Asked) -> Query:
     return Query(resources=tuple(resources), principals=asked.principals)
 
 
-def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool) -> None:
+def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation | None) -> None:
     for each in rules:
         why = refusal(each, cidr=cidr) or host_problem(each.host, cidr=cidr)
         if why is not None:
-            raise RefusedError(f"{acl_text(each)}: {why}")
+            by = "" if only is None else f"{only} may decide there: "
+            raise RefusedError(f"{acl_text(each)}: {by}{why}")
 
 
 def _overruled(wanted: Iterable[StandardAcl], after: Policy, query: Query) -> Iterator[Overruled]:
@@ -86,7 +113,9 @@ def _overruled(wanted: Iterable[StandardAcl], after: Policy, query: Query) -> It
             yield Overruled(region=each.region, rule=rule if isinstance(rule, StandardAcl) else None)
 
 
-def _check_some_allowed(asked: Asked, wanted: Iterable[StandardAcl], after: Policy) -> None:
+def _check_some_allowed(
+    asked: Asked, wanted: Iterable[StandardAcl], after: Policy, generation: Generation | None
+) -> None:
     """Check that of each operation on each pattern something is allowed."""
     hosts = dict.fromkeys(map(one_address, asked.hosts or (WILDCARD,)))
     for need in asked.needs:
@@ -94,12 +123,14 @@ def _check_some_allowed(asked: Asked, wanted: Iterable[StandardAcl], after: Poli
             for host in hosts:
                 query = evolve(asked.query(need, 1 << operation), host=host)
                 if not any(True for _ in allowed(after, query)):
-                    raise RefusedError(_denied_text(next(_overruled(wanted, after, query))))
+                    denying = evolve(next(_overruled(wanted, after, query)), only=generation)
+                    raise RefusedError(_denied_text(denying))
 
 
 def _denied_text(denying: Overruled) -> str:
     rule = "a rule whose principal has no colon" if denying.rule is None else acl_text(denying.rule)
-    return f"{denying.region} would stay denied, by {rule}: no ALLOW overrules it; remove it first, if that is meant"
+    would = f"{denying.region} would stay denied{only_on(denying.only)}"
+    return f"{would}, by {rule}: no ALLOW overrules it; remove it first, if that is meant"
 
 
 def _reused(

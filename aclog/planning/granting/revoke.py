@@ -1,11 +1,12 @@
 """Revoking: a principal's own rules that give what is asked, what else these gave, and what still allows it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from attrs import evolve, frozen
 
 from aclog.analysis.answers.permissions import Permission, permissions
+from aclog.analysis.by_generation import merged
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import (
@@ -17,6 +18,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     resource_of,
 )
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
 from aclog.planning.granting.asked import Asked, gives, least_operations, one_address, wide_first
@@ -26,29 +28,49 @@ from aclog.planning.granting.patterns import covers
 
 
 @frozen(kw_only=True)
+class Still:
+    """What is allowed nevertheless, and why."""
+
+    permission: Permission
+    only: Generation | None = None
+    """That of Kafka which alone allows it, if several may decide."""
+
+
+@frozen(kw_only=True)
 class Revocation:
     """What takes away what is asked, as far as a principal's own rules give it."""
 
     removed: tuple[StandardAcl, ...]
     added: tuple[StandardAcl, ...]
     """Rules for what else the removed ones gave."""
-    still: tuple[Permission, ...]
-    """What is allowed nevertheless, and why."""
+    still: tuple[Still, ...]
 
 
-def revoke(asked: Asked, contents: AbstractSet[bytes], settings: Settings) -> Revocation:
+def revoke(
+    asked: Asked, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
+) -> Revocation:
     """Return what removes the rules of the principal that give what is asked, given the rules of a place.
 
-    A rule on more names, or for more hosts, than is asked stays whole: only a DENY could cut it. DESCRIBE and
-    DESCRIBE_CONFIGS stay with an operation that implies them.
+    `generations`: of Kafka, that may decide; without any, it is that of `settings`. A rule on more names, or for more
+    hosts, than is asked stays whole: only a DENY could cut it. DESCRIBE and DESCRIBE_CONFIGS stay with an operation
+    that implies them.
     """
     patterns = [pattern for need in asked.needs for pattern in need.patterns]
     near = near_rules(contents, patterns)
     targets = {acl: _targets(acl, asked) for acl in near if _is_own(acl, asked)}
     removed = tuple(acl for acl, mask in targets.items() if _gives_of(acl, mask))
-    added = _kept({acl: targets[acl] for acl in removed}, near, settings)
-    after = changed_policy(policy_with(near, settings), removed=removed, added=added)
-    return Revocation(removed=removed, added=added, still=tuple(_still(asked, after)))
+    each = settings.by_generation(generations)
+    added = _kept({acl: targets[acl] for acl in removed}, near, each.values())
+    still = {
+        generation: list(_still(asked, changed_policy(policy_with(near, own), removed=removed, added=added)))
+        for generation, own in each.items()
+    }
+    found = (Still(permission=permission, only=only) for permission, only in merged(still, _key))
+    return Revocation(removed=removed, added=added, still=tuple(found))
+
+
+def _key(permission: Permission) -> Hashable:
+    return permission.region, permission.rules, permission.denies
 
 
 def _is_own(acl: StandardAcl, asked: Asked) -> bool:
@@ -74,7 +96,7 @@ def _gives_of(acl: StandardAcl, mask: int) -> bool:
 
 
 def _kept(
-    removed: Mapping[StandardAcl, int], near: Iterable[StandardAcl], settings: Settings
+    removed: Mapping[StandardAcl, int], near: Iterable[StandardAcl], each: Iterable[Settings]
 ) -> tuple[StandardAcl, ...]:
     """Return the least rules for what else the removed ones gave, on the same names and from the same hosts.
 
@@ -82,8 +104,8 @@ def _kept(
     """
     wanted = sorted({each for acl, mask in removed.items() for each in _rest(acl, mask)}, key=wide_first)
     left = [acl for acl in near if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal]
-    policy = policy_with((acl for acl in left if acl not in removed), by_rules_alone(settings))
-    return least_rules(policy, wanted, Query())
+    kept = [acl for acl in left if acl not in removed]
+    return least_rules([policy_with(kept, by_rules_alone(settings)) for settings in each], wanted, Query())
 
 
 def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from aclog.analysis.by_generation import merged
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.review.risk import risk
-from aclog.analysis.rows.row_report import ReportRow, row_lines
+from aclog.analysis.rows.row_report import ReportRow, row_cells, row_lines
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.planning.plan_file import plan_digest
 from aclog.planning.report.plan_report import PlanReport
@@ -62,6 +63,9 @@ class _Writer:
                 "Nobody tells whether names without rules are open (allow.everyone.if.no.acl.found): they count as "
                 "open, unless --no-allow-everyone-if-no-acl-found is given"
             )
+        if plan.generations is not None and len(plan.generations) > 1:
+            why = "" if found.kafka is None else f": {found.kafka.reason()}"
+            yield f"{' or '.join(map(str, plan.generations))} may decide{why}; what only one of them decides is marked"
         if plan.transient:
             yield "Requests are denied for a moment on the way: apply wants --accept-transient-denials"
 
@@ -89,7 +93,8 @@ class _Writer:
         yield Section(title=steps_title(plan.place.batching), items=tuple(steps), shown=None)
 
     def _effect(self) -> Section:
-        rows = sorted(self.report.effect.rows(), key=risk)
+        found = merged({each: effect.comparison.rows() for each, effect in self.report.effects.items()}, row_cells)
+        rows = sorted((evolve(report, only=only) for report, only in found), key=risk)
         if not rows:
             return self._section(
                 "What changes for people", [Item(text="no difference: every request is decided the same")]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from aclog.analysis.by_generation import merged, only_on
+from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import Item
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.planning.batching import Batching
@@ -57,11 +59,16 @@ def _hidden(count: int, *, adds: bool) -> Item:
 
 
 def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
-    found = taken_away(report.end, acl)
+    taken = {each: _taken(effect.end, acl) for each, effect in report.effects.items()}
+    yield from (f"{line}{only_on(only)}" for line, only in merged(taken, str))
+    if report.uses is not None:
+        yield report.uses.text(acl)
+
+
+def _taken(end: Policy, acl: StandardAcl) -> Iterator[str]:
+    found = taken_away(end, acl)
     if found.nothing is not None:
         yield f"takes nothing away: {found.text()}"
     yield from map(str, found.differences[:_REGIONS])
     if len(found.differences) > _REGIONS:
         yield f"and {len(found.differences) - _REGIONS:,} more sets of requests"
-    if report.uses is not None:
-        yield report.uses.text(acl)

@@ -62,16 +62,21 @@ class _Batch:
 
     def decide(self) -> AccessDecisions:
         """Decide all of them."""
-        permanent = self.index.versions.permanent[self.matches.ordinal]
-        changing = np.zeros(len(self.accesses), np.bool_)
-        changing[self.matches.access[~permanent]] = True
+        matches = self.matches
+        always = (matches.start == 0) & (matches.end == self.index.versions.end) & ~matches.unsure
+        changing, unsure = np.zeros((2, len(self.accesses)), np.bool_)
+        changing[matches.access[~always]] = True
+        unsure[matches.access[matches.unsure]] = True
         # decided for all as if every match were permanent: a few array operations, and right for nearly all
         codes = self._decide_permanent()
         if self.allow_everyone:
             self._allow_without_acls(codes, changing)
         throws = self._may_throw()
         codes[throws] = UNRESOLVED
-        return AccessDecisions(codes=codes, changing=dict(self._timelines(np.flatnonzero(changing & ~throws))))
+        timelines = dict(self._timelines(np.flatnonzero(changing & (~throws | unsure))))
+        for at in np.flatnonzero(throws & unsure).tolist():
+            timelines[at] = [(version, _unless_unsure(code)) for version, code in timelines[at]]
+        return AccessDecisions(codes=codes, changing=timelines)
 
     def _decide_permanent(self) -> Int32s:
         """Return the codes if all ACLs that match are in force at all versions."""
@@ -132,8 +137,9 @@ class _Batch:
         for at, first, last in zip(changing.tolist(), low.tolist(), high.tolist(), strict=True):
             rows, ordinals = matches.row[first:last], matches.ordinal[first:last]
             # in the order of MatchingInterval's fields
-            columns: list[Any] = [versions.starts[ordinals], versions.ends[ordinals], self.index.ranks[rows]]
+            columns: list[Any] = [matches.start[first:last], matches.end[first:last], self.index.ranks[rows]]
             columns += [self.index.levels[rows], denies[first:last], ordinals]
+            columns += [np.ones(last - first, np.bool_), matches.unsure[first:last]]
             intervals = list(map(MatchingInterval, *(column.tolist() for column in columns)))
             if self.allow_everyone:
                 intervals += self._others(at)
@@ -151,3 +157,7 @@ class _Batch:
                 zip(versions.starts[ordinals].tolist(), versions.ends[ordinals].tolist(), strict=True)
             ):
                 yield MatchingInterval(start, end, 0, NAMED, denies=False, ordinal=-1, matches=False)
+
+
+def _unless_unsure(code: int) -> int:
+    return code if code == DecisionCode.UNKNOWN_KAFKA else UNRESOLVED

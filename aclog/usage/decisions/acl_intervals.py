@@ -16,6 +16,7 @@ from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.metalog.vectors import Int64s
 from aclog.usage.arrow.acl_structs import ACL_FIELDS, acl_structs
+from aclog.usage.decisions.kafka_times import KafkaTimes
 
 RULE_COLUMNS = (*ACL_FIELDS, "id")
 """The columns of a table of ACLs, all of them text; `id` may be null."""
@@ -47,6 +48,8 @@ class AclIntervals:
     """By ordinal, in ms since 1970: an access at time T is decided by the ACLs with from <= T < to."""
     known_from: int = ALWAYS
     """The time since which the ACLs are known, in ms since 1970."""
+    kafka: KafkaTimes | None = None
+    """Which Kafka decided when; None: the settings name it."""
 
     def __len__(self) -> int:
         return len(self.content_of)

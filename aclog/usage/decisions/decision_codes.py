@@ -21,9 +21,10 @@ class DecisionCode(IntEnum):
     RULE_WITHOUT_COLON = -10
     NO_TIME = -11
     BEFORE_THE_LOG = -12
+    UNKNOWN_KAFKA = -13
 
 
-UNRESOLVED = -13
+UNRESOLVED = -14
 """Never leaves this package: the scan rank alone does not tell which ACL Kafka names, or whether it throws."""
 
 ALLOWED = frozenset({DecisionCode.DEFAULT_ALLOW, DecisionCode.SUPER_USER})
@@ -46,5 +47,6 @@ ERRORS = {
     DecisionCode.RULE_WITHOUT_COLON: "an ACL on the resource has a principal with no colon: Kafka's authorizer throws",
     DecisionCode.NO_TIME: "the access has no timestamp, as of which to decide it",
     DecisionCode.BEFORE_THE_LOG: "the log does not reach back to the time of the access",
+    DecisionCode.UNKNOWN_KAFKA: "Kafka 4.3 and 4.4 decide it by different ACLs, and which of them decided is not known",
 }
 """Why there is no decision."""

@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.arrays import Int32s, expanded
+from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.matches import Matcher, NameResources, RequestCodes
 from aclog.authorizer.index.scan_rank import levels_of, ranks_of
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.decisions.accesses import ParsedAccess
 from aclog.usage.decisions.acl_intervals import AclIntervals, numbers_of_ids
+from aclog.usage.decisions.kafka_times import Ranges
 from aclog.usage.decisions.versions import Versions
 
 _IMAGES = 4
@@ -21,14 +23,18 @@ _IMAGES = 4
 
 
 class IntervalMatches(NamedTuple):
-    """The ACLs that match some accesses, at any version: (access, row of the base, ordinal), by access.
+    """The ACLs that match some accesses: (access, row of the base, ordinal), by access, from version `start` to `end`.
 
-    `places` has the resources that cover each name, and `place_of` the place of each access.
+    `unsure`: whether it matches is not known, as several generations of Kafka may have decided. `places` has the
+    resources that cover each name, and `place_of` the place of each access.
     """
 
     access: Int64s
     row: Int64s
     ordinal: Int64s
+    start: Int64s
+    end: Int64s
+    unsure: Bools
     places: NameResources
     place_of: Int32s
 
@@ -52,6 +58,8 @@ class IntervalIndex:
     levels: NDArray[np.uint8]
     """By row of the base (authorizer.index.scan_rank)."""
     content_of_row: Int32s
+    range_rows: Bools
+    """By row of the base: whether the host has a slash, so that it can match as a range only."""
     _interval_starts: Int64s
     """By content: where its intervals begin in `_intervals`; one more entry than contents."""
     _intervals: Int64s
@@ -60,8 +68,11 @@ class IntervalIndex:
 
     @classmethod
     def of(cls, intervals: AclIntervals, *, documented: bool, cidr: bool = False) -> Self:
-        """Index the intervals; `documented` and `cidr` as for AclsImage.with_options."""
-        columns = intervals.columns
+        """Index the intervals; `documented` and `cidr` as for AclsImage.with_options.
+
+        If the intervals say which Kafka decided when, `cidr` does not count.
+        """
+        columns, cidr = intervals.columns, cidr or intervals.kafka is not None
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=cidr)
         base = image.index.base
         contents = len(columns)
@@ -75,6 +86,7 @@ class IntervalIndex:
             ranks=ranks_of(base),
             levels=levels_of(base),
             content_of_row=numbers_of_ids(np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)),
+            range_rows=_range_rows(base),
             interval_starts=interval_starts,
             intervals=np.argsort(intervals.content_of, kind="stable"),
             past=_PastImages(),
@@ -87,13 +99,52 @@ class IntervalIndex:
         found = self.matcher.matches(asked, operations, places)
         content = self.content_of_row[found.row]
         at, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
-        return IntervalMatches(
+        ordinal = self._intervals[interval]
+        matches = IntervalMatches(
             access=found.request[at],
             row=found.row[at],
-            ordinal=self._intervals[interval],
+            ordinal=ordinal,
+            start=self.versions.starts[ordinal],
+            end=self.versions.ends[ordinal],
+            unsure=np.zeros(len(ordinal), np.bool_),
             places=places,
             place_of=asked.name_of,
         )
+        return matches if self.versions.ranges is None else self._by_kafka(matches, self.versions.ranges)
+
+    def _by_kafka(self, matches: IntervalMatches, ranges: NDArray[np.uint8]) -> IntervalMatches:
+        """Return the matches through ranges at the versions only at which a Kafka may have decided that knows them."""
+        chosen = np.flatnonzero(self.range_rows[matches.row])
+        if not len(chosen):
+            return matches
+        kept = np.flatnonzero(~self.range_rows[matches.row])
+        places, starts, ends, unsure = [kept], [matches.start[kept]], [matches.end[kept]], [matches.unsure[kept]]
+        begins = np.flatnonzero(np.diff(ranges, prepend=ranges[0] ^ 1)).tolist()
+        for begin, end in zip(begins, [*begins[1:], len(ranges)], strict=True):
+            if ranges[begin] == Ranges.NO:
+                continue
+            start, stop = np.maximum(matches.start[chosen], begin), np.minimum(matches.end[chosen], end)
+            some = start < stop
+            places.append(chosen[some])
+            starts.append(start[some])
+            ends.append(stop[some])
+            unsure.append(np.full(int(some.sum()), ranges[begin] == Ranges.UNKNOWN))
+        place = np.concatenate(places)
+        order = np.argsort(place, kind="stable")  # by access again
+        at = place[order]
+        return matches._replace(
+            access=matches.access[at],
+            row=matches.row[at],
+            ordinal=matches.ordinal[at],
+            start=np.concatenate(starts)[order],
+            end=np.concatenate(ends)[order],
+            unsure=np.concatenate(unsure)[order],
+        )
+
+    def has_ranges(self, version: int) -> bool:
+        """Return whether ACLs match at a version whose host is a range; not, where that is not known."""
+        ranges = self.versions.ranges
+        return self.image.cidr if ranges is None else ranges[version] == Ranges.YES
 
     def intervals_of_resource(self, resource: int) -> Int64s:
         """Return the ordinals of all ACLs on a resource of the base, for any principal, host and operation."""
@@ -138,12 +189,17 @@ class _PastImages:
         image = self._images.get(version)
         if image is None:
             columns = index.columns.take(index.contents_at(version))
-            options = index.image
-            image = AclsImage.from_columns(columns).with_options(documented=options.documented, cidr=options.cidr)
+            cidr = index.has_ranges(version)
+            image = AclsImage.from_columns(columns).with_options(documented=index.image.documented, cidr=cidr)
             if len(self._images) >= _IMAGES:
                 del self._images[next(iter(self._images))]
             self._images[version] = image
         return image
+
+
+def _range_rows(base: Base) -> Bools:
+    is_range = np.isin(np.asarray(base.cell_pairs), np.asarray(base.range_pairs))
+    return np.repeat(is_range, np.diff(np.asarray(base.cell_rows)))
 
 
 def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uint8]]:

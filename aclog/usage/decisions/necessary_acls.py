@@ -7,6 +7,7 @@ the access from being allowed by default.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from aclog.usage.decisions.accesses import ParsedAccess
 from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
 from aclog.usage.decisions.content_intervals import ContentIntervals
 from aclog.usage.decisions.interval_index import IntervalIndex, IntervalMatches
+from aclog.usage.decisions.kafka_times import Ranges
 
 MOST_IN_A_GROUP = 64
 """Larger groups are cut to this many ACLs: keeping any one of them is enough, so any subset will do."""
@@ -76,8 +78,10 @@ class NecessaryAcls:
             content_of=np.arange(contents, dtype=np.int32),
             visible_from=np.full(contents, ALWAYS),
             visible_to=np.full(contents, FOREVER),
+            kafka=None,
         )
-        index = IntervalIndex.of(permanent, documented=settings.documented, cidr=settings.cidr)
+        has_ranges = settings.cidr or intervals.kafka is not None
+        index = IntervalIndex.of(permanent, documented=settings.documented, cidr=has_ranges)
         return cls(
             index=index,
             allow_everyone=settings.allow_everyone,
@@ -101,6 +105,7 @@ class NecessaryAcls:
         contents: dict[int, list[Int64s]] = {}
         for access, content in zip(matches.access[changing].tolist(), matches.ordinal[changing].tolist(), strict=True):
             contents.setdefault(access, []).append(np.array([content]))
+        by_range = self._by_range(matches)
         of_resource: dict[int, Int64s] = {}
         for access in self._presence_counts(matches):
             for resource in matches.resources(access):
@@ -109,7 +114,10 @@ class NecessaryAcls:
                     of_resource[resource] = on_resource[~self.intervals.permanent[on_resource]]
                 if len(of_resource[resource]):
                     contents.setdefault(access, []).append(of_resource[resource])
-        return {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
+        found = {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
+        for access in np.unique(matches.access[by_range]).tolist():
+            found[access] = np.union1d(found.get(access, np.zeros(1, np.int64)), self._kafka_changes)
+        return found
 
     def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
         """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
@@ -120,6 +128,9 @@ class NecessaryAcls:
         count, matches = len(accesses), self.index.matches(list(accesses))
         ordinal = self.intervals.in_force(matches.ordinal, versions[matches.access])
         in_force = ordinal >= 0
+        by_range, ranges = self._by_range(matches), self.intervals.versions.ranges
+        if ranges is not None:
+            in_force[by_range] &= ranges[versions[matches.access[by_range]]] == Ranges.YES
         matched = Pairs(matches.access[in_force], ordinal[in_force])
         denies = self.index.denies(matches.row[in_force])
         denied = np.bincount(matched.access[denies], minlength=count)
@@ -137,6 +148,18 @@ class NecessaryAcls:
         alone = sizes[groups.access] == 1
         needed = Pairs(groups.access[alone], groups.ordinal[alone])
         return AclDependencies(matched=matched, needed=needed, groups=groups)
+
+    def _by_range(self, matches: IntervalMatches) -> Int64s:
+        """Return the matches through a range, if which Kafka decided changes."""
+        if self.intervals.versions.ranges is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.index.range_rows[matches.row])
+
+    @cached_property
+    def _kafka_changes(self) -> Int64s:
+        """The versions at which ranges begin or cease to match."""
+        ranges = self.intervals.versions.ranges
+        return np.zeros(0, np.int64) if ranges is None else np.flatnonzero(np.diff(ranges)) + 1
 
     def _presence_counts(self, matches: IntervalMatches) -> list[int]:
         """Return the accesses whose decision depends on ACLs on the resource that do not match."""

@@ -16,7 +16,7 @@ class MatchingInterval(NamedTuple):
     """An ACL that matches an access, from version `start` until before version `end`.
 
     `rank` and `level` are its place in the order of Kafka's scan (authorizer.index.scan_rank). `matches` is false for
-    an ACL on the resource that is for another principal, host or operation.
+    an ACL on the resource that is for another principal, host or operation; `unsure`: whether it matches is not known.
     """
 
     start: int
@@ -26,6 +26,7 @@ class MatchingInterval(NamedTuple):
     denies: bool
     ordinal: int
     matches: bool = True
+    unsure: bool = False
 
 
 def timeline(
@@ -62,19 +63,23 @@ class _Sweep:
     _allowing: list[tuple[int, int, int, int]] = field(factory=list, init=False)
     """Heaps of (rank, end, level, ordinal) with the determining ACL on top: Kafka names the first ACL that denies, or
     else the last that allows, so the ranks of ALLOWs are negated."""
-    _ends: list[tuple[int, bool, int, bool]] = field(factory=list, init=False)
+    _ends: list[tuple[int, bool, int, bool, bool]] = field(factory=list, init=False)
     _counts: dict[tuple[bool, int], int] = field(factory=dict, init=False)
     """The number of matching ACLs by (denies, level)."""
     _present: int = field(default=0, init=False)
     """The number of ACLs on the resource, matching or not."""
+    _unsure: int = field(default=0, init=False)
+    """The number of ACLs of which it is not known whether they match."""
 
     def add(self, interval: MatchingInterval) -> None:
         """Take in an ACL that was added."""
         if interval.end <= interval.start:
             return
-        heappush(self._ends, (interval.end, interval.denies, interval.level, interval.matches))
+        matches = interval.matches and not interval.unsure
+        heappush(self._ends, (interval.end, interval.denies, interval.level, matches, interval.unsure))
         self._present += 1
-        if interval.matches:
+        self._unsure += interval.unsure
+        if matches:
             heap, rank = (self._denying, interval.rank) if interval.denies else (self._allowing, -interval.rank)
             heappush(heap, (rank, interval.end, interval.level, interval.ordinal))
             key = interval.denies, interval.level
@@ -83,8 +88,9 @@ class _Sweep:
     def drop(self, version: int) -> None:
         """Drop the ACLs that are removed at or before this version."""
         while self._ends and self._ends[0][0] <= version:
-            _, denies, level, matches = heappop(self._ends)
+            _, denies, level, matches, unsure = heappop(self._ends)
             self._present -= 1
+            self._unsure -= unsure
             if matches:
                 self._counts[denies, level] -= 1
         # an ended interval below the top stays in its heap: it is dropped when it surfaces
@@ -94,6 +100,8 @@ class _Sweep:
 
     def decision(self) -> int:
         """Return the decision code at this version."""
+        if self._unsure:
+            return DecisionCode.UNKNOWN_KAFKA
         if self._denying:
             return UNRESOLVED if self._is_order_ambiguous(denies=True) else self._denying[0][3]
         if self._allowing:

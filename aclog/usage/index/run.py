@@ -49,6 +49,9 @@ class RunRecord(NamedTuple):
 GIVEN = "given"
 """The key of settings with the properties of brokers whose values were given, or answered by a running cluster."""
 
+KAFKA, REGISTERED = "kafka", "registered"
+"""The key of settings that says which Kafka decided, if `cidr` does not: that which the brokers of the source ran."""
+
 
 @frozen(eq=False, kw_only=True)
 class Run:

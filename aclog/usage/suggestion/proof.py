@@ -40,7 +40,7 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
 
     """
     image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
-    after = image.with_options(documented=settings.documented, cidr=settings.cidr)
+    before, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
     sides = [(Rules.of_image(image), settings) for image in (old, after)]
     found = simulate(counted, sides[0], sides[1])
     for flip in found.flips.to_pylist():
@@ -48,7 +48,7 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
         if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
             what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
             raise SuggestionError(f"the suggestion is not sound: {flip['change']}: {what}: {_REPORT}")
-    for difference in differences(Policy(old, settings), Policy(after, settings)):
+    for difference in differences(Policy(before, settings), Policy(after, settings)):
         if difference.direction is Direction.GAINED:
             raise SuggestionError(f"the suggestion is not sound: {difference}: {_REPORT}")
     return Proof(replayed=int(np.asarray(counted.column("count")).sum()))

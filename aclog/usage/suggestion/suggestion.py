@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from aclog.analysis.answers.intents import Intent
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.settings import Settings
 from aclog.usage.decisions.accesses import ParsedAccess
 from aclog.usage.suggestion.folding import Folding
@@ -54,6 +55,9 @@ class Question:
     """Topics that exist, besides those that were used."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
     """Accesses that could not be read or decided: the rules that they may need stay."""
+    ranges_allow: bool = True
+    """Whether ALLOWs with ranges are known to allow; not, where the Kafka that decides is unknown: then `settings` are
+    those of one that knows ranges, as DENYs may deny."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -78,7 +82,8 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
     settings = question.settings
     staying = [rule for rule in present if question.principals and rule.principal not in question.principals]
     unjudged = _unjudged(present, question)
-    allowing = RuleIndex.of(filter(is_allow, present), settings)
+    sure = present if question.ranges_allow else [rule for rule in present if not is_cidr(rule.host)]
+    allowing = RuleIndex.of(filter(is_allow, sure), settings)
     denies = [rule for rule in present if not is_allow(rule)]
     folding = Folding(
         least=question.fold,

@@ -58,7 +58,7 @@ def _policy(*rules: StandardAcl) -> Policy:
 def _review(old: Sequence[StandardAcl], new: Sequence[StandardAcl]) -> Review:
     comparison = Comparison.of(_policy(*old), _policy(*new))
     return Review(
-        comparison=comparison,
+        comparisons={None: comparison},
         rows=comparison.rows(),
         renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
     )
@@ -254,7 +254,7 @@ class TestReview:
     def test_that_the_last_rule_goes_opens_a_topic_to_everyone(self) -> None:
         old, new = (Policy(_policy(*rules).acls, Settings(allow_everyone=True)) for rules in ([_rule("User:a")], []))
         comparison = Comparison.of(old, new)
-        assert Review(comparison=comparison, rows=comparison.rows()).fails
+        assert Review(comparisons={None: comparison}, rows=comparison.rows()).fails
 
     def test_a_comment_is_cut_to_what_a_comment_may_hold_and_says_so(self) -> None:
         review = _review([], [_rule(f"User:{n}", f"t{n}") for n in range(3)])

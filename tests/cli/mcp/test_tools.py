@@ -14,8 +14,10 @@ from aclog.cli.mcp.tools import TOOLS
 from aclog.sources.acls_source import AclsSource
 from aclog.usage.decisions.rules import Rules
 from aclog.usage.index.usage_index import UsageIndex
+from tests.cli.test_generations import log_of
 from tests.cli.test_unused import RULES, access, line, rule
 from tests.support.builders.hostile_names import NAMES
+from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import asked
 from tests.support.usage.indexed_timelines import take
@@ -126,10 +128,39 @@ def test_the_tools_are_those_of_the_page_and_none_writes():
                 assert schema["additionalProperties"] is False
             properties = tool.input_schema["properties"]
             assert all(each["description"] for each in properties.values())
-            assert set(re.findall(r"`(\w+)`", told[tool.name])) == properties.keys() - {"as_of", "skip"}
+            of_all = {"as_of", "kafka_version", "skip"}
+            assert set(re.findall(r"`(\w+)`", told[tool.name])) == properties.keys() - of_all
         assert "never instructions" in asking.client.instructions
 
     asked(questions, "--log", LOG)
+
+
+@pytest.mark.process
+def test_each_kafka_that_may_decide_answers(tmp_path):
+    log = tmp_path / "log"
+    log_of(log, [broker(1, 30), broker(2, 30)], [broker(2, 33)])
+    asked_of = {"operation": "READ", "topics": ["orders"]}
+
+    async def questions(asking):
+        both = await asking.ask("who_can", **asked_of)
+        assert [row["generation"] for row in both["rows"]] == ["4.3", "4.4", "4.4"]
+        assert both["generations"] == ["4.3", "4.4"]
+        assert both["premises"] == [each for each in both["notices"] if "the brokers differ" in each] != []
+        assert list(map(json.loads, aclog(*shlex.split(both["command"])[1:]).lines)) == both["rows"]
+        one = await asking.ask("who_can", **asked_of, kafka_version="4.3.1")
+        assert [row["principals"] for row in one["rows"]] == [{"only": ["User:b"]}]
+        assert "generations" not in one
+        assert "premises" not in one
+        upgrade = await asking.ask("diff", as_of="5", to_kafka_version="4.4")
+        assert {row["change"] for row in upgrade["rows"]} == {"GAINED", "LOST"}
+        assert (await asking.ask("diff", to_kafka_version="4.4", kafka_version="4.4"))["rows"] == []
+        history = await asking.ask("when", **asked_of, principals=["User:a"])
+        assert [row.get("generation") for row in history["rows"]] == ["4.4", "4.4"]
+        refuted = await asking.ask("check", check="not-granted", **asked_of, principals=["User:a"])
+        assert refuted["verdict"]["verdict"] == "REFUTED"
+        assert (await asking.tell("who_can", **asked_of, kafka_version="new")).error is not None
+
+    asked(questions, "--log", log)
 
 
 @pytest.mark.slow(9)

@@ -12,6 +12,7 @@ from aclog.analysis.answers.timeline import intervals
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError
@@ -22,10 +23,11 @@ from aclog.pipeline.history.concerned import concerned
 from aclog.pipeline.history.first_pass import first_pass
 from aclog.pipeline.history.when import when
 from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.kafka_history import kafka_history
 from aclog.snapshots.recovery import recover
 from aclog.snapshots.rule_history import history_from, start_of_history
 from tests.support.analysis.policies import distinct, random_rule, random_settings
-from tests.support.analysis.timelines import READ, batches_of, random_query
+from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 
@@ -48,9 +50,9 @@ def asked(monkeypatch):
     """The changes on the driver, by call."""
     calls = []
 
-    def spied(begin, changes, question, settings):
+    def spied(begin, changes, *others):
         calls.append(list(changes))
-        return intervals(begin, calls[-1], question, settings)
+        return intervals(begin, calls[-1], *others)
 
     monkeypatch.setattr("aclog.pipeline.history.when.intervals_of", spied)
     return calls
@@ -103,6 +105,19 @@ def test_a_random_log_that_begins_at_a_checkpoint(spark, tmp_path, asked):
     assert [each.start.change is None for each in expected] == [True, False]
     in_it = {rule.id for rule in start.acls}
     assert any(change.rule.id in in_it for change in concerned)
+
+
+@in_one_process
+def test_by_the_kafka_of_the_time(spark, tmp_path):
+    random = Random(11)
+    log = write_log(tmp_path, *with_brokers(random, batches_of(random, 150, odd=0, cidr=True)))
+    question, unnamed = AnyAllowed(on_topic("*a", pattern=PatternType.PREFIXED)), Settings(is_kafka_stated=False)
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        changes = history_from(begin, reader)
+        expected = list(intervals(begin, changes, question, unnamed, lambda: kafka_history(begin, reader)))
+    assert {each.only for each in expected} == {None, Generation.V4_4}
+    assert when(spark, log, AnyAllowed(question.query), unnamed) == expected
 
 
 @in_one_process

@@ -300,7 +300,7 @@ def assert_nothing_else_is_lost(world, rules, end, asked, found) -> None:
 
 def assert_still(world, end, asked, found) -> None:
     """Assert that it says exactly what is still allowed; when everyone is asked about, only what strangers may."""
-    regions = [each.region for each in found.still]
+    regions = [each.permission.region for each in found.still]
     everyone = asked.principal == "User:*"
     for cell, now in zip(world.cells, world.masks(end), strict=True):
         kind, name, principal, host = cell
@@ -314,7 +314,7 @@ def assert_still(world, end, asked, found) -> None:
         for operation in (each for each in AclOperation if each > ALL):
             request = requested(cell, operation)
             assert any(request in region for region in regions) is bool((asks & now) >> operation & 1), request
-    assert all(each.rules for each in found.still)
+    assert all(each.permission.rules for each in found.still)
 
 
 def is_asked_host(host, asked) -> bool:

@@ -88,7 +88,7 @@ def test_what_else_a_removed_rule_gave_is_kept_and_what_still_allows_it_is_named
     assert found.removed == (everything,)
     kept = {AclOperation(each.operation).name for each in found.added}
     assert kept == {"READ", "CREATE", "DELETE", "ALTER", "ALTER_CONFIGS"}
-    assert [each.rules for each in found.still] == [(wide,)]
+    assert [each.permission.rules for each in found.still] == [(wide,)]
 
 
 def test_what_is_of_no_use_alone_is_not_kept():
@@ -102,7 +102,7 @@ def test_a_rule_on_more_than_is_asked_stays_and_is_named():
     wide, reads = rule(TOPIC, "t", "WRITE", pattern_type=PREFIXED), rule(TOPIC, "t1", "READ")
     found = revoke(asked("produce", pattern(TOPIC, "t1")), contents(wide, reads), Settings())
     assert (found.removed, found.added) == ((), ())
-    assert [each.rules for each in found.still] == [(wide,)]
+    assert [each.permission.rules for each in found.still] == [(wide,)]
 
 
 def test_describe_stays_with_what_implies_it_and_goes_with_the_rest():

@@ -1,5 +1,6 @@
 """Random logs of rules, and random questions of them."""
 
+from collections.abc import Sequence
 from random import Random
 
 from aclog.analysis.regions.operations import REQUESTED
@@ -12,17 +13,19 @@ from aclog.metalog.records import (
     EndTransactionRecord,
     MetadataRecord,
     NoOpRecord,
+    UnregisterBrokerRecord,
 )
 from tests.support.analysis.policies import entry_of, random_rule
 from tests.support.builders.acls import record_of, removal_of
+from tests.support.builders.state_records import registration
 
 READ = 1 << AclOperation.READ
 
 
-def batches_of(random: Random, count: int, *, odd: int = 3) -> list[list[MetadataRecord]]:
+def batches_of(random: Random, count: int, *, odd: int = 3, cidr: bool = False) -> list[list[MetadataRecord]]:
     """Batches of additions and removals, some in transactions, of which some are aborted.
 
-    `odd` of 100 rules are such as only a record can carry.
+    `odd` of 100 rules are such as only a record can carry; with `cidr` the hosts of some are ranges.
     """
     live: dict[object, object] = {}
     held: dict[object, object] | None = None
@@ -44,12 +47,33 @@ def batches_of(random: Random, count: int, *, odd: int = 3) -> list[list[Metadat
                 del live[entry.id]
                 records.append(removal_of(entry))
             else:
-                entry = entry_of(random_rule(random, odd=odd))
+                entry = entry_of(random_rule(random, odd=odd, cidr=cidr))
                 if entry.id not in live:
                     live[entry.id] = entry
                     records.append(record_of(entry))
         batches.append(records or [NoOpRecord()])
     return batches
+
+
+def with_brokers(random: Random, batches: Sequence[list[MetadataRecord]]) -> list[list[MetadataRecord]]:
+    """The batches, and between them registrations of two brokers whose Kafka changes; outside of transactions."""
+    found, is_open = [], False
+    there: set[int] = set()
+    for batch in batches:
+        found.append(batch)
+        for record in batch:
+            is_open = isinstance(record, BeginTransactionRecord) or (
+                is_open and not isinstance(record, EndTransactionRecord | AbortTransactionRecord)
+            )
+        if not is_open and random.random() < 0.4:
+            number = random.choice((1, 2))
+            if number in there and random.random() < 0.3:
+                there.discard(number)
+                found.append([UnregisterBrokerRecord(broker_id=number, broker_epoch=number)])
+            else:
+                there.add(number)
+                found.append([registration(number, random.choice((30, 33)))])
+    return found
 
 
 def random_query(random: Random) -> Query:

@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.regions.region import Region
 from aclog.analysis.regions.region_json import region_object
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_content import acl_of_content, content_of
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog.filesystem import write_all
@@ -100,7 +101,7 @@ class KilledApply:
             self.case, there=self.place.rules, owned=frozenset(map(acl_of_content, self.owned(journal, state.contents)))
         )
         change = case.change()
-        change.check(DeleteLimit.parse("100%"), cidr=case.settings.cidr)
+        change.check(DeleteLimit.parse("100%"), (Generation.V4_4 if case.settings.cidr else Generation.V4_3,))
         mark = JournalMark(
             path=str(self.journal), id=journal.id, entries=len(journal.entries), checksum=journal.checksum
         )

@@ -1,6 +1,6 @@
 """A place in memory that keeps every state that was visible in it, and can be killed at any point."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from random import Random
 
@@ -14,6 +14,7 @@ from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
 
 
 class Killed(BaseException):
@@ -50,6 +51,8 @@ class MemoryPlace:
     name: str = "memory"
     visible: list[frozenset[StandardAcl]] = field(factory=list)
     """What was to be seen, one after another."""
+    levels: Mapping[int, int] = field(factory=lambda: {1: 30})
+    """Of metadata.version, by broker: what Kafka they run."""
     applied: set[str] = field(factory=set)
     """The applies that made something, of which a log keeps a record."""
     _noted: str = ""
@@ -69,6 +72,9 @@ class MemoryPlace:
 
     def settings(self) -> Settings | None:
         return None
+
+    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
+        return kafka_of_levels(self.levels, ranges)
 
     def read(self) -> PlaceState:
         self.point()

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,13 +16,16 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import in_cidr
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.usage.decisions import bulk_authorizer
-from aclog.usage.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
+from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS, AclIntervals, rule_table
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
 from aclog.usage.decisions.decision_codes import DecisionCode
+from aclog.usage.decisions.kafka_times import KafkaTimes, Ranges
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine, told
@@ -82,9 +85,9 @@ class Interval:
 
 
 @st.composite
-def histories(draw) -> list[Interval]:
+def histories(draw, *, odd: bool = True) -> list[Interval]:
     found = []
-    for rule in with_ids(draw(st.lists(estates.rules(odd=True, cidr=True), max_size=20, unique_by=str))):
+    for rule in with_ids(draw(st.lists(estates.rules(odd=odd, cidr=True), max_size=20, unique_by=str))):
         times = sorted(draw(st.sets(st.integers(0, LAST), max_size=4)))
         if draw(st.booleans()):
             times.insert(0, None)
@@ -133,6 +136,77 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr)
     engines = {time: engine_at(intervals, time, asked_as) for time in times}
     for (request, time), code in zip(rows, codes, strict=True):
         assert _known(told(code, table)) == _known(answer(engines[time], request)), (request, time)
+
+
+@st.composite
+def kafka_times(draw) -> KafkaTimes:
+    """Which Kafka decided at which of the times."""
+    begins = [ALWAYS, *sorted(draw(st.sets(st.integers(0, LAST), max_size=3)))]
+    kinds = st.sampled_from([(Generation.V4_3,), (Generation.V4_4,), tuple(Generation)])
+    return KafkaTimes.of([(begin, draw(kinds)) for begin in begins])
+
+
+@settings(max_examples=examples(200))
+@given(
+    intervals=histories(odd=False),
+    estate=estates.estates(max_size=0),
+    requests=st.lists(estates.requests().filter(lambda r: r.resource_name is not None), max_size=20),
+    kafka=kafka_times(),
+)
+@pytest.mark.slow(4)
+def test_each_row_by_the_kafka_of_its_time(intervals, estate, requests, kafka):
+    """Beside an engine of each generation; what a range may match is unknown where several may have decided."""
+    asked_as, table = settings_of(estate), table_of(intervals)
+    authorizer = BulkAuthorizer.of(evolve(AclIntervals.of_table(table), kafka=kafka), asked_as)
+    times = range(-1, LAST + 2)
+    rows = [(request, time) for request in requests for time in times]
+    micros = np.array([time * 1000 for _, time in rows], np.int64)
+    codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
+    deciding = dict(zip(times, map(Ranges, kafka.at(np.array(times)).tolist()), strict=True))
+    engines = {
+        time: engine_at(intervals, time, evolve(asked_as, cidr=has_ranges is Ranges.YES))
+        for time, has_ranges in deciding.items()
+    }
+    for (request, time), code in zip(rows, codes, strict=True):
+        by_range = any(each.holds(time) and is_by_range(each.rule.acl, request) for each in intervals)
+        if deciding[time] is Ranges.UNKNOWN and by_range and request.principal not in asked_as.super_users:
+            assert code == DecisionCode.UNKNOWN_KAFKA, (request, time)
+        else:
+            assert _known(told(code, table)) == _known(answer(engines[time], request)), (request, time)
+
+
+def is_by_range(rule: StandardAcl, request) -> bool:
+    """Whether a rule matches through a range: as the engine decides with it alone, and with all that it may deny."""
+    if not in_cidr(rule.host, request.host):
+        return False
+    allow = evolve(rule, host="*", permission_type=AclPermissionType.ALLOW)
+    if rule.permission_type == AclPermissionType.ALLOW:
+        return decided_with(request, allow) == "A"
+    wide = evolve(allow, operation=AclOperation.ALL)
+    return decided_with(request, wide) == "A" and decided_with(request, wide, evolve(rule, host="*")) == "D"
+
+
+def decided_with(request, *rules: StandardAcl) -> str:
+    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules)
+    return answer(engine(image), request)[0]
+
+
+def test_kafka_throws_whichever_decides_but_what_it_finds_first_may_be_unknown():
+    rules = [
+        StandardAcl(
+            resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal=principal,
+            host=host, operation=AclOperation.READ, permission_type=permission,
+        )
+        for principal, host, permission in (
+            ("nocolon", "*", AclPermissionType.ALLOW), ("User:a", "10.0.0.0/8", AclPermissionType.DENY),
+        )
+    ]  # fmt: skip
+    table = table_of([Interval(rule, None, None) for rule in with_ids(rules)])
+    unknown = KafkaTimes.of([(ALWAYS, tuple(Generation))])
+    authorizer = BulkAuthorizer.of(evolve(AclIntervals.of_table(table), kafka=unknown), Settings())
+    columns = [pa.array(column) for column in (["User:a"] * 2, ["10.0.0.1", "11.0.0.1"], ["READ"] * 2, ["TOPIC"] * 2,
+                                               ["t"] * 2)]  # fmt: skip
+    assert authorizer.decide(columns).tolist() == [DecisionCode.UNKNOWN_KAFKA, DecisionCode.RULE_WITHOUT_COLON]
 
 
 def _known(given: tuple[str, str]) -> str:
