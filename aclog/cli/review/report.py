@@ -10,7 +10,7 @@ from aclog.analysis.comparison import Comparison
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.review.document_text import markdown_lines, text_lines
-from aclog.analysis.review.flipped import Flipped, flipped
+from aclog.analysis.review.flipped import flipped
 from aclog.analysis.review.move import moves
 from aclog.analysis.review.outcomes import TestsOutcome
 from aclog.analysis.review.rename import renames
@@ -31,7 +31,7 @@ from aclog.cli.review.sides import ReviewSides, Side, SideReader
 from aclog.cli.review.test_part import HeadTests
 from aclog.cli.review.unread import unread
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import read_accesses
+from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.name_file import NameFile
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.json_text import json_text
@@ -82,6 +82,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
     comparison = Comparison.of(sides.base.policy, sides.head.policy, topics=topics, origins=origins)
     tests = HeadTests(settings=settings, repository=repository, path=path, side=sides.head).run()
+    accesses = _accesses(settings)
     review = Review(
         comparison=comparison,
         rows=comparison.rows(),
@@ -91,9 +92,9 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
         proofs=prove(resources, comparison),
         tests=tests,
         lint=lint_outcome(before, after),
-        flipped=_flipped(comparison, settings),
+        flipped=[] if accesses is None else flipped(accesses.counts, comparison.old, comparison.new),
         own_checks=tuple(own_checks(sides, settings)),
-        doubts=sides.doubts if comparison.changes else (*sides.doubts, *unread(sides)),
+        doubts=(*sides.doubts, *(() if comparison.changes else unread(sides)), *_doubts_of(accesses, comparison)),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
     )
@@ -106,16 +107,23 @@ def _lint(side: Side, inputs: LintInputs) -> LintReport:
     return run_lint(side.chosen, side.image, side.policy, inputs)
 
 
-def _flipped(comparison: Comparison, settings: RepositorySettings) -> list[Flipped]:
+def _accesses(settings: RepositorySettings) -> Accesses | None:
     path = settings.source.accesses
     if path is None:
-        return []
+        return None
     accesses = read_accesses(path)
     if accesses.malformed:
         warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
-    if accesses.unread:
-        warn(f"{path}: {accesses.unread:,} lines of them tell of accesses that could not be read: more may flip")
-    return flipped(accesses.counts, comparison.old, comparison.new)
+    return accesses
+
+
+def _doubts_of(accesses: Accesses | None, comparison: Comparison) -> Iterator[str]:
+    """Yield what is not known of the accesses that the change may break."""
+    if accesses is not None and accesses.unread and comparison.differences:
+        yield (
+            f"{accesses.unread:,} of the recent accesses could not be read or decided: the change may break them, and "
+            "they are not among those below"
+        )
 
 
 def _addresses(side: Side) -> Addresses:
