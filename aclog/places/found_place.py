@@ -7,9 +7,11 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.config import SUPER_USERS_CONFIG
+from aclog.authorizer.cluster_settings import SETTLED
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import Premise
+from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import random_uuid, uuid_text
@@ -22,17 +24,20 @@ from aclog.planning.journal.journal import Journal
 from aclog.planning.journal.journal_file import read_journal
 from aclog.planning.journal.settling import settle, unsure_texts
 from aclog.planning.making import Circumstances
-from aclog.planning.place import PlaceState
+from aclog.planning.place import Place, PlaceState
 from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, PlanPlace
 from aclog.planning.planner import Held, PlannedChange
 from aclog.planning.step import Step
 
-_HIDDEN_SUPER_USERS = Premise(
-    name=SUPER_USERS_CONFIG,
-    problem="the nodes do not all show it, so that it counts as empty",
-    unless="the principal is a super user",
-    settled_by="--super-users USERS",
+COUNTS_AS_OPEN = Premise(
+    name=ALLOW_EVERYONE_CONFIG,
+    problem="neither a flag nor the place says whether names without ACLs are open: they count as open",
+    unless="names without ACLs are not open",
+    settled_by="--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
+    allows=False,
+    denies=True,
 )
+"""Where that is unknown."""
 
 
 @frozen(kw_only=True)
@@ -43,6 +48,12 @@ class ToldSettings:
     allow_everyone: bool | None = None
     documented: bool = False
     cidr: bool = False
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The properties of brokers whose values it has."""
+        values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
+        return frozenset(name for name, value in values.items() if value is not None)
 
 
 @frozen(eq=False, kw_only=True)
@@ -60,6 +71,8 @@ class FoundPlace:
     settings_known: bool
     settings_by_place: bool
     """As Plan has it."""
+    premises: Premises = ALL_KNOWN
+    """What decides there and is unknown; super users that are count as none."""
     _check: Callable[[Sequence[Step]], None]
     journal: Journal | None
     """As its file has it."""
@@ -108,12 +121,14 @@ class FoundPlace:
 
 def find_place(
     address: PlaceAddress,
-    told: ToldSettings,
+    told: ToldSettings | None,
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
 ) -> FoundPlace:
-    """Read a place, and the journals of it.
+    """Read a place, and the journals of it; what is unknown of what decides there is noted.
+
+    `told`: None if nothing is decided, so that it does not matter what does.
 
     Raises:
         RefusedError: it answers that it has nothing, though the journal owns something in it.
@@ -136,9 +151,11 @@ def find_place(
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
-        settings, known = _settings(told, by_place, address.kind)
-        if told.super_users is None and place.hides_super_users():
-            notify(_HIDDEN_SUPER_USERS.note())
+        settings, known = _settings(told or ToldSettings(), by_place, address.kind)
+        premises = _premises(place, told, known=known)
+        for premise in premises.unknown:
+            if premise is not COUNTS_AS_OPEN:  # which plans say
+                notify(premise.note())
         return FoundPlace(
             name=place.name,
             address=address,
@@ -148,13 +165,22 @@ def find_place(
             state=state,
             settings=settings,
             settings_known=known,
-            settings_by_place=by_place is not None and told.allow_everyone is None,
+            settings_by_place=by_place is not None and (told is None or told.allow_everyone is None),
+            premises=premises,
             check=place.check,
             journal=own,
             settled=None if settled is None else settled.journal,
             owned_by_others=frozenset[bytes]().union(*owned_by_others),
             others=tuple(foreign),
         )
+
+
+def _premises(place: Place, told: ToldSettings | None, *, known: bool) -> Premises:
+    """Return what is unknown of a place; `known`: whether allow.everyone.if.no.acl.found is known."""
+    if told is None:
+        return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
+    found = place.premises(told.given).without({ALLOW_EVERYONE_CONFIG})
+    return found if known else found.also(Premises((COUNTS_AS_OPEN,)))
 
 
 def _mark(journal: Journal) -> JournalMark:

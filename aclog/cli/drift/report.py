@@ -15,7 +15,7 @@ from aclog.cli.flags.target import TargetFlags
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.cli.rule_columns import ACL_COLUMNS
 from aclog.metalog.printable import printable
-from aclog.places.found_place import FoundPlace, ToldSettings, find_place
+from aclog.places.found_place import FoundPlace, find_place
 from aclog.planning.drift import Drift, DriftKind, drift_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import note
@@ -44,7 +44,7 @@ class Look:
 def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), ToldSettings(super_users=frozenset()), journal, note, others)
+    found = find_place(place_address(target), None, journal, note, others)
     held = found.held
     return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
 
@@ -67,7 +67,7 @@ def print_drift(target: TargetFlags, wanted: WantFlags, flags: DriftFlags, outpu
     else:
         for line in _text(found):
             say(printable(line))
-    return SOME if found.drift else NONE
+    return SOME if found.drift or found.place.premises else NONE
 
 
 def drift_row(drift: Drift) -> Row:
@@ -84,6 +84,7 @@ def drift_text(drift: Drift) -> str:
 def _text(found: Look) -> Iterator[str]:
     yield from map(drift_text, found.drift)
     counts = [f"{sum(each.kind is kind for each in found.drift):,} {text}" for kind, text in _HEADS.items()]
+    none = found.place.premises.decided("no drift")
     rules = "rule is" if found.foreign == 1 else "rules are"
     others = f"; {found.foreign:,} {rules} neither wanted nor owned" if found.foreign else ""
-    yield f"{found.place.name}: {', '.join(counts) if found.drift else 'no drift'}{others}"
+    yield f"{found.place.name}: {', '.join(counts) if found.drift else none}{others}"

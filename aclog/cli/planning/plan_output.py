@@ -48,7 +48,9 @@ def print_plan(
             emit(json_text(step_object(step)))
         return
     uses = None if accesses is None or not change.removed else _uses(accesses, found, change)
-    report = PlanReport(name=found.name, state=found.state, plan=plan, change=change, uses=uses)
+    report = PlanReport(
+        name=found.name, state=found.state, plan=plan, change=change, uses=uses, premises=found.premises
+    )
     with progress("comparing"):
         document = document_of(report, full=full)
     for line in markdown_lines(document) if output.form is OutputFormat.MARKDOWN else text_lines(document):

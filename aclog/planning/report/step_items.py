@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from aclog.analysis.review.document import Item
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
 from aclog.planning.batching import Batching
 from aclog.planning.report.plan_report import PlanReport
-from aclog.planning.taken_away import taken_away
+from aclog.planning.taken_away import TakenAway, taken_away
 
 _REGIONS = 3
 """Regions that a delete is told to take away."""
@@ -52,6 +53,19 @@ def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
         yield _hidden(hidden, adds=hidden_adds)
 
 
+def _takes_nothing(report: PlanReport, found: TakenAway) -> Iterator[str]:
+    """Yield that a delete takes nothing away, and what it does if what is unknown decides otherwise."""
+    unknown = report.premises.turning(allowed=True)
+    if ALLOW_EVERYONE_CONFIG in unknown.names:  # names without ACLs count as open
+        closed = taken_away(report.closed_end, found.acl)
+        if closed.differences:
+            yield f"takes nothing away if names without ACLs are open: {found.text()}; if they are not:"
+            yield from map(str, closed.differences[:_REGIONS])
+            return
+        unknown = unknown.without({ALLOW_EVERYONE_CONFIG})
+    yield f"{unknown.decided('takes nothing away')}: {found.text()}"
+
+
 def _hidden(count: int, *, adds: bool) -> Item:
     return Item(text=f"and {count:,} more to {'add' if adds else 'delete'}: --full shows all")
 
@@ -59,7 +73,7 @@ def _hidden(count: int, *, adds: bool) -> Item:
 def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
     found = taken_away(report.end, acl)
     if found.nothing is not None:
-        yield f"takes nothing away: {found.text()}"
+        yield from _takes_nothing(report, found)
     yield from map(str, found.differences[:_REGIONS])
     if len(found.differences) > _REGIONS:
         yield f"and {len(found.differences) - _REGIONS:,} more sets of requests"
