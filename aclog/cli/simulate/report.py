@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
+from aclog.authorizer.premises import ALL_KNOWN
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
@@ -58,26 +59,24 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     counted = log.count(judging.how(None, timeless=True))
     both = (before, sides.old.settings), (after, sides.new.settings)
     found = simulate(counted.accesses, *both, counted.unread)
-    ordered = found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
-    if output.is_rows:
-        output.print_rows(FLIP_COLUMNS, map(_row, ordered.to_pylist()))
-    else:
-        for line in _summary(found, ordered):
-            say(printable(line))
-    warn_of_rejects(counted.rejects)
-    warn_of_unread(found.unread, "rules change that they may need, so that they may be decided differently")
-    if len(found.flips) or found.unread:
-        return 1
 
     def differs_when_open() -> bool:
         """Decide the accesses once more."""
         old, new = (evolve(policy.settings, allow_everyone=True) for policy in (sides.old, sides.new))
         return len(simulate(counted.accesses, (before, old), (after, new)).flips) > 0
 
-    turning = sides.premises.turning(None, differs_when_open)
+    turning = ALL_KNOWN if len(found.flips) else sides.premises.turning(None, differs_when_open)
+    ordered = found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
+    if output.is_rows:
+        output.print_rows(FLIP_COLUMNS, map(_row, ordered.to_pylist()))
+    else:
+        for line in _summary(found, ordered, is_sure=not turning):
+            say(printable(line))
+    warn_of_rejects(counted.rejects)
+    warn_of_unread(found.unread, "rules change that they may need, so that they may be decided differently")
     if turning:
         warn(turning.decided("every access is decided the same"))
-    return int(bool(turning))
+    return int(bool(len(found.flips) or found.unread or turning))
 
 
 def _row(flip: dict[str, Any]) -> Row:
@@ -90,16 +89,18 @@ def _row(flip: dict[str, Any]) -> Row:
     return row
 
 
-def _summary(found: Simulation, ordered: Any) -> Iterator[str]:
+def _summary(found: Simulation, ordered: Any, *, is_sure: bool) -> Iterator[str]:
+    """Yield the lines; `is_sure`: whether nothing that is unknown could change an access that is the same."""
     changes = ordered.column("change")
     rows = []
     for change in Change:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(chosen) or change in {Change.GAINED, Change.LOST}:
             rows.append((f"{pc.sum(chosen.column('count')).as_py() or 0:,}", f"{len(chosen):,}", change.value))
-    rows.append((f"{found.same:,}", "", "SAME"))
-    if found.unread:
-        rows.append((f"{found.unread.total:,}", "", Answer.NOT_JUDGED.value))
+    rows.append((f"{found.same if is_sure else 0:,}", "", "SAME"))
+    unjudged = found.unread.total + (0 if is_sure else found.same)
+    if found.unread or not is_sure:
+        rows.append((f"{unjudged:,}", "", Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct", "change"), rows)
     for change in Change:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))

@@ -234,7 +234,9 @@ def simulate(
     The ACLs before the change are a state source; those after it are the
     same with a change, or another source or moment. One row is written for
     each distinct access whose decision changes, with the number of times it
-    occurred and the ACLs that decide it before and after.
+    occurred and the ACLs that decide it before and after. What could not be
+    read or decided and may be decided differently is NOT_JUDGED.
+    Exit code 0 if all are the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]
 
@@ -251,13 +253,17 @@ def simulate(
         from aclog.cli.spark.policy import Policy, rules_after, rules_of
         from aclog.cli.spark.simulate import simulate_command
 
-        settings, after_settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
-        rules, settings = rules_of(spark, source, settings, own_time=False, given=authorizer.given())
-        changed, after_settings = rules_after(spark, rules, after, source, after_settings)
+        after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
+        settings, after_settings, given = settings_of(authorizer), settings_of(after_flags), authorizer.given()
+        rules, settings = rules_of(spark, source, settings, own_time=False, given=given, proves=what)
+        changed, after_settings = rules_after(
+            spark, rules, after, source, after_settings, given=after_flags.given(), proves=what
+        )
         if not after_settings.is_kafka_stated:
             after_settings = evolve(after_settings, cidr=settings.cidr)
         before = Policy(rules=rules, settings=settings)
-        simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
+        changes = simulate_command(spark, requests, out, before, Policy(rules=changed, settings=after_settings))
+    raise typer.Exit(int(changes))
 
 
 @app.command(name="usage-index")

@@ -20,6 +20,7 @@ from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.snapshots.deciding_kafka import settled
+from aclog.sources.choice import ChosenSource
 from aclog.usage.arrow.acl_structs import ACL_FIELDS
 from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
@@ -69,9 +70,7 @@ def rules_of(
     source = flags.choose()
     if not own_time:
         image = source.image()
-        premises = read_premises(source, given)
-        if proves is not None:
-            refuse_unless_known(premises, proves)
+        _check_premises(source, given, proves)
         return Rules.of_image(image.acls), settled(settings, image)
     if flags.log is None or flags.as_of is not None:
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
@@ -79,15 +78,29 @@ def rules_of(
     check_log(log)
     if not settings.is_kafka_stated:
         settings = settled(settings, source.image())
+    _check_premises(source, given, proves)
     return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log)), settings
 
 
+def _check_premises(source: ChosenSource, given: AbstractSet[str], proves: str | None) -> None:
+    premises = read_premises(source, given)
+    if proves is not None:
+        refuse_unless_known(premises, proves)
+
+
 def rules_after(
-    spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags, settings: Settings
+    spark: SparkSession,
+    before: Rules,
+    flags: SecondStateFlags,
+    first: SourceFlags,
+    settings: Settings,
+    *,
+    given: AbstractSet[str] = frozenset(),
+    proves: str | None = None,
 ) -> tuple[Rules, Settings]:
     """Return the ACLs of a second state (checked: SecondStateFlags.check): of a source, or those before, changed.
 
-    `settings`: those of the second state; returned are those that decide on it.
+    `settings`: those of the second state; returned are those that decide on it. `given` and `proves` as `rules_of`.
 
     Raises:
         ConfigError: as `rules_of` and `changed_rules`; or an added ACL has a range, and no flag names a Kafka.
@@ -103,7 +116,7 @@ def rules_after(
                 "--kafka-version V settles it"
             )
         return changed_rules(before, changes), settings
-    return rules_of(spark, source, settings, own_time=False)
+    return rules_of(spark, source, settings, own_time=False, given=given, proves=proves)
 
 
 def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:
