@@ -135,7 +135,8 @@ class Comparison:
         elif len(found) > 1:
             yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
-            yield f"{self.flips.total:,} of the accesses flip"
+            more = f", and {self.flips.unread:,} that could not be read or decided may" if self.flips.unread else ""
+            yield f"{self.flips.total:,} of the accesses flip{more}"
 
     def _report(self, row: Row, behind: ChangedRules) -> ReportRow:
         return ReportRow(

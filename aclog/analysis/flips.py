@@ -14,15 +14,17 @@ class Flips:
     """Distinct accesses, and how often each occurred; immutable by convention."""
 
     total: int
+    unread: int = 0
+    """How many other accesses could not be read or decided: each may flip."""
     _by_principal: Mapping[str, list[tuple[Request, int]]]
 
     @staticmethod
-    def of(counts: Mapping[Request, int]) -> "Flips":
+    def of(counts: Mapping[Request, int], unread: int = 0) -> "Flips":
         """Take accesses with their numbers."""
         found: dict[str, list[tuple[Request, int]]] = {}
         for request, count in counts.items():
             found.setdefault(request.principal, []).append((request, count))
-        return Flips(total=sum(counts.values()), by_principal=found)
+        return Flips(total=sum(counts.values()), unread=unread, by_principal=found)
 
     def among(self, requests: Region | Row) -> int:
         """Return how many of the accesses are in a region, or in a row."""

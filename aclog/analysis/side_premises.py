@@ -65,6 +65,11 @@ def turning(premises: SidePremises, comparison: Comparison, direction: Direction
     return premises.turning(direction, differs_when_open)
 
 
+def turning_same(premises: Premises, comparison: Comparison) -> Premises:
+    """Return those of one source that could make a difference of none between two of its states."""
+    return ALL_KNOWN if comparison.differences else turning(SidePremises(old=premises, new=premises), comparison)
+
+
 def opened(policy: Policy) -> Policy:
     """Return the policy with everything open to everyone that no ACL is for."""
     return Policy(policy.acls, evolve(policy.settings, allow_everyone=True))

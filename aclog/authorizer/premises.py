@@ -67,6 +67,10 @@ class Premises:
         """Return those that could turn a request that is allowed, or one that is denied, to the opposite."""
         return type(self)(tuple(each for each in self.unknown if (each.denies if allowed else each.allows)))
 
+    def also(self, more: Self) -> Self:
+        """Return these and more of them, each once."""
+        return type(self)(tuple(dict.fromkeys((*self.unknown, *more.unknown)))) if more else self
+
     def without(self, names: AbstractSet[str]) -> Self:
         """Return those that have none of these names."""
         return type(self)(tuple(each for each in self.unknown if each.name not in names))

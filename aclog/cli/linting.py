@@ -39,6 +39,9 @@ from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
 from aclog.terminal.notices import note, warn
 from aclog.terminal.progress import progress
 
+_NEAR_MISS = "06"
+"""The lint of principals that were never seen."""
+
 Find: TypeAlias = Callable[[Policy, LintContext, frozenset[str]], tuple[list[Finding], list[str]]]
 """Returns the findings, and what was left undecided."""
 
@@ -56,7 +59,7 @@ class LintInputs:
         """Return the selected lints that have what they need."""
         known = self.context
         lacking = {
-            "06": not known.seen(),
+            _NEAR_MISS: not known.seen(),
             "18": known.topics is None and known.groups is None,
             "21": known.topics is None,
             "22": not known.accesses and self.allow_everyone,
@@ -81,6 +84,13 @@ def lint_inputs(
     seen = SeenAccesses() if known.accesses is None else read_seen_accesses(known.accesses)
     if seen.malformed:
         warn(f"{known.accesses}: {seen.malformed:,} lines have no principal and were skipped")
+    select = _select(given.select)
+    if seen.unread and _NEAR_MISS in select:
+        warn(
+            f"{known.accesses}: {seen.unread:,} of these lines tell of accesses, which may be anybody's: not judged: "
+            f"{_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
+        )
+        select -= {_NEAR_MISS}
     return LintInputs(
         context=LintContext(
             topics=topics,
@@ -92,7 +102,7 @@ def lint_inputs(
             separators=SEPARATORS if given.separators is None else given.separators,
             principal_types=_types(given.principal_types),
         ),
-        select=_select(given.select),
+        select=select,
         suppressions=Suppressions(
             listed=suppressions,
             today=datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(),
@@ -121,15 +131,36 @@ def run_lint(
 
     """
     with progress("looking for what is odd", "lints") as advance:
-        find = partial(_find_sure, advance) if ALLOW_EVERYONE_CONFIG in premises.names else None
+        find = sure(partial(_find_all, advance=advance), premises) if premises else None
         if policies and len(policies) > 1:
             find = partial(_find_in_each, policies, find or _find_all)
-        return lint_report(chosen, image, policy, inputs, tell=note, advance=advance, find=find)
+        found = lint_report(chosen, image, policy, inputs, tell=note, advance=advance, find=find)
+        return evolve(found, unknown=premises.names)
 
 
-def _find_all(policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
+def sure(find: Find, premises: Premises) -> Find:
+    """Return what finds the same, but calls a rule needless only if it is so whatever is unknown."""
+    if ALLOW_EVERYONE_CONFIG in premises.names:
+        find = partial(_find_sure, find)
+    unknown = premises.turning(allowed=True)
+    return partial(_find_useful, unknown, find) if unknown else find
+
+
+def _find_all(
+    policy: Policy, context: LintContext, select: frozenset[str], *, advance: Progress = no_progress
+) -> tuple[list[Finding], list[str]]:
     undecided: list[str] = []
-    return list(lint(policy, context, select=select, note=undecided.append)), undecided
+    return list(lint(policy, context, select=select, note=undecided.append, progress=advance)), undecided
+
+
+def _find_useful(
+    unknown: Premises, find: Find, policy: Policy, context: LintContext, select: frozenset[str]
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings that call no rule needless (Find): any may be needed by what is unknown."""
+    found, undecided = find(policy, context, select)
+    names = " and ".join(unknown.names)
+    left_out = f"whether rules are needless is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
+    return [each for each in found if not each.neutral], [*undecided, left_out]
 
 
 def _find_in_each(
@@ -164,15 +195,15 @@ def _other(generation: Generation, policies: Mapping[Generation, Policy]) -> str
 
 
 def _find_sure(
-    advance: Progress, policy: Policy, context: LintContext, select: frozenset[str]
+    find: Find, policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
     """Return the findings that hold whether or not everything is open that no ACL is for (Find)."""
-    undecided: list[str] = []
-    found = list(lint(policy, context, select=select, note=undecided.append, progress=advance))
+    found, undecided = find(policy, context, select)
     neutral = frozenset(each.lint for each in found if each.neutral)
-    others = lint(opened(policy), context, select=neutral, note=undecided.append) if neutral else ()
+    others, more = find(opened(policy), context, neutral) if neutral else ([], [])
     needless = {each.rules for each in others if each.neutral}
-    return [each for each in found if not each.neutral or each.rules in needless], list(dict.fromkeys(undecided))
+    kept = [each for each in found if not each.neutral or each.rules in needless]
+    return kept, list(dict.fromkeys((*undecided, *more)))
 
 
 def lint_report(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
 from aclog.analysis.policy import Policy
@@ -23,7 +23,7 @@ from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.deciding_kafka import deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
 from aclog.sources.name_file import NameFile
 from aclog.terminal.notices import note, warn
 
@@ -158,8 +158,8 @@ class SideFlags:
         changes = self.target.changes()
         before = first.image()
         after_flags = self.settings.after(self.target.authorizer(self.authorizer))
-        premises = self._premises(first, chosen, after_flags, notify)
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
+        premises = self._premises(first, chosen, after_flags, notify)
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         known = chosen is None and not self.maps
         pairs, ambiguity = _generations((before, self.authorizer), (after, after_flags))
@@ -186,22 +186,25 @@ class SideFlags:
     def _premises(
         self, first: ChosenSource, second: ChosenSource | None, flags: AuthorizerFlags, notify: Callable[[str], None]
     ) -> SidePremises:
-        """Return what is unknown; a side that is no running cluster has the settings of the other one.
+        """Return what is unknown, and note it; a side that is no running cluster has the settings of the other one.
 
-        `flags`: those of the second side.
+        Both states have been read. `flags`: those of the second side.
         """
         old_given, new_given = self.authorizer.given(), flags.given()
         if second is not None and first.is_live and second.is_live and first.source.name != second.source.name:
             old, new = first.premises(old_given), second.premises(new_given)
-            for chosen, found in ((first, old), (second, new)):
-                for premise in found.unknown:
+            for chosen, unknown in ((first, old), (second, new)):
+                for premise in unknown.unknown:
                     notify(f"{chosen.source.name}: {premise.note()}")
             return SidePremises(old=old, new=new, same_settings=False)
         live = second if second is not None and second.is_live else first
-        unknown = live.premises(old_given & new_given)
-        for premise in unknown.unknown:
+        settings = settings_premises(live.source, old_given & new_given)
+        old_gaps = gaps_of(first.source)
+        new_gaps = old_gaps if second is None else gaps_of(second.source)
+        for premise in settings.also(old_gaps).also(new_gaps).unknown:
             notify(premise.note())
-        return SidePremises.of_one(unknown, old_given, new_given)
+        sides = SidePremises.of_one(settings, old_given, new_given)
+        return evolve(sides, old=sides.old.also(old_gaps), new=sides.new.also(new_gaps))
 
     def _origins(self, first: ChosenSource, second: ChosenSource | None, changes: Sequence[RuleChange]) -> TwoOrigins:
         old = MappedOrigins(first.origins, self.maps) if self.maps else first.origins

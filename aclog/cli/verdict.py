@@ -18,7 +18,7 @@ class Verdict(IntEnum):
 WORDS = {
     Verdict.SOUND: "all is well",
     Verdict.DAMAGED: "damaged",
-    Verdict.NEWER: "not damaged, but written by a newer Kafka than 4.3.1: a newer aclog is needed",
+    Verdict.NEWER: "not damaged, but written by a newer Kafka than 4.4: a newer aclog is needed",
 }
 """The last line of a verification."""
 

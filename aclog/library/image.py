@@ -57,6 +57,8 @@ class Image:
 
     _cluster: ClusterSettings | None = field(default=None, kw_only=True, eq=False)
     """What the nodes of a running cluster answer of the settings of their authorizer."""
+    _gaps: Premises = field(default=ALL_KNOWN, kw_only=True, eq=False)
+    """What the state lacks of the log that it was read from."""
 
     @property
     def end_offset(self) -> int:
@@ -225,12 +227,12 @@ class Image:
     def _premises(self, given: AbstractSet[str]) -> Premises:
         """Return what is unknown if these properties are given. Raises as `authorizer`."""
         if self._cluster is None:
-            return ALL_KNOWN
+            return self._gaps
         # A client of Kafka, which opening a path does without.
         from aclog.sources.live_settings import refuse_without_authorizer  # noqa: PLC0415
 
         refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")
-        return self._cluster.premises(given)
+        return self._cluster.premises(given).also(self._gaps)
 
     def diff(
         self,

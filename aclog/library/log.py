@@ -22,7 +22,7 @@ from aclog.snapshots.rule_history import Change
 from aclog.snapshots.rule_watch import RuleWatch
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
-from aclog.sources.choice import LiveSource, settings_of
+from aclog.sources.choice import LiveSource, gaps_of, settings_of
 from aclog.sources.log_history import history_of
 from aclog.sources.max_age import check_age
 
@@ -83,6 +83,7 @@ class Log(Closeable):
                     place=source.change_place,
                     defaults=defaults,
                     cluster=self._cluster_settings(source),
+                    gaps=gaps_of(source),
                 )
             newest = source.image()
             self._end_offset = newest.end_offset
@@ -93,6 +94,7 @@ class Log(Closeable):
                 origins=origins,
                 defaults=defaults,
                 cluster=self._cluster_settings(source),
+                gaps=gaps_of(source),
             )
 
     def _cluster_settings(self, source: StateSource) -> ClusterSettings | None:

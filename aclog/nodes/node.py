@@ -20,9 +20,9 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.access_check import AccessCheck
+from aclog.nodes.apis.access_settings import access_settings
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler
-from aclog.nodes.broker.access_settings import access_settings
 from aclog.nodes.broker.controller_channel import ControllerChannel, LocalChannel, RemoteChannel
 from aclog.nodes.broker.forwarder import EnvelopeForwarder, Forwarder, LocalForwarder
 from aclog.nodes.broker.handlers import BrokerApis
@@ -231,9 +231,11 @@ class Node:
         stack.push_async_callback(server.stop)
         apis = ControllerApis(
             auth=auth,
+            node_id=node_id,
             serving=lambda: server.serving,
             contested=topic is not None,
             generation=self.config.generation,
+            settings=access_settings(self.config),
         )
         if topic is None:
             self._own_broker = apis.own_broker()

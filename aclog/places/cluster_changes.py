@@ -13,7 +13,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.wire.api_keys import DESCRIBE_QUORUM
 from aclog.places.cluster_nodes import ClusterNodes, explained
 from aclog.places.exact_filters import exactly
-from aclog.places.node_settings import settings_of
+from aclog.places.node_settings import allow_everyone_of, settings_of
 from aclog.places.request_order import independent_runs
 
 MOST_FILTERS = 250
@@ -57,7 +57,7 @@ class ClusterChanges:
         That is so unless the first ACL on a resource closes it to everyone (allow.everyone.if.no.acl.found).
         """
         if self._closed is None:
-            self._closed = (await settings_of(self._nodes)).allow_everyone is False
+            self._closed = allow_everyone_of(await settings_of(self._nodes)) is False
         return self._closed
 
     async def _remove_in_any_order(self, acls: Sequence[StandardAcl]) -> None:

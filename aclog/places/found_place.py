@@ -7,10 +7,12 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.config import SUPER_USERS_CONFIG
+from aclog.authorizer.cluster_settings import SETTLED
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.generation import Generation
+from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import Premise
+from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.rule_content import ranges_among
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
@@ -30,12 +32,15 @@ from aclog.planning.planner import Held, PlannedChange
 from aclog.planning.step import Step
 from aclog.snapshots.deciding_kafka import DecidingKafka
 
-_HIDDEN_SUPER_USERS = Premise(
-    name=SUPER_USERS_CONFIG,
-    problem="the nodes do not all show it, so that it counts as empty",
-    unless="the principal is a super user",
-    settled_by="--super-users USERS",
+COUNTS_AS_OPEN = Premise(
+    name=ALLOW_EVERYONE_CONFIG,
+    problem="neither a flag nor the place says whether names without ACLs are open: they count as open",
+    unless="names without ACLs are not open",
+    settled_by="--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
+    allows=False,
+    denies=True,
 )
+"""Where that is unknown."""
 
 
 @frozen(kw_only=True)
@@ -47,6 +52,12 @@ class ToldSettings:
     documented: bool = False
     generation: Generation | None = None
     """Of the Kafka that decides there."""
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The properties of brokers whose values it has."""
+        values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
+        return frozenset(name for name, value in values.items() if value is not None)
 
 
 _OLD_KAFKA = DecidingKafka(generations=(Generation.V4_3,))
@@ -73,6 +84,8 @@ class FoundPlace:
     """What may decide there."""
     kafka_given: bool = True
     """Whether who makes a plan named it, or all that may decide there decide alike."""
+    premises: Premises = ALL_KNOWN
+    """What decides there and is unknown; super users that are count as none."""
     _check: Callable[[Sequence[Step]], None]
     journal: Journal | None
     """As its file has it."""
@@ -122,14 +135,17 @@ class FoundPlace:
 
 def find_place(
     address: PlaceAddress,
-    told: ToldSettings,
+    told: ToldSettings | None,
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
     *,
     hosts: Iterable[str] = (),
 ) -> FoundPlace:
-    """Read a place, and the journals of it; `hosts` are those that are ranges of rules that may be added.
+    """Read a place, and the journals of it; what is unknown of what decides there is noted.
+
+    `told`: None if nothing is decided, so that it does not matter what does. `hosts` are those that are ranges of rules
+    that may be added.
 
     Raises:
         RefusedError: it answers that it has nothing, though the journal owns something in it.
@@ -152,11 +168,14 @@ def find_place(
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
-        settings, known = _settings(told, by_place, address.kind)
-        kafka = _kafka(told, place, (*hosts, *ranges_among(state.contents), *_ranges_of(own)))
+        settings, known = _settings(told or ToldSettings(), by_place, address.kind)
+        ranges = (*hosts, *ranges_among(state.contents), *_ranges_of(own))
+        kafka = _OLD_KAFKA if told is None else _kafka(told, place, ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
-        if told.super_users is None and place.hides_super_users():
-            notify(_HIDDEN_SUPER_USERS.note())
+        premises = _premises(place, told, known=known)
+        for premise in premises.unknown:
+            if premise is not COUNTS_AS_OPEN:  # which plans say
+                notify(premise.note())
         return FoundPlace(
             name=place.name,
             address=address,
@@ -166,9 +185,10 @@ def find_place(
             state=state,
             settings=settings,
             settings_known=known,
-            settings_by_place=by_place is not None and told.allow_everyone is None,
+            settings_by_place=by_place is not None and (told is None or told.allow_everyone is None),
             kafka=kafka,
-            kafka_given=told.generation is not None or kafka is _OLD_KAFKA,
+            kafka_given=kafka is _OLD_KAFKA or (told is not None and told.generation is not None),
+            premises=premises,
             check=place.check,
             journal=own,
             settled=None if settled is None else settled.journal,
@@ -189,6 +209,14 @@ def _ranges_of(journal: Journal | None) -> Iterable[str]:
     if journal is None:
         return ()
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)
+
+
+def _premises(place: Place, told: ToldSettings | None, *, known: bool) -> Premises:
+    """Return what is unknown of a place; `known`: whether allow.everyone.if.no.acl.found is known."""
+    if told is None:
+        return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
+    found = place.premises(told.given).without({ALLOW_EVERYONE_CONFIG})
+    return found if known else found.also(Premises((COUNTS_AS_OPEN,)))
 
 
 def _mark(journal: Journal) -> JournalMark:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import islice
@@ -12,6 +13,7 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
@@ -37,6 +39,7 @@ from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, regis
 from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.visible_records import visible_records
+from aclog.sources.choice import gaps_of
 from aclog.sources.cluster_identity import cluster_id_of
 from aclog.sources.paths import LogSource
 
@@ -87,9 +90,9 @@ class LogPlace:
                 digest.update(reader.read(offset, 1))  # one batch is whole, however large
         return digest.hexdigest()
 
-    def hides_super_users(self) -> bool:
-        """Return False: a log has no such setting, and what decides there is what is given."""
-        return False
+    def premises(self, given: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
+        """Return what the state lacks that was read: a log has no settings, and what is given decides there."""
+        return ALL_KNOWN if self._source is None else gaps_of(self._source)
 
     def settings(self) -> Settings | None:
         """Return None: a log does not tell the settings of its brokers."""

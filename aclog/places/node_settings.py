@@ -1,39 +1,30 @@
 """What a cluster's nodes tell of the settings of their authorizer (DescribeConfigs)."""
 
-from attrs import frozen
+from collections.abc import Callable
+from typing import TypeVar
 
+from aclog.authorizer.cluster_settings import KNOWN_AUTHORIZERS, READ_CONFIGS, ClusterSettings, NodeSettings
 from aclog.authorizer.config import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,
     parse_super_users,
 )
-from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.metalog.errors import MetadataError
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.config_requests import ConfigValue, node_configs
+from aclog.nodes.client.config_requests import node_configs
 from aclog.nodes.client.peer import Role
 from aclog.places.cluster_nodes import ClusterNodes
 
-_KNOWN = frozenset({KAFKAS_STANDARD_AUTHORIZER, "aclog.authorizer.standard.StandardAuthorizer", *ACL_AUTHORIZERS})
-"""The authorizers whose properties and their defaults are known: no super users, and nothing open to everyone."""
+_T = TypeVar("_T")
 
-_ASKED = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, AUTHORIZER_CLASS_NAME_CONFIG)
-_NOT_SET = ConfigValue(value="")
+_NOT_ASKED = "controllers do not answer for brokers; --bootstrap-server asks brokers"
 
 
-@frozen(kw_only=True)
-class NodeSettings:
-    """super.users and allow.everyone.if.no.acl.found; None for one that is not told."""
+async def settings_of(nodes: ClusterNodes) -> ClusterSettings:
+    """Return what all serving brokers answer.
 
-    super_users: frozenset[str] | None = None
-    allow_everyone: bool | None = None
-
-
-async def settings_of(nodes: ClusterNodes) -> NodeSettings:
-    """Return what all serving brokers tell alike.
-
-    A node of ours tells both. A Kafka leaves out a property that is not set, and hides the value of one that is:
+    A node of ours shows all values. A Kafka leaves out a property that is not set, and hides the value of one that is:
     nobody but its authorizer knows the property. So allow.everyone.if.no.acl.found is known where it is not set, as
     nearly everywhere. Controllers are not asked: clients meet the brokers' settings.
 
@@ -42,28 +33,38 @@ async def settings_of(nodes: ClusterNodes) -> NodeSettings:
 
     """
     if nodes.role is not Role.BROKER:
-        return NodeSettings()
-    found: set[NodeSettings] = set()
+        return ClusterSettings(nodes=(NodeSettings(node="the brokers", problem=_NOT_ASKED),), serves_acls=True)
+    found = []
     for node, connection in await nodes.serving():
+        name = f"broker {node.node_id}"
         try:
-            configs = await node_configs(connection, node.node_id, _ASKED)
-        except RequestError:  # without DESCRIBE_CONFIGS on the cluster
-            return NodeSettings()
-        found.add(_settings(configs))
-    allow, users = {each.allow_everyone for each in found}, {each.super_users for each in found}
-    return NodeSettings(
-        super_users=users.pop() if len(users) == 1 else None, allow_everyone=allow.pop() if len(allow) == 1 else None
-    )
+            configs = await node_configs(connection, node.node_id, READ_CONFIGS)
+        except RequestError:
+            right = "the user of --command-config needs DESCRIBE_CONFIGS on the cluster"
+            found.append(NodeSettings(node=name, problem=right))
+        else:
+            found.append(NodeSettings(node=name, values={key: config.value for key, config in configs.items()}))
+    return ClusterSettings(nodes=tuple(found), serves_acls=True)
 
 
-def _settings(configs: dict[str, ConfigValue]) -> NodeSettings:
-    if configs.get(AUTHORIZER_CLASS_NAME_CONFIG, _NOT_SET).value not in _KNOWN:
-        return NodeSettings()
-    users, allow = (configs.get(key, _NOT_SET).value for key in (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG))
-    try:
-        return NodeSettings(
-            super_users=None if users is None else parse_super_users(users),
-            allow_everyone=None if allow is None else parse_allow_everyone(allow),
-        )
-    except MetadataError:  # a value that this Kafka's authorizer reads in another way
-        return NodeSettings()
+def super_users_of(settings: ClusterSettings) -> frozenset[str] | None:
+    """Return super.users as all nodes show it; None if one does not, or shows others."""
+    return _alike(settings, SUPER_USERS_CONFIG, parse_super_users)
+
+
+def allow_everyone_of(settings: ClusterSettings) -> bool | None:
+    """Return allow.everyone.if.no.acl.found as all nodes show it; None if one does not, or shows another."""
+    return _alike(settings, ALLOW_EVERYONE_CONFIG, parse_allow_everyone)
+
+
+def _alike(settings: ClusterSettings, name: str, parse: Callable[[str], _T]) -> _T | None:
+    shown: set[_T | None] = set()
+    for node in settings.nodes:
+        value = node.values.get(name, "")
+        if node.authorizer not in KNOWN_AUTHORIZERS or value is None:  # of another one nobody knows the defaults
+            return None
+        try:
+            shown.add(parse(value))
+        except MetadataError:  # a value that this Kafka's authorizer reads in another way
+            return None
+    return shown.pop() if len(shown) == 1 else None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, TypeVar
@@ -9,7 +10,9 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.clock import elapsed_seconds
@@ -22,7 +25,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.places.cluster_changes import ClusterChanges
 from aclog.places.cluster_nodes import ClusterNodes, explained
 from aclog.places.exact_filters import covering, exactly
-from aclog.places.node_settings import settings_of
+from aclog.places.node_settings import allow_everyone_of, settings_of, super_users_of
 from aclog.places.replica_comparison import PATIENCE_S, RESPONSE_S, ReplicaComparison, caught_up
 from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
@@ -94,9 +97,11 @@ class ServerPlace:
         """Return None: a cluster has an identity."""
         return None
 
-    def hides_super_users(self) -> bool:
-        """Return whether the brokers do not all show the same super.users. Raises as WritablePlace.settings."""
-        return self._run(settings_of(self._nodes)).super_users is None
+    def premises(self, given: AbstractSet[str]) -> Premises:
+        """Return what the brokers do not all show alike. Raises as WritablePlace.settings."""
+        found = self._run(settings_of(self._nodes))
+        shown = {SUPER_USERS_CONFIG: super_users_of(found), ALLOW_EVERYONE_CONFIG: allow_everyone_of(found)}
+        return found.premises(given | {name for name, value in shown.items() if value is not None})
 
     def settings(self) -> Settings | None:
         """Return the settings if all brokers tell alike of allow.everyone.if.no.acl.found; None if that is unknown.
@@ -104,9 +109,10 @@ class ServerPlace:
         Super users that are not told count as none. Raises as WritablePlace.settings.
         """
         found = self._run(settings_of(self._nodes))
-        if found.allow_everyone is None:
+        allow_everyone = allow_everyone_of(found)
+        if allow_everyone is None:
             return None
-        return Settings(super_users=found.super_users or frozenset(), allow_everyone=found.allow_everyone)
+        return Settings(super_users=super_users_of(found) or frozenset(), allow_everyone=allow_everyone)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
         """Return what each broker answers, or is registered with at the controllers; all may, if these do not tell.

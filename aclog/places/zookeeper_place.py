@@ -1,6 +1,7 @@
 """The ZooKeeper of a Kafka up to 3.9 as a place: what changes on one resource becomes visible at once."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
 from time import sleep
@@ -9,6 +10,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.generation import Generation
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.clock import elapsed_seconds
@@ -91,9 +93,9 @@ class ZooKeeperPlace:
         node = self.store.client.get(LITERAL_TREE.root)
         return None if node is None else str(node.created_ms)
 
-    def hides_super_users(self) -> bool:
-        """Return False: a ZooKeeper has no such setting."""
-        return False
+    def premises(self, given: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
+        """Return none: a ZooKeeper has no settings of brokers, and what decides there is what is given."""
+        return ALL_KNOWN
 
     def settings(self) -> Settings | None:
         """Return None: ZooKeeper does not hold the settings of the brokers."""

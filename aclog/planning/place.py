@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.rule_content import contents_of, image_of
 from aclog.authorizer.settings import Settings
 from aclog.planning.batching import Batching
@@ -69,8 +70,11 @@ class Place(Protocol):
         """
         ...
 
-    def hides_super_users(self) -> bool:
-        """Return whether super.users may be set there, to what the place does not show. Raises as `settings`."""
+    def premises(self, given: AbstractSet[str]) -> Premises:
+        """Return what decides there and is unknown, for the state that was read last.
+
+        `given`: the properties whose values are known. Raises as `settings`.
+        """
         ...
 
     def settings(self) -> Settings | None:

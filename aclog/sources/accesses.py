@@ -1,14 +1,20 @@
-"""The accesses of a file (`--accesses`), and those that two policies decide differently.
+"""The accesses of a log (`--accesses`), and those that two policies decide differently.
 
-A line is read as aclog.usage reads it, without Arrow: what is an access there is one here, in all its spellings.
+They are read as aclog.usage reads them, in all its forms. Without pyarrow, which the base package lacks, only lines of
+JSON and of kafka-authorizer.log are, one by one: what is an access there is one here, in all its spellings.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC
 from enum import Enum, IntEnum
+from errno import ENOENT
 from functools import lru_cache
+from glob import has_magic
+from io import BytesIO
+from os import strerror
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -17,7 +23,7 @@ from aclog.analysis.flips import Flips
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
 from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.audit_line_reader import (
     TIME_SIZE,
     access_trace,
@@ -29,22 +35,31 @@ from aclog.authorizer.audit_line_reader import (
 from aclog.authorizer.hosts import host_address, logged_address
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import text_field
-from aclog.sources.parquet import need_pyarrow
-from aclog.sources.text_lines import display_name, numbered
+from aclog.sources.parquet import has_pyarrow, need_pyarrow
+from aclog.sources.text_lines import STDIN, blocks, display_name, numbered
 from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, object_of, once_each
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from aclog.usage.accesses.access_batch import AccessBatch
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
 EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.log"
 """What lines of accesses are."""
 _PARQUET = (".parquet", ".parq", ".pq")
+_BINARY: Final = (b"PAR1", b"Obj\x01")
+"""How files of Parquet and of Avro begin."""
+EVENT_KEYS: Final = frozenset({"specversion", "class_uid", "audit"})
+"""Keys of events, which take pyarrow: each may be about an access."""
 
 
 _ONCE: Final = once_each((*COLUMNS, "timestamp", "broker", "loggedDecision"))
 
 
 class Unread(Enum):
-    """What a line is that is no access."""
+    """What a line or row is that is no access."""
 
     ACCESS = "ACCESS"
     """It tells of one, which could not be read."""
@@ -62,23 +77,24 @@ class Accesses:
 
     def flipped(self, old: Policy, new: Policy) -> Flips:
         """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
-        return Flips.of(
-            {each: count for each, count in self.counts.items() if is_allowed(old, each) is not is_allowed(new, each)}
-        )
+        changed = {
+            each: count for each, count in self.counts.items() if is_allowed(old, each) is not is_allowed(new, each)
+        }
+        return Flips.of(changed, self.unread)
 
 
 def read_accesses(path: str) -> Accesses:
-    """Read a Parquet file or a directory of them, such as `spark ingest` writes, or lines (`-` is stdin).
-
-    A line is JSON as of `authorize --requests`, or one of Kafka's kafka-authorizer.log.
+    """Read an access log as aclog.usage does: a file, a directory with what is below it, or a glob; `-` is stdin.
 
     Raises:
-        ConfigError: a column is missing, a file is damaged, or nothing in it is an access; OSError: it cannot be read.
+        ConfigError: a column is missing, a file is damaged or of no known form, it takes pyarrow, which is not
+            installed, or nothing in it is an access.
+        OSError: it cannot be read.
 
     """
     counts: Counter[Request] = Counter()
     malformed = unread = 0
-    for found, count in _from_parquet(path) if is_parquet(path) else _from_lines(path):
+    for found, count in _from_log(path) if has_pyarrow() else _from_lines(path):
         if isinstance(found, Request):
             counts[found] += count
         else:
@@ -94,7 +110,63 @@ def is_parquet(path: str) -> bool:
     return Path(path).is_dir() or path.endswith(_PARQUET)
 
 
+def is_lines(path: str) -> bool:
+    """Return whether a path is one of text: stdin, or a file that is neither Parquet nor Avro."""
+    if path == STDIN:
+        return True
+    if path.endswith(_PARQUET) or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as opened:
+        return opened.read(4) not in _BINARY
+
+
+def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
+    """Yield the accesses, equal ones of a block together, and what else is in it."""
+    for batch in _text_batches(path) if is_lines(path) else _found_batches(path):
+        for row, count in distinct_rows(batch.rows):
+            yield access_of_row(row) or Unread.ACCESS, count
+        others = batch.rejects.total() - batch.unread.total
+        yield Unread.ACCESS, batch.unread.total
+        yield Unread.OTHER, others
+
+
+def _found_batches(path: str) -> "Iterator[AccessBatch]":
+    from aclog.usage.accesses.access_input import find_accesses, read_part  # here: pyarrow
+
+    if not (Path(path).exists() or has_magic(path)):
+        raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
+    for part in find_accesses([path], UTC).parts:
+        yield from read_part(part)
+
+
+def _text_batches(path: str) -> "Iterator[AccessBatch]":
+    """Yield what is in lines as they arrive; gzip is recognised by its first bytes."""
+    from aclog.usage.accesses.access_input import read_lines  # here: pyarrow
+    from aclog.usage.accesses.form import form_of
+
+    form = None
+    for lines in blocks(path):
+        block = b"".join(line + b"\n" for line in lines)
+        if form is None and block.strip():
+            form = form_of(BytesIO(block), display_name(path).removesuffix(".gz"), named=False)
+        if form is not None:
+            yield from read_lines(block, form, UTC)
+
+
+def distinct_rows(rows: "RecordBatch") -> Iterator[tuple[tuple[object, ...], int]]:
+    """Yield each different row of COLUMNS with how often it is there: logs repeat themselves."""
+    import pyarrow as pa  # here: what reads without it needs no rows
+
+    table = pa.Table.from_batches([rows.select(list(COLUMNS))])
+    counted = table.group_by(list(COLUMNS)).aggregate([([], "count_all")])
+    columns = (counted.column(name).to_pylist() for name in (*COLUMNS, "count_all"))
+    for *row, count in zip(*columns, strict=True):
+        yield tuple(row), count
+
+
 def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
+    if not is_lines(path):
+        need_pyarrow(display_name(path))
     among_objects = False
     for _, line in numbered(path):
         among_objects = among_objects or not is_audit_line(line)
@@ -116,7 +188,7 @@ def access_of_line(line: bytes, *, among_objects: bool = False) -> Request | Unr
         return access_of_object(value) or Unread.ACCESS
     except ConfigError:
         tells = any(key in value for key in COLUMNS) or access_trace(line.decode(errors="replace")) is not None
-        return Unread.ACCESS if tells else Unread.OTHER
+        return Unread.ACCESS if tells or not EVENT_KEYS.isdisjoint(value) else Unread.OTHER
 
 
 def is_audit_line(line: bytes) -> bool:
@@ -171,24 +243,6 @@ def _code(kind: type[IntEnum], known: Callable[[str], str | None], text: str) ->
     return int(code)
 
 
-def _from_parquet(path: str) -> Iterator[tuple[Request | Unread, int]]:
-    need_pyarrow(display_name(path))
-    import pyarrow as pa  # here: for Parquet alone
-    import pyarrow.dataset as ds
-
-    inner = Path(path, "accesses")
-    try:
-        table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
-        for batch in table.to_batches(columns=list(COLUMNS)):
-            # Equal rows are counted before an object is made of them: logs repeat themselves.
-            distinct = pa.Table.from_batches([batch]).group_by(list(COLUMNS)).aggregate([([], "count_all")])
-            columns = (distinct.column(name).to_pylist() for name in (*COLUMNS, "count_all"))
-            yield from ((access_of_row(row) or Unread.ACCESS, count) for *row, count in zip(*columns, strict=True))
-    except (pa.ArrowInvalid, KeyError) as error:
-        what = " ".join(str(error).split())[:200]
-        raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(COLUMNS)}: {what}") from error
-
-
 def access_of_row(row: Sequence[object]) -> Request | None:
     """Return the access in a row of principal, host, operation, resource type and name; None if it is none."""
     principal, host, operation, kind, name = map(str, row)
@@ -207,6 +261,8 @@ def _canonical(host: str) -> str:
 
 
 def _request(principal: str, host: str, operation: int, kind: int, name: str) -> Request:
+    if ":" not in principal or principal == WILDCARD_PRINCIPAL:
+        raise ConfigError(f"{principal[:40]!r} is no client: expected TYPE:NAME, such as User:alice")
     return Request(
         principal=principal, host=_canonical(host), operation=operation, resource_type=kind, resource_name=name
     )

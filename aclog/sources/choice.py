@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.cluster_settings import ClusterSettings, NodeSettings
 from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.freshness import Freshness
@@ -42,6 +42,15 @@ class LiveSource(Protocol):
 
     def cluster_settings(self) -> ClusterSettings:
         """Return what its nodes answer, asked on each call. Raises MetadataError: no server responds."""
+        ...
+
+
+@runtime_checkable
+class ReplayedSource(Protocol):
+    """A source whose states are replayed from records, of which some may be missing."""
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return what the state that was returned last lacks. Raises MetadataError: it cannot be read."""
         ...
 
 
@@ -136,7 +145,7 @@ class ChosenSource:
         return isinstance(self.source, LiveSource)
 
     def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return which settings decide in a running cluster and are unknown; none of a source that is not one.
+        """Return what is unknown of what decides: settings of a running cluster, and records that a state lacks.
 
         `given`: the properties whose values flags, a context or a settings file give.
 
@@ -194,6 +203,16 @@ class SourceSelection:
 
 
 def premises_of(source: StateSource, given: AbstractSet[str]) -> Premises:
+    """Return what is unknown of what decides: of the state that was returned last. Raises as ChosenSource.premises."""
+    return settings_premises(source, given).also(gaps_of(source))
+
+
+def gaps_of(source: StateSource) -> Premises:
+    """Return what the state that was returned last lacks of its log."""
+    return Premises(source.gaps()) if isinstance(source, ReplayedSource) else ALL_KNOWN
+
+
+def settings_premises(source: StateSource, given: AbstractSet[str]) -> Premises:
     """Return which settings decide in a running cluster and are unknown. Raises as ChosenSource.premises."""
     if not isinstance(source, LiveSource):
         return ALL_KNOWN

@@ -6,17 +6,19 @@ from pathlib import Path
 from attrs import define, field
 
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.premises import Premise
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import FileLogReader, open_reader
-from aclog.metalog.filelog.committed_mark import read_committed
+from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.mirror_properties import read_mirror_properties
 from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
+from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
 from aclog.snapshots.moments import Moment
@@ -24,6 +26,7 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acls_source import AclsSource
+from aclog.sources.gaps import newer_gaps, tail_gaps
 from aclog.sources.log_bytes import in_bytes
 from aclog.sources.log_mark import LogMark
 from aclog.sources.notify import Notify
@@ -52,6 +55,10 @@ class LogSource:
     """Called with the bytes that have been replayed."""
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
+    _last: Applier | None = field(default=None, init=False)
+    """What replayed the state that was returned last."""
+    _committed: CommittedMark | None = field(default=None, init=False)
+    """As it was when a state was last read from the beginning."""
     _mark: LogMark | None = field(default=None, init=False)
     """Of the newest state; None without a log."""
     _notified: set[str] = field(factory=set, init=False)
@@ -120,7 +127,20 @@ class LogSource:
                 mark.set_in(chunk)
         except LogError:  # retention deleted the next offset, or the image file in use was overwritten
             return self._begin().image
-        return self._newest.applier.image
+        self._last = applier
+        return applier.image
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return what the state that was returned last lacks; of the newest one if none was yet. Raises as `image`."""
+        if self._last is None:
+            self.image()
+        if self._last is None:
+            return ()
+        newer, log = newer_gaps(self._last.newer), self.log
+        if log is None or self._last.next_offset < log.high_watermark():
+            return newer
+        missing = () if self._committed is None else self._committed.notes(log.high_watermark())
+        return (*newer, *tail_gaps(missing, log.notes))
 
     def image_at(self, moment: Moment) -> Image:
         """Return the state at a moment.
@@ -157,7 +177,7 @@ class LogSource:
         return self._newest
 
     def _recover(self, moment: Moment | None) -> Recovered:
-        committed = read_committed(self.directory)  # before the log: a live writer moves the log on first
+        committed = self._committed = read_committed(self.directory)  # before the log: a live writer moves it on first
         if committed is not None:
             committed.check_exists()  # a checkpoint alone would be a state without most of the rules
         checkpoints = list_checkpoints(self.directory)
@@ -172,6 +192,7 @@ class LogSource:
         if committed is not None and self.log is not None:
             self._notify(committed.notes(self.log.high_watermark()))
         self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
+        self._last = found.applier
         return found
 
     def _refuse_other_files(self) -> None:
@@ -247,6 +268,7 @@ class CheckpointSource:
     path: Path
     notify: Notify
     _image: Image | None = field(default=None, init=False)
+    _gaps: tuple[Premise, ...] = field(default=(), init=False)
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -266,6 +288,11 @@ class CheckpointSource:
         check_mapping(self._image.acls)
         return self._image
 
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return what the state lacks. Raises as `image`."""
+        self.image()
+        return self._gaps
+
     def freshness(self) -> None:
         """Return None: a file is read as it is."""
 
@@ -282,6 +309,7 @@ class CheckpointSource:
         found = recover(self.path, moment, strict=False)
         for note in found.notes:
             self.notify(note)
+        self._gaps = newer_gaps(found.applier.newer)
         return found.image
 
 

@@ -7,6 +7,7 @@ from attrs import define, field
 
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.cluster_settings import ClusterSettings
+from aclog.authorizer.premises import Premise
 from aclog.metalog.errors import LogError, StaleError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.fetch_options import ObserverOptions
@@ -17,6 +18,7 @@ from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
 from aclog.sources.event_loop import run
+from aclog.sources.gaps import newer_gaps
 from aclog.sources.live_settings import controller_settings
 from aclog.sources.max_age import check_age
 from aclog.sources.notify import Notify
@@ -103,6 +105,10 @@ class QuorumSource:
         alive = [broker.broker_id for broker in registered if not broker.fenced]
         brokers = alive or [broker.broker_id for broker in registered]
         return run(controller_settings(self.controllers, self.security, brokers))
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return what the newest state lacks, as a newer Kafka wrote it."""
+        return () if self._newest is None else newer_gaps(self._newest.applier.newer)
 
     def freshness(self) -> Freshness | None:
         """Return when the leader last answered; None before the first state."""

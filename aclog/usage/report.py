@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
+from aclog.usage.answer import Answer
 from aclog.usage.counts import Counts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.acl_intervals import ALWAYS
@@ -63,6 +64,21 @@ class UsageReport:
     """Whether intervals are known; if not, all ACLs count as in force in the whole window."""
     unread: UnreadAccesses
     """Accesses that may lie in the window and could not be read or decided; not those of super users."""
+
+    def without_proof(self) -> "UsageReport":
+        """Return the report without what only holds if everything is known that decides.
+
+        A resource may be open to everyone without its last rule, so no rule is removable, and a DENY may be needed.
+        """
+        rules = self.rules
+        columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))
+        answers = [
+            Answer.NOT_JUDGED.value if (permission, answer) == ("DENY", Answer.NEVER_NEEDED) else answer
+            for permission, answer in zip(*columns, strict=True)
+        ]
+        for name, values in (("answer", pa.array(answers, pa.string())), ("removable", pa.array([False] * len(rules)))):
+            rules = rules.set_column(rules.schema.get_field_index(name), name, values)
+        return evolve(self, rules=rules)
 
 
 @frozen(eq=False, kw_only=True)

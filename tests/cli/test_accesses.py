@@ -1,15 +1,24 @@
-"""`--accesses` as lines: JSON, and what Kafka's own authorizers have logged."""
+"""`--accesses` as diff, lint, review and tests of rules read it: what usage reads, in every form."""
 
+import gzip
 import json
+from collections import Counter
+from datetime import UTC
 from pathlib import Path
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import read_accesses
+from aclog.pipeline.accesses.events import event_schema
+from aclog.sources.accesses import COLUMNS, access_of_row, read_accesses
 from aclog.sources.seen_accesses import read_seen_accesses
+from aclog.usage.accesses.access_input import find_accesses, read_part
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL
+from tests.usage.accesses.test_events import CLOUD, EVENT, OCSF, confluent, redpanda
 
 OLDER = Path(__file__).parents[1] / "pipeline/accesses/data"
 LOGGED = SMALL / "expected/authorizer.log"
@@ -54,3 +63,104 @@ def test_a_difference_counts_them():
     assert result.code == 1
     assert result.lines[-1].endswith(" of the accesses flip")
     assert not result.lines[-1].startswith("0 ")
+
+
+PLAIN = {"principal": "User:j", "host": "::1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}
+JUNK = [{"class_uid": 3002, "actor": {"user": {"uid": "User:x"}}}, {"log": "Principal = User:y is Allowed"}, "{", "[]"]
+FORMS = {
+    "audit lines": LOGGED.read_text,
+    "JSON lines": lambda: texts(PLAIN, PLAIN | {"timestamp": 1}, PLAIN | {"host": "app1"}, PLAIN | {"operation": "x"}),
+    "audit events": lambda: texts(EVENT, {"logger": "audit", "audit": EVENT}, {"logger": "other"}),
+    "OCSF": lambda: texts(OCSF, redpanda("fetch", 2, ("topic", "t"), ("topic", "u")), redpanda("brew", 2)),
+    "CloudEvents": lambda: texts(CLOUD, confluent(), confluent({"operation": "Fly"})),
+    "all in one": lambda: "".join(FORMS[each]() for each in list(FORMS)[:5]) + texts(*JUNK),
+    "all in one, backwards": lambda: "".join(FORMS[each]() for each in reversed(list(FORMS)[:5])) + texts(*JUNK),
+}
+
+
+def texts(*values):
+    return "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in values)
+
+
+def read_by_usage(path):
+    """What usage reads of a log: accesses that can be decided, and how many others there are that cannot."""
+    counts, unread = Counter(), 0
+    for part in find_accesses([str(path)], UTC).parts:
+        for batch in read_part(part):
+            unread += batch.unread.total
+            for row in batch.rows.select(COLUMNS).to_pylist():
+                request = access_of_row(tuple(row.values()))
+                unread += request is None
+                counts.update([] if request is None else [request])
+    return counts, unread
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_diff_reads_what_usage_reads(tmp_path, name):
+    text = FORMS[name]()
+    for path, data in (
+        (tmp_path / "log", text.encode()),
+        (tmp_path / "log.gz", gzip.compress(text.encode())),
+        (tmp_path / "dir" / "log", text.encode()),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    expected = read_by_usage(tmp_path / "log")
+    assert sum(expected[0].values()) > 1
+    for path in ("log", "log.gz", "dir", "d*/l*"):
+        found = read_accesses(str(tmp_path / path))
+        assert (found.counts, found.unread) == expected, path
+    rules = tmp_path / "rules"
+    rules.write_text("")
+    changed = aclog(
+        *("diff", "--acls", rules, "--to-acls", rules, "--to-super-users", "User:j;User:a;User:alice;User:sa-1"),
+        *("--accesses", "-"),
+        stdin=text.encode(),
+    )
+    assert not changed.lines[-1].startswith("0 of the accesses flip")
+    assert ("could not be read or decided may" in changed.lines[-1]) is bool(expected[1])
+
+
+def test_lines_of_another_form_are_read_by_their_own(tmp_path):
+    (tmp_path / "log").write_text(FORMS["all in one"]())
+    counts, unread = read_by_usage(tmp_path / "log")
+    alone = Counter()
+    for at, name in enumerate(list(FORMS)[:5]):
+        (tmp_path / f"{at}").write_text(FORMS[name]())
+        alone += read_by_usage(tmp_path / f"{at}")[0]
+    assert counts == alone
+    assert unread >= 5
+
+
+def test_tables_and_avro_are_read_as_well(tmp_path):
+    with (tmp_path / "log.avro").open("wb") as file:
+        fastavro.writer(file, json.loads(event_schema()), [EVENT])
+    found = read_accesses(str(tmp_path / "log.avro"))
+    assert (sum(found.counts.values()), found.unread) == (1, 0)
+    pq.write_table(pa.Table.from_pylist([PLAIN, PLAIN, PLAIN | {"host": "app1"}]), tmp_path / "t.parquet")
+    found = read_accesses(str(tmp_path / "t.parquet"))
+    assert (list(found.counts.values()), found.malformed, found.unread) == ([2], 1, 1)
+
+
+def test_without_pyarrow_lines_are_read_one_by_one(tmp_path, monkeypatch):
+    expected = {}
+    for name in ("audit lines", "JSON lines"):
+        (tmp_path / name).write_text(FORMS[name]())
+        expected[name] = read_accesses(str(tmp_path / name))
+    (tmp_path / "events").write_text(FORMS["OCSF"]())
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setattr("aclog.sources.accesses.has_pyarrow", lambda: False)
+    monkeypatch.setattr("aclog.sources.parquet.has_pyarrow", lambda: False)
+    assert {name: read_accesses(str(tmp_path / name)) for name in expected} == expected
+    with pytest.raises(ConfigError, match="no line is an access"):
+        read_accesses(str(tmp_path / "events"))
+    with pytest.raises(ConfigError, match=r"pip install 'aclog\[parquet\]'"):
+        read_accesses(str(tmp_path / "t.parquet"))
+
+
+def test_lint_sees_who_made_the_accesses_of_events(tmp_path):
+    (tmp_path / "events").write_text(FORMS["OCSF"]())
+    assert read_seen_accesses(str(tmp_path / "events")).principals == {"User:a"}
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "log").write_bytes(LOGGED.read_bytes())
+    assert read_seen_accesses(str(tmp_path / "dir")) == read_seen_accesses(str(LOGGED))

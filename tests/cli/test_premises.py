@@ -522,12 +522,53 @@ def test_a_decision_point_of_a_cluster_without_an_authorizer_decides_nothing(bro
         deciders.at(None)
 
 
-def test_a_plan_counts_hidden_super_users_as_none_and_says_so(broker):
+def test_a_plan_says_what_is_hidden_and_what_depends_on_it(broker):
     words = ("grant", "--principal", "User:x", "--intent", "produce", "--topic", "t")
     found = ask(broker, *words)
-    assert notes(found)[0] == SUPER_USERS_CONFIG
-    assert "so that it counts as empty" in found.err
-    assert "is unknown" not in ask(broker, *words, "--super-users", "").err
+    assert notes(found)[:1] == [SUPER_USERS_CONFIG]
+    assert "It is not known whether names without rules are open" in found.out
+    assert "is unknown" not in ask(broker, *words, *BOTH).err
     broker.configs = CLASS
     assert "is unknown" not in ask(broker, *words).err
-    assert "is unknown" not in ask(broker, "drift", "--acls", "-").err
+
+
+def test_what_stays_denied_may_be_a_super_users(broker):
+    broker.rules = [
+        acl("t", "User:x", "10.0.0.1", operation=AclOperation.WRITE, permission_type=AclPermissionType.DENY)
+    ]
+    words = ("grant", "--principal", "User:x", "--intent", "produce", "--topic", "t")
+    assert f"stays denied unless {SUPER}: " in ask(broker, *words).out
+    assert "stays denied: " in ask(broker, *words, *BOTH).out
+
+
+def test_what_is_revoked_may_still_be_a_super_users(broker):
+    words = ("revoke", "--principal", "User:a", "--intent", "consume", "--topic", "orders", "--group", "g")
+    found = ask(broker, *words)
+    assert f"still allowed if {SUPER}\n" in found.out
+    assert "still allowed if names without ACLs are open: User:a: READ on TOPIC orders" in found.out
+    assert "still allowed" not in ask(broker, *words, *BOTH).out
+    opened = ask(broker, *words, *BOTH[:2], "--allow-everyone-if-no-acl-found").out
+    assert "still allowed: User:a: READ on TOPIC orders" in opened
+
+
+def test_a_delete_that_takes_nothing_away_is_tried_both_ways(broker, tmp_path):
+    everyone = acl("t", "User:*", operation=AclOperation.ALL)
+    broker.rules = [ORDERS, everyone]
+    change = tmp_path / "change.jsonl"
+    change.write_text(json.dumps({"action": "REMOVE", "rule": _row(everyone)}) + "\n", encoding="utf-8")
+    words = ("plan", "--change", change, "--journal", tmp_path / "journal", "--adopt")
+    found = ask(broker, *words)
+    assert "takes nothing away if names without ACLs are open" in found.out
+    assert "LOST  everyone: ALL on TOPIC t" in found.out
+    assert "no difference: every request is decided the same unless names without ACLs are not open" in found.out
+    for flags, text in (((), "unless"), (BOTH[:2], "unless"), (BOTH, "LOST  everyone: ALL on TOPIC t")):
+        assert text in ask(broker, *words, *flags).out
+    opened = ask(broker, *words, *BOTH[:2], "--allow-everyone-if-no-acl-found").out
+    assert "takes nothing away: every request is decided the same without it" in opened
+    assert "no difference: every request is decided the same\n" in opened
+
+
+def test_drift_notes_nothing_of_what_decides(broker, tmp_path):
+    (tmp_path / "want").write_text(json.dumps(_row(ORDERS)) + "\n", encoding="utf-8")
+    found = ask(broker, "drift", "--want", tmp_path / "want", "--journal", tmp_path / "journal")
+    assert (found.code, "is unknown" in found.err) == (0, False)

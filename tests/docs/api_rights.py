@@ -84,6 +84,11 @@ _ANYWHERE: dict[int, Need] = {
     api_keys.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
     api_keys.DESCRIBE_QUORUM: _DESCRIBE,
     api_keys.UNREGISTER_BROKER: _ALTER,
+    api_keys.DESCRIBE_CONFIGS: _cluster(
+        AclOperation.DESCRIBE_CONFIGS,
+        "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, asked for "
+        "by name; anything else gets UNSUPPORTED_VERSION (35)",
+    ),
 }
 
 NEEDS: dict[str, dict[int, Need]] = {
@@ -104,14 +109,7 @@ NEEDS: dict[str, dict[int, Need]] = {
         api_keys.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),
         api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
     }
-    | dict.fromkeys(UNSUPPORTED, _NEVER)
-    | {
-        api_keys.DESCRIBE_CONFIGS: _cluster(
-            AclOperation.DESCRIBE_CONFIGS,
-            "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the broker itself, "
-            "asked for by name; anything else gets UNSUPPORTED_VERSION (35)",
-        )
-    },
+    | dict.fromkeys(UNSUPPORTED, _NEVER),
     CONTROLLER: _ANYWHERE
     | {
         api_keys.DESCRIBE_CLUSTER: _ALTER,

@@ -156,19 +156,20 @@ def test_who_needs_no_right(event_loop_runner, cluster):
     event_loop_runner.run(scenario())
 
 
+@pytest.mark.parametrize("listener", [BROKER, CONTROLLER])
 @pytest.mark.parametrize(
     ("kind", "name", "keys"),
-    [(4, "4", None), (4, "4", ("super.users", "log.dirs")), (4, "5", ("super.users",)), (2, "4", ("super.users",))],
+    [(4, "1", None), (4, "1", ("super.users", "log.dirs")), (4, "5", ("super.users",)), (2, "1", ("super.users",))],
 )
-def test_no_other_configuration_is_told(event_loop_runner, cluster, kind, name, keys):
+def test_no_other_configuration_is_told(event_loop_runner, cluster, listener, kind, name, keys):
     asked = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-    told = {"resource_type": 4, "resource_name": "4", "configuration_keys": ("super.users",)}
+    told = {"resource_type": 4, "resource_name": "1", "configuration_keys": ("super.users",)}
     resources = tuple(build(32, 4, "request", "DescribeConfigsResource", **each) for each in (told, asked))
 
     async def scenario():
         nobody = await cluster.user_with([])
         for user in (nobody, "admin"):
-            found = await cluster.ask(BROKER, 32, 4, build(32, 4, "request", resources=resources), user)
+            found = await cluster.ask(listener, 32, 4, build(32, 4, "request", resources=resources), user)
             assert codes(found) == {35}
             assert not any(each.configs for each in found.results)
 

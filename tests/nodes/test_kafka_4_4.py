@@ -94,7 +94,8 @@ def test_apis(apis):
 
 def test_the_controller_handles_what_its_generation_has():
     def keys(generation):
-        return set(ControllerApis(auth=AuthHelper(None), serving=lambda: None, generation=generation).handlers())
+        apis = ControllerApis(auth=AuthHelper(None), node_id=1, serving=lambda: None, generation=generation)
+        return set(apis.handlers())
 
     assert keys(Generation.V4_4) - keys(Generation.V4_3) == {UNREGISTER_CONTROLLER}
 

@@ -52,6 +52,8 @@ class LintReport:
     """Suppressions that hold, and suppress nothing."""
     rules: int
     """How many rules were looked at."""
+    unknown: tuple[str, ...] = ()
+    """What is unknown of what decides: there may be more findings."""
 
     @staticmethod
     def of(
@@ -108,7 +110,11 @@ class LintReport:
         counts = self.counts()
         parts = [plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
         said = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
-        return f"{said}; {len(self.suppressed):,} suppressed" if self.suppressed else said
+        said += f"; {len(self.suppressed):,} suppressed" if self.suppressed else ""
+        if not self.unknown:
+            return said
+        names = " and ".join(self.unknown)
+        return f"{said}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} not known"
 
 
 def grouped(findings: Sequence[LocatedFinding]) -> Iterator[list[LocatedFinding]]:

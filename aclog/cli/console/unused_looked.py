@@ -12,6 +12,7 @@ from aclog.analysis.lint_report.suppression import RULE_FIELDS
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.rule_object import object_of_rule
@@ -41,8 +42,18 @@ _SHOWN = 5
 """Holes, and days without accesses, that are named."""
 
 
-def by_index(report: UnusedReport, acls: AclsImage, origins: Origins, proof: str | None) -> Looked:
-    """Return the answers of an index; `proof`: what a log said to them, if one was asked."""
+def none_removable(unknown: Premises) -> str:
+    """Return why no rule is known to be removable."""
+    return f"no rule is known to be removable: {'; '.join(each.note() for each in unknown.unknown)}"
+
+
+def by_index(
+    report: UnusedReport, acls: AclsImage, origins: Origins, proof: str | None, unknown: Premises = ALL_KNOWN
+) -> Looked:
+    """Return the answers of an index.
+
+    `proof`: what a log said to them, if one was asked. `unknown`: of what decides; then no rule is removable.
+    """
     found, items, uses = report.unused, list[Item](), dict[StandardAcl, Use]()
     window = f"{time_of(found.window.start)} to {time_of(found.window.until)}"
     numbers = np.flatnonzero(~found.judgement.is_(Answer.NEEDED))
@@ -64,6 +75,8 @@ def by_index(report: UnusedReport, acls: AclsImage, origins: Origins, proof: str
         notes.append(f"and {len(found.silences) - _SHOWN:,} more holes")
     if found.unread:
         notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(found.unread)}")
+    if unknown:
+        notes.append(none_removable(unknown))
     return _looked(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
 
 

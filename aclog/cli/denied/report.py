@@ -44,7 +44,7 @@ def print_denied(
 ) -> int:
     """Print who is refused what, and return the exit code.
 
-    `given`: the properties of brokers whose values `settings` has. What is unknown can only allow more: a note says so.
+    `given`: the properties of brokers whose values `settings` has. What is unknown and could refuse more is said.
 
     Raises:
         ConfigError: no line of the log is an access; `--out` names a file that says something else.
@@ -56,7 +56,7 @@ def print_denied(
     image = chosen.image()
     judging = Judging.of_state(image, settings)
     rules, settings = judging.rules, judging.settings
-    read_premises(chosen, given)
+    unknown = read_premises(chosen, given).turning(allowed=True)
     counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
@@ -69,7 +69,7 @@ def print_denied(
     if output.is_rows:
         output.print_rows(DENIED_COLUMNS, (denied_row(attempt, rules) for attempt in attempts))
     else:
-        for line in text_lines(found, attempts, rules):
+        for line in text_lines(found, attempts, rules, unknown):
             say(printable(line))
     if found.undecided:
         warn(f"{found.undecided:,} accesses cannot be decided, such as those whose host is no address")
@@ -77,7 +77,7 @@ def print_denied(
     if flags.principal:
         unread = unread.of_principals(flags.principal)
     warn_of_unread(unread, "more may be refused than is listed")
-    return FOUND if attempts or unread else NONE
+    return FOUND if attempts or unread or unknown else NONE
 
 
 def _of_principals(found: Refusals, principals: Sequence[str]) -> Refusals:

@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
+from aclog.authorizer.premises import Premises
 from aclog.cli.denied.rows import deny_rows, few
 from aclog.cli.region_columns import rule_text
 from aclog.terminal.table import aligned
@@ -29,10 +30,10 @@ class _Line:
     denies: tuple[int, ...]
 
 
-def text_lines(found: Refusals, attempts: Sequence[Attempt], rules: Rules) -> Iterator[str]:
-    """Yield the lines."""
+def text_lines(found: Refusals, attempts: Sequence[Attempt], rules: Rules, unknown: Premises) -> Iterator[str]:
+    """Yield the lines; `unknown`: what could refuse more."""
     distinct = len(found.found)
-    yield f"{found.refused:,} accesses refused ({distinct:,} distinct), {found.allowed:,} allowed"
+    yield unknown.decided(f"{found.refused:,} accesses refused ({distinct:,} distinct), {found.allowed:,} allowed")
     if not attempts:
         return
     folded: dict[_Line, list[Attempt]] = defaultdict(list)

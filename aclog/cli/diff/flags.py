@@ -30,8 +30,8 @@ class DiffFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Count which of these accesses flip: Parquet, JSON lines as of [cyan]authorize --requests[/], or a "
-            "kafka-authorizer.log.",
+            help="Count which of these accesses flip: an access log in any form that [cyan]aclog usage[/] reads; "
+            "[cyan]-[/] is stdin.",
             show_default=False,
         ),
     ] = None

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from aclog.authorizer.acl import acl_text
-from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_content import acl_of_content
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.cli.drift.flags import DriftFlags
@@ -16,7 +15,7 @@ from aclog.cli.flags.target import TargetFlags
 from aclog.cli.planning.wanted import read_wanted_rules
 from aclog.cli.rule_columns import ACL_COLUMNS
 from aclog.metalog.printable import printable
-from aclog.places.found_place import FoundPlace, ToldSettings, find_place
+from aclog.places.found_place import FoundPlace, find_place
 from aclog.planning.drift import Drift, DriftKind, drift_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import note
@@ -33,10 +32,6 @@ _HEADS = {
 }
 
 
-_DECIDING_NOTHING = ToldSettings(super_users=frozenset(), generation=Generation.V4_3)
-"""All of it is given, so that no server is asked for it."""
-
-
 @frozen(eq=False, kw_only=True)
 class Look:
     """One look at a place: what drifts there, and what is somebody else's."""
@@ -49,7 +44,7 @@ class Look:
 def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), _DECIDING_NOTHING, journal, note, others)
+    found = find_place(place_address(target), None, journal, note, others)
     held = found.held
     return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
 
@@ -72,7 +67,7 @@ def print_drift(target: TargetFlags, wanted: WantFlags, flags: DriftFlags, outpu
     else:
         for line in _text(found):
             say(printable(line))
-    return SOME if found.drift else NONE
+    return SOME if found.drift or found.place.premises else NONE
 
 
 def drift_row(drift: Drift) -> Row:
@@ -89,6 +84,7 @@ def drift_text(drift: Drift) -> str:
 def _text(found: Look) -> Iterator[str]:
     yield from map(drift_text, found.drift)
     counts = [f"{sum(each.kind is kind for each in found.drift):,} {text}" for kind, text in _HEADS.items()]
+    none = found.place.premises.decided("no drift")
     rules = "rule is" if found.foreign == 1 else "rules are"
     others = f"; {found.foreign:,} {rules} neither wanted nor owned" if found.foreign else ""
-    yield f"{found.place.name}: {', '.join(counts) if found.drift else 'no drift'}{others}"
+    yield f"{found.place.name}: {', '.join(counts) if found.drift else none}{others}"

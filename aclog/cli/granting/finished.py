@@ -32,7 +32,7 @@ from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
 from aclog.terminal.output_format import OutputFormat
 
-_UNKNOWN = "nobody told whether it is"
+_UNKNOWN = "it is not known whether it is"
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,7 @@ from attrs import evolve
 from aclog.analysis.regions.region import Direction
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.cidr import is_cidr
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.unmatched import reasons_unmatched
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -54,6 +55,15 @@ def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange
         aside=Direction.LOST,
         adopt=False,
         limit=DeleteLimit(),
-        nothing=f"nothing to do: {asked.principal} may {flags.intent} already",
-        more=list(grant_lines(asked.principal, granted, shared(granted.added, found.state.contents))),
+        nothing=found.premises.turning(allowed=True)
+        .without({ALLOW_EVERYONE_CONFIG})  # what is not known to be open is allowed by rules
+        .decided(f"nothing to do: {asked.principal} may {flags.intent} already"),
+        more=list(
+            grant_lines(
+                asked.principal,
+                granted,
+                shared(granted.added, found.state.contents),
+                found.premises.turning(allowed=False),
+            )
+        ),
     )

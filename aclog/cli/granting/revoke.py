@@ -53,7 +53,11 @@ def run_revoke(
         adopt=revoked.adopt,
         limit=limit,
         nothing=f"nothing to do: no rule of {asked.principal} gives this alone",
-        more=list(revocation_lines(asked.principal, taken, stranded(taken, found.state.contents, asked.principal))),
+        more=list(
+            revocation_lines(
+                asked.principal, taken, stranded(taken, found.state.contents, asked.principal), found.premises
+            )
+        ),
     )
     code = finish(found, wanted, do, output)
     return CHANGES if taken.still else code

@@ -40,7 +40,7 @@ class ClusterFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses: Parquet, a kafka-authorizer.log, or JSON lines (a principal may stand alone).",
+            help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (a principal may stand alone).",
             rich_help_panel=_KNOWN,
         ),
     ] = None

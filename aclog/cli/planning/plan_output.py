@@ -48,7 +48,15 @@ def print_plan(
             emit(json_text(step_object(step)))
         return
     uses = None if accesses is None or not change.removed else _uses(accesses, found, change)
-    report = PlanReport(name=found.name, state=found.state, plan=plan, change=change, uses=uses, kafka=found.kafka)
+    report = PlanReport(
+        name=found.name,
+        state=found.state,
+        plan=plan,
+        change=change,
+        uses=uses,
+        kafka=found.kafka,
+        premises=found.premises,
+    )
     with progress("comparing"):
         document = document_of(report, full=full)
     for line in markdown_lines(document) if output.form is OutputFormat.MARKDOWN else text_lines(document):

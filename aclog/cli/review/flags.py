@@ -88,7 +88,7 @@ class ReviewFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, as Parquet or JSON lines: which of them would be decided differently?",
+            help="Recent accesses, in any form that [cyan]aclog usage[/] reads: which are decided differently?",
             rich_help_panel=_KNOWN,
         ),
     ] = None

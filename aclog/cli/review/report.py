@@ -33,7 +33,7 @@ from aclog.cli.review.sides import ReviewSides, Side, SideReader
 from aclog.cli.review.test_part import HeadTests
 from aclog.cli.review.unread import unread
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import read_accesses
+from aclog.sources.accesses import Accesses, read_accesses
 from aclog.sources.name_file import NameFile
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.json_text import json_text
@@ -85,6 +85,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     compared = _compared(sides, topics, origins)
     comparison = next(iter(compared.values()))
     tests = HeadTests(settings=settings, repository=repository, path=path, sides=sides).run()
+    accesses = _accesses(settings)
     review = Review(
         comparisons=compared,
         rows=[evolve(row, only=only) for row, only in difference_rows(compared)],
@@ -94,9 +95,9 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
         proofs=prove(resources, compared),
         tests=tests,
         lint=lint_outcome(before, after),
-        flipped=_flipped(compared, settings),
+        flipped=[] if accesses is None else _flipped(compared, accesses),
         own_checks=tuple(own_checks(sides, settings)),
-        doubts=sides.doubts if comparison.changes else (*sides.doubts, *unread(sides)),
+        doubts=(*sides.doubts, *(() if comparison.changes else unread(sides)), *_doubts_of(accesses, compared)),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
     )
@@ -119,17 +120,28 @@ def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     return run_lint(side.chosen, side.image, next(iter(policies.values())), inputs, policies=policies)
 
 
-def _flipped(compared: Compared, settings: RepositorySettings) -> list[Flipped]:
+def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
+    found = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
+    return [evolve(each, only=only) for each, only in merged(found, lambda flip: flip)]
+
+
+def _accesses(settings: RepositorySettings) -> Accesses | None:
     path = settings.source.accesses
     if path is None:
-        return []
+        return None
     accesses = read_accesses(path)
     if accesses.malformed:
         warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
-    if accesses.unread:
-        warn(f"{path}: {accesses.unread:,} lines of them tell of accesses that could not be read: more may flip")
-    found = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
-    return [evolve(each, only=only) for each, only in merged(found, lambda flip: flip)]
+    return accesses
+
+
+def _doubts_of(accesses: Accesses | None, compared: Compared) -> Iterator[str]:
+    """Yield what is not known of the accesses that the change may break."""
+    if accesses is not None and accesses.unread and any(each.differences for each in compared.values()):
+        yield (
+            f"{accesses.unread:,} of the recent accesses could not be read or decided: the change may break them, and "
+            "they are not among those below"
+        )
 
 
 def _addresses(side: Side) -> Addresses:

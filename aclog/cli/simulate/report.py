@@ -9,6 +9,7 @@ from attrs import evolve
 
 from aclog.analysis.by_generation import generation_object, merged
 from aclog.authorizer.generation import Generation
+from aclog.authorizer.premises import ALL_KNOWN
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.flags.output import Output
@@ -63,6 +64,13 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))
     found = {generation: _simulated(counted, sides) for generation, sides in each.items()}
+    flips = any(len(own.flips) for own in found.values())
+
+    def differs_when_open() -> bool:
+        """Decide the accesses once more."""
+        return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
+
+    turning = ALL_KNOWN if flips else one.premises.turning(None, differs_when_open)
     ordered = {generation: _ordered(own) for generation, own in found.items()}
     if output.is_rows:
         output.print_rows(with_generation(FLIP_COLUMNS, found), _rows(ordered))
@@ -70,22 +78,14 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
         for number, (generation, own) in enumerate(found.items()):
             if generation is not None:
                 say("\n" * (number > 0) + f"On {generation}:")
-            for line in _summary(own, ordered[generation]):
+            for line in _summary(own, ordered[generation], is_sure=not turning):
                 say(printable(line))
     warn_of_rejects(counted.rejects)
     unread = next((own.unread for own in found.values() if own.unread), UnreadAccesses())
     warn_of_unread(unread, "rules change that they may need, so that they may be decided differently")
-    if unread or any(len(own.flips) for own in found.values()):
-        return 1
-
-    def differs_when_open() -> bool:
-        """Decide the accesses once more."""
-        return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
-
-    turning = one.premises.turning(None, differs_when_open)
     if turning:
         warn(turning.decided("every access is decided the same"))
-    return int(bool(turning))
+    return int(bool(flips or unread or turning))
 
 
 def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> Simulation:
@@ -118,16 +118,18 @@ def _row(flip: dict[str, Any]) -> Row:
     return row
 
 
-def _summary(found: Simulation, ordered: Any) -> Iterator[str]:
+def _summary(found: Simulation, ordered: Any, *, is_sure: bool) -> Iterator[str]:
+    """Yield the lines; `is_sure`: whether nothing that is unknown could change an access that is the same."""
     changes = ordered.column("change")
     rows = []
     for change in Change:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(chosen) or change in {Change.GAINED, Change.LOST}:
             rows.append((f"{pc.sum(chosen.column('count')).as_py() or 0:,}", f"{len(chosen):,}", change.value))
-    rows.append((f"{found.same:,}", "", "SAME"))
-    if found.unread:
-        rows.append((f"{found.unread.total:,}", "", Answer.NOT_JUDGED.value))
+    rows.append((f"{found.same if is_sure else 0:,}", "", "SAME"))
+    unjudged = found.unread.total + (0 if is_sure else found.same)
+    if found.unread or not is_sure:
+        rows.append((f"{unjudged:,}", "", Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct", "change"), rows)
     for change in Change:
         chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))

@@ -230,7 +230,9 @@ def simulate(
     The ACLs before the change are a state source; those after it are the
     same with a change, or another source or moment. One row is written for
     each distinct access whose decision changes, with the number of times it
-    occurred and the ACLs that decide it before and after.
+    occurred and the ACLs that decide it before and after. What could not be
+    read or decided and may be decided differently is NOT_JUDGED.
+    Exit code 0 if all are the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]
 
@@ -247,9 +249,12 @@ def simulate(
         from aclog.cli.spark.policy import TwoPolicies
         from aclog.cli.spark.simulate import simulate_command
 
-        settings = settings_of(authorizer), settings_of(after.authorizer(authorizer))
-        both = TwoPolicies.of(source, after, settings, given=authorizer.given())
-        simulate_command(spark, requests, out, both.before, both.after)
+        after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
+        settings = settings_of(authorizer), settings_of(after_flags)
+        given = authorizer.given(), after_flags.given()
+        both = TwoPolicies.of(source, after, settings, given=given, proves=what)
+        changes = simulate_command(spark, requests, out, both.before, both.after)
+    raise typer.Exit(int(changes))
 
 
 @app.command(name="usage-index")

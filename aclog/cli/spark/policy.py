@@ -24,6 +24,7 @@ from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.snapshots.deciding_kafka import possible_generations, registered_levels
 from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
 from aclog.usage.arrow.acl_structs import ACL_FIELDS
 from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
@@ -74,9 +75,7 @@ def rules_of(
     source = flags.choose()
     if not own_time:
         image = source.image()
-        premises = read_premises(source, given)
-        if proves is not None:
-            refuse_unless_known(premises, proves)
+        _check_premises(source, given, proves)
         rules, settings = deciding_rules_of_state(image, settings)
         warn_of_unknown_kafka(rules)
         return rules, settings
@@ -84,10 +83,17 @@ def rules_of(
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
+    _check_premises(source, given, proves)
     found = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
     rules, settings = found.by_kafka(settings, partial(kafka_of_log, log))
     warn_of_unknown_kafka(rules)
     return rules, settings
+
+
+def _check_premises(source: ChosenSource, given: AbstractSet[str], proves: str | None) -> None:
+    premises = read_premises(source, given)
+    if proves is not None:
+        refuse_unless_known(premises, proves)
 
 
 @frozen(eq=False, kw_only=True)
@@ -104,12 +110,13 @@ class TwoPolicies:
         second: SecondStateFlags,
         settings: tuple[Settings, Settings],
         *,
-        given: AbstractSet[str] = frozenset(),
+        given: tuple[AbstractSet[str], AbstractSet[str]] = (frozenset(), frozenset()),
+        proves: str | None = None,
     ) -> Self:
         """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
 
         `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and where a state
-        does not say so, that of the other one. `given` as for `rules_of`.
+        does not say so, that of the other one. `given`, of both, and `proves` as for `rules_of`.
 
         Raises:
             ConfigError: as `changed_rules`, or a malformed file.
@@ -118,14 +125,14 @@ class TwoPolicies:
         """
         chosen, source = first.choose(), second.source(first)
         image = chosen.image()
-        read_premises(chosen, given)
+        _check_premises(chosen, given[0], proves)
         rules, other = Rules.of_image(image.acls), None
         if source is None:
             changed = changed_rules(rules, second.changes())
         else:
             chosen = source.choose()
             other = chosen.image()
-            read_premises(chosen, frozenset())
+            _check_premises(chosen, given[1], proves)
             changed = Rules.of_image(other.acls)
         old, new = _deciding(image, other)
         return cls(before=_policy(rules, settings[0], old), after=_policy(changed, settings[1], new))

@@ -44,15 +44,16 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
             parts.append(unread_lines(bad))
         parts.append(undecided_by_kafka(good, *sides))
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
-    changed = _show(spark.read.parquet(str(out)))
+    changed = _show(spark.read.parquet(str(out)), unread)
     if malformed:
         warn(f"{malformed:,} lines are not accesses and were skipped")
     if unread:
-        warn(f"{unread_text(unread)}: {Answer.NOT_JUDGED}: they may be decided differently")
+        warn(f"{unread_text(unread)}: rules change that they may need, so that they may be decided differently")
     return changed or bool(unread)
 
 
-def _show(flips: DataFrame) -> bool:
+def _show(flips: DataFrame, unread: UnreadAccesses) -> bool:
+    """Print how many accesses change, or may; return whether some do."""
     counted = flips.groupBy("change").agg(F.sum("count").alias("accesses"), F.count("*").alias("distinct"))
     found = {row["change"]: row for row in counted.collect()}
     rows = [
@@ -62,6 +63,8 @@ def _show(flips: DataFrame) -> bool:
         for change in Change
         if change in found or change in {Change.GAINED, Change.LOST}
     ]
+    if unread:
+        rows.append((f"{unread.total:,}", "", Answer.NOT_JUDGED.value))
     for line in aligned(("accesses", "distinct", "change"), rows):
         say(line)
     for change in Change:

@@ -75,8 +75,8 @@ class RecordFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="With --record: how these accesses are decided, not the whole state: Parquet, or JSON lines as of "
-            "[cyan]authorize --requests[/].",
+            help="With --record: how these accesses are decided, not the whole state: a log in any form that "
+            "[cyan]aclog usage[/] reads.",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from aclog.authorizer.cluster_settings import SETTLED
 from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.cli.flags.accesses import AccessesFlags, window_end
 from aclog.cli.flags.gap import gap_us
@@ -14,7 +13,6 @@ from aclog.metalog.printable import printable
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.terminal.progress import tracked
-from aclog.usage.index.run import GIVEN
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.unused.state_rules import StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
@@ -41,7 +39,7 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
 
             index.check_cluster(cluster_id_of(source.log))
         report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
-        left = read_premises(chosen, _given(index)).without({SUPER_USERS_CONFIG})
+        left = read_premises(chosen, index.given()).without({SUPER_USERS_CONFIG})
         if left:
             note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {left.settled_by()}")
             report = report.without_removals()
@@ -65,15 +63,6 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
             for line in text_lines(report):
                 say(printable(line))
     return FOUND if report.unused.judgement.unused.any() else NONE
-
-
-def _given(index: UsageIndex) -> frozenset[str]:
-    """Return the properties of brokers whose values all runs of an index were given."""
-    given = SETTLED
-    for run in index.runs():
-        named = run.settings.get(GIVEN)
-        given &= frozenset(map(str, named)) if isinstance(named, list) else frozenset()
-    return given
 
 
 def _question(flags: UnusedFlags) -> UnusedQuestion:

@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-import pyarrow as pa
-from attrs import evolve
-
 from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
@@ -19,7 +16,6 @@ from aclog.cli.usage_summary import SHOWN_DENIED, summary_lines, unjudged_text, 
 from aclog.metalog.printable import printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say
-from aclog.usage.answer import Answer
 from aclog.usage.report import UsageReport, report
 
 _SHOWN_RULES: Final = 20
@@ -60,7 +56,7 @@ def report_usage(
     counted, judged = log.count_window(judging, window.days, until)
     found = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED, unread=counted.unread)
     if left:
-        found = _without_proof(found)
+        found = found.without_proof()
     if output.is_rows:
         columns = (*USAGE_COLUMNS, UNREAD_COLUMN) if found.unread else USAGE_COLUMNS
         output.print_rows(columns, _rows(found, [column.key for column in columns]))
@@ -70,22 +66,6 @@ def report_usage(
             say(printable(line))
     warn_of_gaps(found)
     warn_of_rejects(counted.rejects)
-
-
-def _without_proof(found: UsageReport) -> UsageReport:
-    """Return the report without what only holds if everything is known that decides.
-
-    A resource may be open to everyone without its last rule, so no rule is removable, and a DENY may be needed.
-    """
-    rules = found.rules
-    columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))
-    answers = [
-        Answer.NOT_JUDGED.value if (permission, answer) == ("DENY", Answer.NEVER_NEEDED) else answer
-        for permission, answer in zip(*columns, strict=True)
-    ]
-    for name, values in (("answer", pa.array(answers, pa.string())), ("removable", pa.array([False] * len(rules)))):
-        rules = rules.set_column(rules.schema.get_field_index(name), name, values)
-    return evolve(found, rules=rules)
 
 
 def _removable(found: UsageReport) -> Iterator[str]:

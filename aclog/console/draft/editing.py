@@ -99,7 +99,14 @@ class Editing:
         found.check_plan(change, plan.steps, limit)
         if plan.is_empty:
             raise RefusedError(f"{found.name}: nothing to do: it is so already")
-        report = PlanReport(name=found.name, state=found.state, plan=plan, change=change, kafka=found.kafka)
+        report = PlanReport(
+            name=found.name,
+            state=found.state,
+            plan=plan,
+            change=change,
+            kafka=found.kafka,
+            premises=found.premises,
+        )
         lines = tuple(text_lines(document_of(report, full=True)))
         made = DraftPlan(plan=plan, digest=plan_digest(plan), lines=lines)
         self._keep(made)

@@ -6,6 +6,8 @@ from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint_report.located_finding import LocatedFinding
 from aclog.analysis.lint_report.parting import parted
 from aclog.analysis.policy import Policy
+from aclog.authorizer.config import SUPER_USERS_CONFIG
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import changed_acls
 from aclog.console.draft.effect import DraftEffect
 from aclog.planning.granting.near_rules import policy_with
@@ -22,8 +24,10 @@ class LintEffect:
     mended: tuple[LocatedFinding, ...] = ()
 
 
-def lint_effect(effect: DraftEffect) -> LintEffect | None:
+def lint_effect(effect: DraftEffect, premises: Premises = ALL_KNOWN) -> LintEffect | None:
     """Return what lint says of one side only; None if there are too many rules near the draft.
+
+    Where `premises` are unknown by which a rule may be needed, none is called needless.
 
     It looks at the rules that share a name or a principal with a change: what it says of others is the same before and
     after.
@@ -34,10 +38,11 @@ def lint_effect(effect: DraftEffect) -> LintEffect | None:
         return None
     before = policy_with(effect.near, effect.ground.policy.settings)
     after = Policy(changed_acls(before.acls, effect.changes), before.settings)
-    was, now = (_findings(policy, effect) for policy in (before, after))
+    is_known = not premises.without({SUPER_USERS_CONFIG})
+    was, now = (_findings(policy, effect, is_known=is_known) for policy in (before, after))
     return LintEffect(brought=tuple(parted(now, was)[0]), mended=tuple(parted(was, now)[0]))
 
 
-def _findings(policy: Policy, effect: DraftEffect) -> list[LocatedFinding]:
+def _findings(policy: Policy, effect: DraftEffect, *, is_known: bool) -> list[LocatedFinding]:
     origins = effect.comparison.origins.new
-    return [LocatedFinding.of(found, origins) for found in lint(policy)]
+    return [LocatedFinding.of(found, origins) for found in lint(policy) if is_known or not found.neutral]

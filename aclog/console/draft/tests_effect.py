@@ -8,6 +8,8 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.outcome import Outcome
 from aclog.analysis.rule_tests.touched_requests import touches
+from aclog.analysis.rule_tests.unknown_premises import PremisedRun
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.console.draft.effect import DraftEffect
 
@@ -21,6 +23,8 @@ class StatedCases:
 
     settings: Settings
     cases: tuple[Case, ...]
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the settings have."""
 
 
 @frozen(kw_only=True)
@@ -50,8 +54,8 @@ class TestsEffect:
     """Cases that decide on no request that the draft changes: they are as they were, and were not run."""
 
 
-def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases]) -> TestsEffect:
-    """Return what becomes of the cases of some files.
+def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases], premises: Premises = ALL_KNOWN) -> TestsEffect:
+    """Return what becomes of the cases of some files; one that an unknown premise could turn does not pass.
 
     Raises:
         MetadataError: what a case compares with cannot be read.
@@ -60,10 +64,13 @@ def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases]) -> TestsE
     found: list[TestedCase] = []
     total = 0
     for file in files:
-        old, new = (_under(policy, file.settings) for policy in (effect.ground.policy, effect.after))
+        old, new = (
+            PremisedRun(_under(policy, file.settings), premises.without(file.given), file.given)
+            for policy in (effect.ground.policy, effect.after)
+        )
         total += len(file.cases)
         concerned = _concerned(effect, file.cases, file.settings)
-        found += [TestedCase(before=case.run(old), after=case.run(new)) for case in concerned]
+        found += [TestedCase(before=old.run(case), after=new.run(case)) for case in concerned]
     found.sort(key=lambda each: (not each.has_turned, each.after.passed))
     return TestsEffect(cases=tuple(found), others=total - len(found))
 

@@ -8,6 +8,7 @@ from attrs import field, frozen
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.premises import Premises
 from aclog.console.findings.item import Item
 from aclog.snapshots.image import Image
 
@@ -23,6 +24,11 @@ class Subject(Protocol):
     @property
     def policy(self) -> Policy:
         """Its rules, and what decides besides them."""
+        ...
+
+    @property
+    def premises(self) -> Premises:
+        """What decides and is unknown."""
         ...
 
 

@@ -11,9 +11,11 @@ from aclog.analysis.rule_tests.case import Case
 from aclog.analysis.rule_tests.changed_policy import with_ids
 from aclog.analysis.rule_tests.failure_text import NEAREST_CHANGE, TestedState, failing, failure_lines
 from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.rule_tests.unknown_premises import PremisedRun
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.origin import Origins, origin_text
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.console.findings.item import Item, Kind
 from aclog.console.findings.looked import Looked
 
@@ -32,13 +34,22 @@ class TestedFile:
 
     policy: Policy
     cases: tuple[Case, ...]
+    premises: Premises = ALL_KNOWN
+    """What is unknown of what decides."""
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the policy has."""
+
+    def run(self) -> PremisedRun:
+        """Return what runs the cases: one that an unknown premise could turn does not pass."""
+        return PremisedRun(self.policy, self.premises, self.given)
 
 
 def tests_looked(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> Looked:
     """Return the cases that fail. Raises MetadataError: what one compares with cannot be read."""
     items: list[Item] = []
     for file in files:
-        outcomes = [case.run(file.policy) for case in file.cases]
+        run = file.run().run
+        outcomes = [run(case) for case in file.cases]
         failed = failing(outcomes)
         state = TestedState(policy=with_ids(file.policy), origins=origins, place=place) if failed else None
         items += (_item(each, state if len(items) + at < _EXPLAINED else None) for at, each in enumerate(failed))
@@ -52,8 +63,9 @@ def failing_keys(files: Sequence[TestedFile], among: frozenset[str]) -> frozense
     return frozenset(
         key
         for file in files
+        for run in (file.run().run,)
         for case in file.cases
-        if (key := _key(case)) in among and not case.run(file.policy).passed
+        if (key := _key(case)) in among and not run(case).passed
     )
 
 

@@ -4,6 +4,8 @@ from collections import Counter
 
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells
+from aclog.analysis.side_premises import turning_same
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange
 from aclog.console.pages.asked import Asked, url
 from aclog.console.pages.cells import PAGE_ROWS, RULE_COLUMNS, paged, rule_cells
@@ -56,11 +58,12 @@ def changes_page(console: Console, asked: Asked) -> Page:
     made = _made(history, timeline, span, asked)
     parts: list[Part] = [span_form(asked, timeline, span), span_facts(console, timeline, span, net)]
     parts += steps(timeline, span)
-    parts += [_not_compared(span, net) if compared is None else _difference(compared), made]
+    unknown = ALL_KNOWN if compared is None else turning_same(state.premises, compared.comparison)
+    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), made]
     return Page(
         path=PATH,
         title="Changes",
-        answer=_answer(span, net, compared),
+        answer=_answer(span, net, compared, unknown),
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
         handles=span_handles(timeline, span),
@@ -80,7 +83,8 @@ def _compared(
     return history.compared(timeline, first, last, net)
 
 
-def _answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None) -> str:
+def _answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+    """Return the answer; `unknown`: what could make a difference of none."""
     count = span.last.position - span.first.position
     where = f"between {span.first} and {span.last}"
     if not count:
@@ -92,7 +96,7 @@ def _answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None) 
         return f"{rules}: {len(net):,} rules differ; what they give and take is not worked out yet."
     counts = Counter(direction for report in compared.rows for direction in report.row.directions)
     if not counts:
-        return f"{rules}: every request is decided the same."
+        return f"{rules}: {unknown.decided('every request is decided the same')}."
     return f"{rules}: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
 
 
@@ -108,7 +112,7 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
     return Facts(key="not-compared", title=_DIFFERENCE, items=((why, cell),))
 
 
-def _difference(compared: Compared) -> Table:
+def _difference(compared: Compared, unknown: Premises) -> Table:
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
     shown = compared.rows[:PAGE_ROWS]
     left = len(compared.rows) - len(shown)
@@ -117,7 +121,7 @@ def _difference(compared: Compared) -> Table:
         title=_DIFFERENCE,
         columns=columns,
         rows=tuple(_difference_row(each) for each in shown),
-        none="Every request is decided the same.",
+        none=f"{unknown.decided('Every request is decided the same')}.",
         total=len(compared.rows),
         note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if left else "",
     )

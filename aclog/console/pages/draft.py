@@ -1,11 +1,14 @@
 """The page of a draft: rules typed or opened, and what they would change for people, tests and lint."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from attrs import frozen
 
 from aclog.analysis.answers.intents import Intent
 from aclog.analysis.regions.region import Direction
+from aclog.analysis.side_premises import turning_same
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import Action
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.console.draft.draft_text import MOST_BYTES, MOST_CHANGES, DraftText, read_draft
@@ -35,15 +38,22 @@ OWNERSHIP = ("adopt", "max_deletes")
 _EXAMPLE = "+ ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
 
 
-@frozen(eq=False, kw_only=True)
+@frozen(eq=False, slots=False, kw_only=True)
 class Draft:
     """A draft that was asked for, read."""
 
     text: str
     read: DraftText
     effect: DraftEffect
+    premises: Premises
+    """What decides and is unknown."""
     asked: dict[str, str]
     """The parameters that lead to it."""
+
+    @cached_property
+    def turning(self) -> Premises:
+        """What is unknown and could make a difference of an effect without any; nothing if no rule changes."""
+        return turning_same(self.premises, self.effect.comparison) if self.effect.changes else ALL_KNOWN
 
     def url(self, **more: object) -> str:
         """Return its address, with more parameters."""
@@ -86,7 +96,7 @@ def drafted(console: Console, text: str, asked: dict[str, str]) -> Draft:
         raise BadAskedError(str(error)) from error
     ground = console.drafts.grounds.of(state.policy)
     effect = DraftEffect(ground=ground, asked=read.changes, origins=console.origins)
-    return Draft(text=text, read=read, effect=effect, asked=asked)
+    return Draft(text=text, read=read, effect=effect, premises=state.premises, asked=asked)
 
 
 def draft_page(console: Console, asked: Asked) -> Page:
@@ -113,7 +123,7 @@ def draft_page(console: Console, asked: Asked) -> Page:
     return Page(
         path=PATH,
         title="A draft",
-        answer=_answer(effect),
+        answer=_answer(draft),
         mark=None if effect.comparison.differences else Mark.QUIET,
         command=console.command.of("diff", "--change", "CHANGE"),
         parts=(form, *_parts(console, draft, asked)),
@@ -167,7 +177,8 @@ def _check_read(draft: Draft) -> None:
         raise BadAskedError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
 
 
-def _answer(effect: DraftEffect) -> str:
+def _answer(draft: Draft) -> str:
+    effect = draft.effect
     adds = sum(each.added for each in effect.changes)
     what = f"{_rules(adds)} to add, {len(effect.changes) - adds:,} to remove"
     if not effect.asked:
@@ -176,7 +187,7 @@ def _answer(effect: DraftEffect) -> str:
         return "Nothing changes for anybody: the rules stay as they are"
     directions = {each.direction for each in effect.comparison.differences}
     if not directions:
-        return f"{what}. Nothing changes for anybody: every request is decided the same"
+        return f"{what}. {draft.turning.decided('Nothing changes for anybody: every request is decided the same')}"
     verbs = {Direction.GAINED: "somebody gains access", Direction.LOST: "somebody loses access"}
     return f"{what}: {' and '.join(text for each, text in verbs.items() if each in directions)}"
 
@@ -200,11 +211,11 @@ def _parts(console: Console, draft: Draft, asked: Asked) -> Iterator[Part]:
     if not read.changes:
         return
     if console.drafts.tests is not None and effect.changes:
-        yield tests_table(effect, console.drafts.tests)
+        yield tests_table(effect, console.drafts.tests, draft.premises)
     if effect.changes:
-        yield effective_table(effect)
+        yield effective_table(effect, draft.turning)
         yield from sharing_tables(effect)
-        yield lint_table(effect)
+        yield lint_table(effect, draft.premises)
     yield changes_table(effect)
     if effect.changes and not read.problems:
         yield _saving(console, draft, asked)

@@ -7,6 +7,7 @@ from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.risk import risk
 from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, acl_text, code_name
+from aclog.authorizer.premises import Premises
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.unmatched import reasons_unmatched
@@ -44,8 +45,8 @@ def problems_table(problems: Sequence[Problem]) -> Table:
 _EFFECT_KEYS = ("change", "who", "what", "from", "before", "after", "example")
 
 
-def effective_table(effect: DraftEffect) -> Table:
-    """Return who gains and loses what, the riskiest first."""
+def effective_table(effect: DraftEffect, unknown: Premises) -> Table:
+    """Return who gains and loses what, the riskiest first; `unknown`: what could make a difference of none."""
     reports = sorted(effect.comparison.rows(), key=risk)
     return Table(
         key="effect",
@@ -54,7 +55,7 @@ def effective_table(effect: DraftEffect) -> Table:
             Column(key=key, title=title.capitalize()) for key, title in zip(_EFFECT_KEYS, TITLES, strict=True)
         ),
         rows=tuple(map(_effect_row, reports[:PAGE_ROWS])),
-        none="Nothing changes for anybody: every request is decided the same.",
+        none=f"{unknown.decided('Nothing changes for anybody: every request is decided the same')}.",
         total=len(reports),
         note=_cut(PAGE_ROWS, len(reports)),
     )
@@ -109,9 +110,9 @@ def _sharing_row(found: Shared) -> Row:
     return Row(key=repr((found.pattern, found.principal)), cells=cells)
 
 
-def lint_table(effect: DraftEffect) -> Table:
-    """Return the findings that only one side has."""
-    found = lint_effect(effect)
+def lint_table(effect: DraftEffect, premises: Premises) -> Table:
+    """Return the findings that only one side has; `premises`: what is unknown of what decides."""
+    found = lint_effect(effect, premises)
     brought, mended = ((), ()) if found is None else (found.brought, found.mended)
     rows = [*(_finding(each, is_new=True) for each in brought), *(_finding(each, is_new=False) for each in mended)]
     return Table(
@@ -146,11 +147,11 @@ def _finding(found: LocatedFinding, *, is_new: bool) -> Row:
     return Row(key=f"{is_new} {found.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
 
 
-def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]]) -> Table:
+def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]], premises: Premises) -> Table:
     """Return the tests that are about what changes, those that turn first; or why they cannot be run."""
     none = "No test decides on anything that changes."
     try:
-        found = effect_on_tests(effect, tests(effect.ground.policy.settings))
+        found = effect_on_tests(effect, tests(effect.ground.policy.settings), premises)
     except (MetadataError, OSError) as error:
         found, none = TestsEffect(), f"The tests cannot be run: {error}"
     about = len(found.cases)

@@ -55,10 +55,10 @@ def principal_page(console: Console, asked: Asked) -> Page:
         query = Query(principals=only(name), host=asked.host())
         found = list(islice(permissions(state.policy, query), _MOST))
         data = [permission_object(each, console.origins) for each in found]
-        parts.append(
-            permission_table(found, console.origins, key="may", title="May", none="It may do nothing.", as_of=as_of)
-        )
-        answer = f"may do {_things(len(found))}" if found else "may do nothing"
+        more = state.premises.turning(allowed=False)
+        none = f"{more.decided('It may do nothing')}."
+        parts.append(permission_table(found, console.origins, key="may", title="May", none=none, as_of=as_of))
+        answer = f"may do {_things(len(found))}" if found else more.decided("may do nothing")
         if name in state.policy.settings.super_users:
             answer = "is a super user, who may do everything"
         parts.append(_denied(console, state, query, as_of))

@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.name_notation import pattern_text
+from aclog.authorizer.premises import Premises
 from aclog.console.pages.asked import Asked, BadAskedError, url
 from aclog.console.pages.cells import (
     ANY,
@@ -76,12 +77,12 @@ def resource_page(console: Console, asked: Asked) -> Page:
     name = pattern_text(resource)
     what = _what(question)
     everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in found)
+    more = state.premises.turning(allowed=False)
     answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
-        _who(found, everyone=everyone) if console.own is None else _own(console.own.principal, found)
+        _who(found, more, everyone=everyone) if console.own is None else _own(console.own.principal, found, more)
     )
-    table = permission_table(
-        found, console.origins, key="who", title="Who can, and why", none="Nobody can.", as_of=as_of
-    )
+    none = f"{more.decided('Nobody can')}."
+    table = permission_table(found, console.origins, key="who", title="Who can, and why", none=none, as_of=as_of)
     command = None
     if question.operation is not None or question.intent is not None:
         command = console.command.of("who-can", *question.words(), as_of=as_of)
@@ -144,17 +145,18 @@ def _what(question: _Question) -> str:
     return "anything on" if question.operation is None else f"{question.operation.name} on"
 
 
-def _who(found: list[Permission], *, everyone: bool) -> str:
+def _who(found: list[Permission], more: Premises, *, everyone: bool) -> str:
+    """Return who can; `more`: what is unknown and could add somebody."""
     if not found:
-        return "nobody"
+        return more.decided("nobody")
     named = {each for one in found if not one.region.principals.complement for each in one.region.principals.named}
     if everyone:
         return "anyone, but for those named below"
-    return f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else"
+    return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else")
 
 
-def _own(principal: str, found: list[Permission]) -> str:
-    return f"{principal} can" if found else f"{principal} cannot"
+def _own(principal: str, found: list[Permission], more: Premises) -> str:
+    return f"{principal} can" if found else more.decided(f"{principal} cannot")
 
 
 def _operations(asked: Asked) -> Links:

@@ -18,6 +18,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.name_notation import is_set, pattern_text
+from aclog.authorizer.premises import Premises
 from aclog.console.pages.asked import Asked, BadAskedError, name_parameters, url
 from aclog.console.pages.cells import PAGE_ROWS, PRINCIPALS, choice_of_operation, choice_of_type
 from aclog.console.pages.command_line import resource_words
@@ -89,6 +90,7 @@ def when_page(console: Console, asked: Asked) -> Page:
     timeline = known.timeline
     found = list(_intervals(timeline, request, history))
     is_allowed = bool(found) and found[-1].end is None
+    more = state.premises.turning(allowed=False)
     pattern = request.pattern
     resource = resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
     words = ("--principal", request.principal, "--operation", request.operation.name)
@@ -96,10 +98,10 @@ def when_page(console: Console, asked: Asked) -> Page:
     return Page(
         path=PATH,
         title=f"When: {request.principal} {request.operation.name} {_name(request.pattern)}",
-        answer=_answer(found, timeline),
+        answer=_answer(found, timeline, more),
         mark=Mark.GOOD if is_allowed else Mark.DENY,
         command=console.command.of("when", *words, *resource, *host),
-        parts=(form, _ways(request), _table(found, timeline, request, history)),
+        parts=(form, _ways(request), _table((found, more), timeline, request, history)),
         notices=notices,
         offset=timeline.end,
     )
@@ -137,14 +139,15 @@ def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> I
     return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
 
 
-def _answer(found: list[Interval], timeline: RuleTimeline) -> str:
+def _answer(found: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
+    """Return the answer; `more`: what is unknown and could have allowed it."""
     begin = f"offset {timeline.begin:,}, from where on the history is known"
     if not found:
-        return f"Never allowed since {begin}." if timeline.begin else "Never allowed."
+        return f"{more.decided(f'Never allowed since {begin}' if timeline.begin else 'Never allowed')}."
     last = found[-1]
     if last.end is None:
         return f"Allowed since {_event_text(last.start)}."
-    return f"Not allowed since {_event_text(last.end)}."
+    return f"{more.decided(f'Not allowed since {_event_text(last.end)}')}."
 
 
 def _event_text(event: Event) -> str:
@@ -157,7 +160,11 @@ def _change_text(change: Change | KafkaChange) -> str:
     return str(change) if isinstance(change, KafkaChange) else change_text(change)
 
 
-def _table(found: list[Interval], timeline: RuleTimeline, request: _Request, history: History) -> Table:
+def _table(
+    answer: tuple[list[Interval], Premises], timeline: RuleTimeline, request: _Request, history: History
+) -> Table:
+    """Return the intervals in which it was allowed; `answer`: these, and what is unknown and could add some."""
+    found, more = answer
     shown = found[-PAGE_ROWS:]
     left = len(found) - len(shown)
     return Table(
@@ -165,7 +172,7 @@ def _table(found: list[Interval], timeline: RuleTimeline, request: _Request, his
         title="Allowed, the last interval first",
         columns=_COLUMNS,
         rows=tuple(_row(each, timeline, request, history) for each in reversed(shown)),
-        none="It was never allowed in what is known of the history.",
+        none=f"{more.decided('It was never allowed in what is known of the history')}.",
         total=len(found),
         note=f"the last {PAGE_ROWS} of {len(found):,}: the command line shows all" if left else "",
     )

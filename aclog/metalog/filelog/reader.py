@@ -22,6 +22,8 @@ _GROWTH = 1.5
 
 UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the last records may not be"
 """End of the note about a log that Kafka wrote; irrelevant if the quorum is known to have a single voter."""
+NOT_WHOLE = "bytes that are not a whole batch"
+"""What the note about bytes after the last whole batch has: they may be the beginning of a batch that was committed."""
 
 
 @define(eq=False)
@@ -185,4 +187,4 @@ def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
     if not tail.torn_bytes:
         return (note,)
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
-    return note, f"{where}: ignored {tail.torn_bytes} bytes that are not a whole batch ({tail.problem})"
+    return note, f"{where}: ignored {tail.torn_bytes} {NOT_WHOLE} ({tail.problem})"

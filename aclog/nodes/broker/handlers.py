@@ -8,10 +8,10 @@ from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.authorizer.generation import Generation
 from aclog.credentials.token_control import TokenSettings
+from aclog.nodes.apis.access_settings import AccessSettingsApi
 from aclog.nodes.apis.acls import AclApis, creations_of, filters_of
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler, Request, RequestError
-from aclog.nodes.broker.access_settings import asks_for_access_settings, describe_access_settings
 from aclog.nodes.broker.client_quotas import describe_client_quotas
 from aclog.nodes.broker.forwarder import Forwarder
 from aclog.nodes.broker.metadata import ClusterView, MetadataApis
@@ -31,11 +31,9 @@ FORWARDED_SINCE_4_4 = (api_keys.UNREGISTER_CONTROLLER,)
 UNSUPPORTED = {
     api_keys.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
     api_keys.LIST_GROUPS: "aclog has no consumer groups",
-    api_keys.DESCRIBE_CONFIGS: "aclog keeps no dynamic configuration: see each node's server.properties",
 }
 """The APIs that are served with an error alone: administration tools ask them and would take a closed connection for a
-broken broker, and an empty answer for the state. DescribeConfigs tells what access_settings has, if that is all that is
-asked for."""
+broken broker, and an empty answer for the state. DescribeConfigs is another one, but for what AccessSettingsApi has."""
 
 BEFORE_REPLAY = frozenset(
     {
@@ -98,6 +96,7 @@ class BrokerApis:
         tokens = BrokerTokenApis(
             publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens
         )
+        own = AccessSettingsApi(auth=self.auth, node_id=self.cluster.node_id, settings=self.settings)
         return {
             api_keys.METADATA: metadata.metadata,
             api_keys.DESCRIBE_CLUSTER: metadata.describe_cluster,
@@ -105,7 +104,7 @@ class BrokerApis:
             api_keys.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
             api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **{api_key: _refused(why) for api_key, why in UNSUPPORTED.items()},
-            api_keys.DESCRIBE_CONFIGS: self._describe_configs,
+            api_keys.DESCRIBE_CONFIGS: own.describe_configs,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
             **(
                 {} if self.generation is Generation.V4_3 else dict.fromkeys(FORWARDED_SINCE_4_4, self.forwarder.forward)
@@ -126,12 +125,6 @@ class BrokerApis:
     async def _delete_acls(self, request: Request) -> bytes:
         await filters_of(request)
         return await self.forwarder.forward(request)
-
-    async def _describe_configs(self, request: Request) -> bytes:
-        if not asks_for_access_settings(request, self.cluster.node_id):
-            raise RequestError(UNSUPPORTED_VERSION, UNSUPPORTED[api_keys.DESCRIBE_CONFIGS])
-        self._require(request, AclOperation.DESCRIBE_CONFIGS)
-        return describe_access_settings(self.settings, request)
 
     async def _describe_client_quotas(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE_CONFIGS)

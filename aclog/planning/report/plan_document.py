@@ -60,7 +60,7 @@ class _Writer:
             yield f"{found.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
-                "Nobody tells whether names without rules are open (allow.everyone.if.no.acl.found): they count as "
+                "It is not known whether names without rules are open (allow.everyone.if.no.acl.found): they count as "
                 "open, unless --no-allow-everyone-if-no-acl-found is given"
             )
         if plan.generations is not None and len(plan.generations) > 1:
@@ -96,9 +96,8 @@ class _Writer:
         found = merged({each: effect.comparison.rows() for each, effect in self.report.effects.items()}, row_cells)
         rows = sorted((evolve(report, only=only) for report, only in found), key=risk)
         if not rows:
-            return self._section(
-                "What changes for people", [Item(text="no difference: every request is decided the same")]
-            )
+            same = self.report.turning.decided("no difference: every request is decided the same")
+            return self._section("What changes for people", [Item(text=same)])
         counts = Counter(direction for report in rows for direction in report.row.directions)
         numbers = f"{counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         return self._section(f"What changes for people ({numbers})", map(_row_item, rows))

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from aclog.analysis.by_generation import merged, only_on
-from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import Item
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
 from aclog.planning.batching import Batching
-from aclog.planning.report.plan_report import PlanReport
-from aclog.planning.taken_away import taken_away
+from aclog.planning.report.plan_report import PlanEffect, PlanReport
+from aclog.planning.taken_away import TakenAway, taken_away
 
 _REGIONS = 3
 """Regions that a delete is told to take away."""
@@ -54,21 +54,34 @@ def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
         yield _hidden(hidden, adds=hidden_adds)
 
 
+def _takes_nothing(report: PlanReport, effect: PlanEffect, found: TakenAway) -> Iterator[str]:
+    """Yield that a delete takes nothing away, and what it does if what is unknown decides otherwise."""
+    unknown = report.premises.turning(allowed=True)
+    if ALLOW_EVERYONE_CONFIG in unknown.names:  # names without ACLs count as open
+        closed = taken_away(effect.closed_end, found.acl)
+        if closed.differences:
+            yield f"takes nothing away if names without ACLs are open: {found.text()}; if they are not:"
+            yield from map(str, closed.differences[:_REGIONS])
+            return
+        unknown = unknown.without({ALLOW_EVERYONE_CONFIG})
+    yield f"{unknown.decided('takes nothing away')}: {found.text()}"
+
+
 def _hidden(count: int, *, adds: bool) -> Item:
     return Item(text=f"and {count:,} more to {'add' if adds else 'delete'}: --full shows all")
 
 
 def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
-    taken = {each: _taken(effect.end, acl) for each, effect in report.effects.items()}
+    taken = {each: _taken(report, effect, acl) for each, effect in report.effects.items()}
     yield from (f"{line}{only_on(only)}" for line, only in merged(taken, str))
     if report.uses is not None:
         yield report.uses.text(acl)
 
 
-def _taken(end: Policy, acl: StandardAcl) -> Iterator[str]:
-    found = taken_away(end, acl)
+def _taken(report: PlanReport, effect: PlanEffect, acl: StandardAcl) -> Iterator[str]:
+    found = taken_away(effect.end, acl)
     if found.nothing is not None:
-        yield f"takes nothing away: {found.text()}"
+        yield from _takes_nothing(report, effect, found)
     yield from map(str, found.differences[:_REGIONS])
     if len(found.differences) > _REGIONS:
         yield f"and {len(found.differences) - _REGIONS:,} more sets of requests"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.side_premises import SidePremises, turning
+from aclog.analysis.side_premises import turning_same
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.printable import printable
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
@@ -37,8 +37,7 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
         policies = [Policy(image.acls, settings_of(arguments, image)) for image in (before, after)]
         found = Comparison.of(*policies)
         if not found.differences:
-            unknown = state.premises(given_settings(arguments))
-            found.premises = turning(SidePremises(old=unknown, new=unknown), found)
+            found.premises = turning_same(state.premises(given_settings(arguments)), found)
         lines = map(json_text, found.json_lines()) if as_json else map(printable, found.text_lines())
         yield from map(Line, lines)
     elif as_json:

@@ -17,6 +17,7 @@ from aclog.usage.accesses.form import AccessForm, form_of
 from aclog.usage.accesses.json_block import read_json
 from aclog.usage.accesses.kafka_block import read_kafka_lines
 from aclog.usage.accesses.line_parts import LinePart, PinnedFile, blocks_of, line_parts
+from aclog.usage.accesses.mixed_lines import lines_by_form
 from aclog.usage.accesses.parquet_parts import ParquetPart, parquet_parts
 from aclog.usage.accesses.parquet_rows import read_parquet
 
@@ -33,6 +34,8 @@ class TextPart:
     form: AccessForm
     zone: tzinfo
     """Of times that name none."""
+    mixed: bool = True
+    """Whether a line may be of another form, which it tells itself; not if the form was given."""
 
 
 @frozen(kw_only=True)
@@ -96,7 +99,8 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
         elif known is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
-            parts += [TextPart(lines=lines, form=known, zone=zone) for lines in line_parts(file)]
+            mixed = form is None
+            parts += [TextPart(lines=lines, form=known, zone=zone, mixed=mixed) for lines in line_parts(file)]
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(files),
@@ -116,8 +120,14 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
     elif isinstance(part, AvroPart):
         yield from read_avro_events(part.file, part.zone)
     else:
-        read = _READERS[part.form]
-        yield from (read(block, part.zone) for block in blocks_of(part.lines))
+        for block in blocks_of(part.lines):
+            yield from read_lines(block, part.form, part.zone, mixed=part.mixed)
+
+
+def read_lines(block: bytes, form: AccessForm, zone: tzinfo, *, mixed: bool = True) -> Iterator[AccessBatch]:
+    """Read whole lines of a form; `mixed`: some may be of another one."""
+    for own, lines in lines_by_form(block, form) if mixed else ((form, block),):
+        yield _READERS[own](lines, zone)
 
 
 _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {

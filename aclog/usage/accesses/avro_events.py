@@ -12,8 +12,8 @@ from attrs import define
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import AccessBatch
-from aclog.usage.accesses.aclog_events import of_audit_event
 from aclog.usage.accesses.event_block import batch_of
+from aclog.usage.accesses.form import AccessForm
 from aclog.usage.accesses.json_object import JsonObject
 from aclog.usage.accesses.line_parts import PinnedFile
 
@@ -31,7 +31,7 @@ def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
     """
     found = _events(file)
     while events := list(islice(found, _ROWS)):
-        yield batch_of(((b"", event) for event in events), of_audit_event, zone)
+        yield batch_of(((b"", event) for event in events), AccessForm.EVENTS, zone)
 
 
 def _events(file: PinnedFile) -> Iterator[JsonObject]:

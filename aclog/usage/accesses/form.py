@@ -5,7 +5,7 @@ import re
 import zlib
 from codecs import getincrementaldecoder
 from enum import StrEnum
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
@@ -81,8 +81,13 @@ def _json_form(text: bytes) -> AccessForm:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            return next((form for form, keys in _MARKS if keys <= value.keys()), AccessForm.JSONL)
+            return form_of_object(value) or AccessForm.JSONL
     return AccessForm.JSONL
+
+
+def form_of_object(value: dict[str, Any]) -> AccessForm | None:
+    """Return the form of an object by its keys; None if they are those of none."""
+    return next((form for form, keys in _MARKS if keys <= value.keys()), None)
 
 
 _MARKS: Final = (

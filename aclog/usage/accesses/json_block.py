@@ -22,15 +22,17 @@ from aclog.usage.accesses.access_batch import (
     TIMESTAMP,
     AccessBatch,
 )
-from aclog.usage.accesses.access_times import micros_of_millis, micros_of_text, times_of_millis, times_of_texts
-from aclog.usage.accesses.json_object import JsonObject, object_of, once_each
+from aclog.usage.accesses.access_times import times_of_millis, times_of_texts
+from aclog.usage.accesses.event_access import AccessRow
+from aclog.usage.accesses.form import AccessForm
+from aclog.usage.accesses.json_object import object_of, once_each
+from aclog.usage.accesses.object_rows import DECISIONS, rows_of_object
 from aclog.usage.accesses.unread_objects import note_unread
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.unread import UnreadCounter
 
 _NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
 """A line that is not from a brace to a brace."""
-_DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
 _once: Final = once_each(READ_COLUMNS)
 """As Arrow, which does not see a foreign key twice."""
 
@@ -69,7 +71,7 @@ def _of_table(table: pa.Table, lines: int, zone: tzinfo) -> AccessBatch | None:
         return None
     given, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
     columns[TIMESTAMP] = times_of_millis(given) if given.type == pa.int64() else times_of_texts(given, zone)
-    if columns[TIMESTAMP].null_count > given.null_count or not _DECISIONS.issuperset(decisions):
+    if columns[TIMESTAMP].null_count > given.null_count or not DECISIONS.issuperset(decisions):
         return None
     columns[BROKER] = columns[BROKER].cast(pa.string())
     return AccessBatch(rows=pa.record_batch([columns[name] for name in READ_COLUMNS], schema=READ_SCHEMA))
@@ -84,46 +86,16 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
-    rows, rejects, unread = [], Counter[Reason](), UnreadCounter()
+    rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
     for line in block.removesuffix(b"\n").split(b"\n"):
         value = object_of(line, _once)
-        read = value if isinstance(value, Reason) else _of_object(value, zone)
+        read = value if isinstance(value, Reason) else rows_of_object(value, AccessForm.JSONL, zone)
         if isinstance(read, Reason):
             rejects[read] += 1
             note_unread(unread, read, line, None if isinstance(value, Reason) else value, zone)
         else:
-            rows.append(read)
+            rows += read
     del rejects[Reason.BLANK]
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
     return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.found)
-
-
-def _of_object(value: JsonObject, zone: tzinfo) -> "tuple[str | int | None, ...] | Reason":
-    asked = [value.get(name) for name in REQUEST_COLUMNS]
-    if not all(isinstance(text, str) and _is_unicode(text) for text in asked):
-        return Reason.MISSING_VALUE
-    time = _time(value.get(TIMESTAMP), zone)
-    if time is None and value.get(TIMESTAMP) is not None:
-        return Reason.BAD_TIMESTAMP
-    broker, decision = value.get(BROKER), value.get(LOGGED_DECISION)
-    if decision not in _DECISIONS:
-        return Reason.BAD_DECISION
-    named = {**dict(zip(REQUEST_COLUMNS, asked, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
-    named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
-    return tuple(named[name] for name in READ_COLUMNS)
-
-
-def _time(value: object, zone: tzinfo) -> int | None:
-    if isinstance(value, str):
-        return micros_of_text(value, zone)
-    return micros_of_millis(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether a text has no lone surrogate, which UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -73,5 +73,5 @@ def _text_parts(found: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
         if form is None or not new.is_new:  # an empty file is in no part
             continue
         lines = line_parts(form.lines.file, start=new.start, end=new.content.length)
-        parts += [TextPart(lines=each, form=form.form, zone=form.zone) for each in lines]
+        parts += [TextPart(lines=each, form=form.form, zone=form.zone, mixed=form.mixed) for each in lines]
     return parts

@@ -10,6 +10,7 @@ import numpy as np
 from attrs import define
 from pyroaring import BitMap
 
+from aclog.authorizer.cluster_settings import SETTLED
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.usage.coverage import Coverage
@@ -17,7 +18,7 @@ from aclog.usage.index import coverage_store, last_use_store, ledger, life_store
 from aclog.usage.index.database import IndexDatabase
 from aclog.usage.index.last_use import LastUse
 from aclog.usage.index.lives import Lives
-from aclog.usage.index.run import Run, RunRecord
+from aclog.usage.index.run import GIVEN, Run, RunRecord
 from aclog.usage.index.run_adder import RunAdder
 from aclog.usage.index.seen_rules import RuleText
 from aclog.usage.index.tallies import DayTally
@@ -139,6 +140,14 @@ class UsageIndex:
         """Return the runs, in order."""
         with self._reading() as database:
             return ledger.read_runs(database)
+
+    def given(self) -> frozenset[str]:
+        """Return the properties of brokers whose values all runs were given."""
+        given = SETTLED
+        for run in self.runs():
+            named = run.settings.get(GIVEN)
+            given &= frozenset(map(str, named)) if isinstance(named, list) else frozenset()
+        return given
 
     def lives(self) -> Lives:
         """Return the lives of all rules."""

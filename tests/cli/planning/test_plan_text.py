@@ -91,7 +91,7 @@ def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
     assert "Present: there already and not owned, so they stay, and are never deleted (--adopt owns them) (1):" in text
-    assert "- Nobody tells whether names without rules are open" in text
+    assert "- It is not known whether names without rules are open" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")
     estate.wants(ALL_ORD)
     assert estate.bring("--max-deletes", "9").removed() == {ORDERS, PAY, NO_PAY}

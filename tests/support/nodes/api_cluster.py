@@ -54,7 +54,7 @@ class Cluster:
         await server.start()
         try:
             handlers = handlers_of(server)
-            view = ClusterView(cluster_id="a-cluster", node_id=4, advertised={"BROKER": HostPort(host="b4", port=9092)})
+            view = ClusterView(cluster_id="a-cluster", node_id=1, advertised={"BROKER": HostPort(host="b4", port=9092)})
             broker = BrokerApis(
                 publisher=server.publisher, replayed=lambda: server.ready, auth=AuthHelper(server.authorizer),
                 cluster=view, forwarder=LocalForwarder(handlers), tokens=TokenSettings(secret="hush"),

@@ -94,7 +94,7 @@ def _credential(given: Given, version: int) -> Any:
 
 def _configs(_: Given, version: int) -> Any:
     keys = ("super.users", "allow.everyone.if.no.acl.found", "authorizer.class.name")
-    one = _of(32, "DescribeConfigsResource", version, resource_type=4, resource_name="4", configuration_keys=keys)
+    one = _of(32, "DescribeConfigsResource", version, resource_type=4, resource_name="1", configuration_keys=keys)
     return build(32, version, "request", resources=(one,))
 
 

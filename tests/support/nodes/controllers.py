@@ -82,7 +82,9 @@ async def running(config: NodeConfig, **options):
 def handlers_of(server: ControllerServer | TopicController):
     contested = isinstance(server, TopicController)
     auth = AuthHelper(server.authorizer)
-    return ControllerApis(auth=auth, serving=lambda: server.serving, contested=contested).handlers()
+    return ControllerApis(
+        auth=auth, node_id=server.config.node_id, serving=lambda: server.serving, contested=contested
+    ).handlers()
 
 
 async def call(server: ControllerServer, api_key, version, message, user="admin"):

@@ -25,6 +25,10 @@ class DraftTests:
         if read is None or read[0] != signature:
             read = self._read = signature, [read_test_file(path) for path in dict.fromkeys(self.finder.files)]
         return [
-            StatedCases(settings=self.finder.settings_for(settings, file.settings), cases=file.cases)
+            StatedCases(
+                settings=self.finder.settings_for(settings, file.settings),
+                cases=file.cases,
+                given=self.finder.given_by(file.settings),
+            )
             for file in read[1]
         ]

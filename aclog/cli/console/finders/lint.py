@@ -18,7 +18,7 @@ from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders.files import signature_of
 from aclog.cli.existing_topics import existing_topics
-from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged
+from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged, sure
 from aclog.console.findings.lint_items import lint_keys, lint_looked
 from aclog.console.findings.looked import Looked, Subject
 from aclog.console.findings.own_process import in_own_process, packed, unpacked
@@ -78,10 +78,21 @@ class LintFinder:
         return datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(), signature_of(files)
 
     def _report(self, subject: Subject, inputs: LintInputs, notes: list[str]) -> LintReport:
-        find = self._apart if len(subject.image.acls) >= self.apart else None
-        return lint_report(
-            self.chosen, subject.image, subject.policy, inputs, tell=notes.append, find=find, pause=self.pause
+        find = self._apart if len(subject.image.acls) >= self.apart else self._here
+        found = lint_report(
+            self.chosen,
+            subject.image,
+            subject.policy,
+            inputs,
+            tell=notes.append,
+            find=sure(find, subject.premises),
+            pause=self.pause,
         )
+        return evolve(found, unknown=subject.premises.names)
+
+    def _here(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
+        undecided = list[str]()
+        return list(lint(policy, context, select=select, note=undecided.append)), undecided
 
     def _apart(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
         work = partial(found_by_lint, policy.acls, policy.settings, context, select)

@@ -6,7 +6,7 @@ from attrs import evolve, frozen
 
 from aclog.analysis.policy import Policy
 from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders.files import signature_of
@@ -51,8 +51,15 @@ class TestsFinder:
             if settings != policy.settings:
                 acls = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
                 policy = Policy(acls, settings)
-            found.append(TestedFile(policy=policy, cases=file.cases))
+            given = self.given_by(file.settings)
+            premises = subject.premises.without(given)
+            found.append(TestedFile(policy=policy, cases=file.cases, premises=premises, given=given))
         return found
+
+    def given_by(self, stated: AuthorizerSettings) -> frozenset[str]:
+        """Return the properties of brokers whose values flags give, or a file states."""
+        values = {SUPER_USERS_CONFIG: stated.super_users, ALLOW_EVERYONE_CONFIG: stated.allow_everyone}
+        return self.authorizer.given() | {name for name, value in values.items() if value is not None}
 
     def settings_for(self, settings: Settings, stated: AuthorizerSettings) -> Settings:
         """Return the console's settings with those that a file states, unless a flag does."""

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging
 from aclog.cli.console.finders.files import signature_of
-from aclog.cli.console.unused_looked import by_index, by_log, unused_then
+from aclog.cli.console.unused_looked import by_index, by_log, none_removable, unused_then
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.unused_proof import decided_by, proved
 from aclog.console.findings.looked import Looked, Subject
@@ -46,7 +47,8 @@ class IndexFinder:
             found, told = UnusedReport.of(index, StateRules.of(acls), self.question), None
             if self.proof is not None:
                 told = proved(found, _judging(self.log, subject, decided_by(found)), self.proof)
-            return by_index(found, acls, self.origins, told)
+            unknown = subject.premises.without({SUPER_USERS_CONFIG, *index.given()})
+            return by_index(found.without_removals() if unknown else found, acls, self.origins, told, unknown)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:
         """Return the keys of unused rules that an earlier state had, too."""
@@ -78,6 +80,8 @@ class LogFinder:
         skipped = sum(counted.rejects.values())
         notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
         found = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
+        if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
+            found, notes = found.without_proof(), [*notes, none_removable(unknown)]
         return by_log(found, subject.image.acls, self.origins, notes)
 
     def had(self, then: Subject, found: Looked) -> frozenset[str]:

@@ -1,14 +1,15 @@
 """The handler of each controller API and its authorization (kafka.server.ControllerApis)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from attrs import define
+from attrs import define, field
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.authorizer.generation import Generation
 from aclog.metalog.clock import current_time_ms
+from aclog.nodes.apis.access_settings import AccessSettingsApi
 from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, DescribedNode, describe_cluster
@@ -52,15 +53,19 @@ class ControllerApis:
     """
 
     auth: AuthHelper
+    node_id: int
     serving: Callable[[], ServingState | None]
     contested: bool = False
     """Whether other controllers share the log: until this one is active, changes are sent to them."""
     generation: Generation = Generation.V4_3
     """The Kafka whose APIs are served."""
+    settings: Mapping[str, str] = field(factory=dict)
+    """The properties of its authorizer that are told (access_settings)."""
 
     def handlers(self) -> dict[int, Handler]:
         """Return a handler for every API of CONTROLLER_APIS except those that a connection handles itself."""
         acls = AclApis(self.auth)
+        own = AccessSettingsApi(auth=self.auth, node_id=self.node_id, settings=self.settings)
         handlers: dict[int, Handler] = {
             api_keys.FETCH: self._for(
                 AclOperation.CLUSTER_ACTION, lambda serving, request: serving.fetching.fetch(request)
@@ -71,6 +76,7 @@ class ControllerApis:
             api_keys.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
             api_keys.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
             api_keys.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
+            api_keys.DESCRIBE_CONFIGS: self._when_replayed(own.describe_configs),
             api_keys.CREATE_ACLS: self._when_active(acls.create_acls),
             api_keys.DELETE_ACLS: self._when_active(acls.delete_acls),
             api_keys.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),

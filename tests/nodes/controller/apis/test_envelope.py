@@ -129,7 +129,7 @@ def test_every_forwardable_api_has_a_handler():
     from aclog.nodes.apis.authorization import AuthHelper
     from aclog.nodes.controller.apis.handlers import FORWARDABLE, ControllerApis
 
-    handlers = ControllerApis(auth=AuthHelper(None), serving=lambda: None).handlers()
+    handlers = ControllerApis(auth=AuthHelper(None), node_id=1, serving=lambda: None).handlers()
     own = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE, api_keys.API_VERSIONS}
     assert set(handlers) == {api.api_key for api in api_versions.CONTROLLER_APIS} - own
     assert set(FORWARDABLE) <= set(handlers)

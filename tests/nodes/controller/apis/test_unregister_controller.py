@@ -31,7 +31,7 @@ async def test_a_request_to_unregister_a_controller(tmp_path):
         log.append([level, REGISTRATION], timestamp=1).result(60)
     async with running(config) as server:
         auth = AuthHelper(server.authorizer)
-        apis = ControllerApis(auth=auth, serving=lambda: server.serving, generation=Generation.V4_4)
+        apis = ControllerApis(auth=auth, node_id=1, serving=lambda: server.serving, generation=Generation.V4_4)
         dispatcher = Dispatcher(
             handlers=apis.handlers(),
             apis=served_by(CONTROLLER_APIS, Generation.V4_4),

@@ -1,7 +1,7 @@
 import pytest
 
 from aclog.authorizer.interface import Authorizer
-from aclog.nodes.broker.access_settings import access_settings
+from aclog.nodes.apis.access_settings import access_settings
 from aclog.nodes.config.server_properties import load_config
 from tests.support.nodes.server_properties import Ports, server_properties
 
