@@ -90,7 +90,7 @@ class ConnectionBudget:
         """Count a new connection, and close another one for it if need be; None: the new one must be closed."""
         own = self._strangers.get(network, {})
         if len(own) >= self.shares.of_network:
-            if not self._end_one(own, "network"):
+            if self.keeps_evenly or not self._end_one(own, "network"):
                 return None
         elif self._is_full and not self._make_room(len(own)):
             return None

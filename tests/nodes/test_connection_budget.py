@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aclog.console.gate import shares_of
@@ -156,6 +156,7 @@ def test_who_authenticates_as_another_counts_as_that_one() -> None:
     assert len(held.budget) == 0
 
 
+@example([("open", 0, 0)] * 10)
 @given(STEPS)
 def test_an_even_budget_ends_only_idle_ones_of_a_network_that_holds_clearly_more(
     steps: list[tuple[str, int, int]],
