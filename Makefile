@@ -228,6 +228,14 @@ campaign-pdp: venv  ## the golden decisions asked of a decision point in batches
 	$(BIN)/python -m tests.console.pdp.golden --out benchmarks/results/pdp-golden.txt
 	$(BIN)/python -m tests.console.pdp.hostile --bodies 100000 --out benchmarks/results/pdp-hostile.txt
 
+.PHONY: bench-flood
+bench-flood: venv $(CORE)  ## 5,000 connections from one address to aclog pdp and aclog console, beside an authenticated client of another; kept
+	$(BIN)/python -m benchmarks flood
+
+.PHONY: bench-costly
+bench-costly: venv $(CORE)  ## the console's admin while one viewer asks for states of the past without end, on 100,000 rules; kept
+	$(BIN)/python -m benchmarks costly
+
 OPA := 1.10.1
 
 build/opa/opa:

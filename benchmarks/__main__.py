@@ -20,9 +20,11 @@ from benchmarks import (
     commands,
     commit,
     console,
+    costly,
     crowd,
     decide,
     differences,
+    flood,
     follow_changes,
     kept_index,
     merge,
@@ -170,6 +172,16 @@ def _console(*, quick: bool) -> Iterator[Row]:
         yield from console.run(Path(scratch), 10_000 if quick else 100_000, 10 if quick else 60, 5 if quick else 30)
 
 
+def _costly(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from costly.run(Path(scratch), 10_000 if quick else 100_000, 30 if quick else 300, 3 if quick else 20)
+
+
+def _flood(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from flood.run(Path(scratch), 1_200 if quick else flood.CONNECTIONS)
+
+
 def _topic(*, quick: bool) -> Iterator[Row]:
     yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
@@ -254,6 +266,8 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
         _kept_index,
     ),
     "console": ("The console on 100,000 rules", _console),
+    "costly": ("The console while one viewer asks for states of the past without end, on 100,000 rules", _costly),
+    "flood": ("A flood of 5,000 connections from one address, beside an authenticated client of another", _flood),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
     "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),

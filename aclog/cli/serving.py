@@ -1,6 +1,7 @@
 """Serving over the web: the address, TLS, who can reach it, and the server."""
 
 import asyncio
+import logging
 import signal
 import socket
 import ssl
@@ -13,13 +14,18 @@ from typing import Any
 import uvicorn
 from attrs import frozen
 
+from aclog.console.gate import CONNECTIONS, Arrival, Gate, shares_of
 from aclog.console.live_state import LiveState
+from aclog.console.refusals import Refusals
 from aclog.console.timed_connection import PatientConnection, TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.connection_budget import ConnectionBudget
+from aclog.nodes.server.admission import connections_within_files
+from aclog.nodes.telemetry.http_endpoint import Check, HttpEndpoint
 from aclog.sources.choice import ChosenSource
 from aclog.sources.server_flags import parse_servers
-from aclog.terminal.notices import warn
+from aclog.terminal.notices import FewNotices, warn
 from aclog.terminal.output import say
 
 _POLLED_S = 10.0
@@ -27,8 +33,6 @@ _POLLED_S = 10.0
 _STOP_S = 5
 _MOST_HEADERS = 128 << 10
 """Bytes: addresses of the console hold drafts, and browsers send an address three times."""
-_MOST_REQUESTS = 1000
-"""At the same time; uvicorn answers 503 beyond."""
 
 AtHangup = Callable[[ssl.SSLContext | None], None]
 """What is done at SIGHUP; it is given the TLS of new connections, None without TLS."""
@@ -83,11 +87,11 @@ class Endpoint:
             warn(f"{secrets} go over the network as they are: expected --tls-cert and --tls-key, or a proxy with them")
 
 
-def listen_address(text: str) -> HostPort:
-    """Return the address that `--listen` names. Raises ConfigError: not one HOST:PORT."""
-    found = parse_servers("--listen", text)
+def listen_address(text: str, flag: str = "--listen") -> HostPort:
+    """Return the address that a flag names. Raises ConfigError: not one HOST:PORT."""
+    found = parse_servers(flag, text)
     if len(found) != 1:
-        raise ConfigError(f"--listen {text}: expected one HOST:PORT")
+        raise ConfigError(f"{flag} {text}: expected one HOST:PORT")
     return found[0]
 
 
@@ -107,25 +111,57 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def serve(app: Any, endpoint: Endpoint, said: str, *, hangup: AtHangup | None = None, is_timed: bool = False) -> None:
+@frozen(kw_only=True)
+class Health:
+    """Where monitoring asks, and what it is told: outside of every budget of the other listener."""
+
+    address: HostPort
+    ready: Check
+    """The check of /readyz: on failure no clients should be routed here."""
+
+
+def health_of(text: str | None, ready: Check) -> Health | None:
+    """Return where `--health-listen` names; None without it. Raises ConfigError: not one HOST:PORT."""
+    return None if text is None else Health(address=listen_address(text, "--health-listen"), ready=ready)
+
+
+def serve(
+    app: Any,
+    endpoint: Endpoint,
+    said: str,
+    *,
+    hangup: AtHangup | None = None,
+    is_timed: bool = False,
+    refusals: Refusals | None = None,
+    health: Health | None = None,
+) -> None:
     """Serve an ASGI application until SIGINT or SIGTERM; print `said` once it listens.
 
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
-    `is_timed` answers, too, may take no longer (TimedConnection).
+    `is_timed` answers, too, may take no longer (TimedConnection). `refusals` counts what is refused, and has the
+    metrics that `health` shows.
 
     Raises:
-        ConfigError: the address cannot be listened on, or a certificate cannot be used.
+        ConfigError: an address cannot be listened on, or a certificate cannot be used.
 
     """
     config = server_config(app, endpoint, is_timed=is_timed)
+    failures, few = logging.getLogger("uvicorn.error"), _Few()
+    failures.addFilter(few)
     before = signal.getsignal(signal.SIGHUP)
     if hangup is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
     try:
         with _listening(endpoint.address) as bound:
-            Server(config, said, hangup).run(sockets=[bound])
+            server = Server(
+                config, said, hangup, proxy=endpoint.trusted_proxy, refusals=refusals or Refusals(), health=health
+            )
+            server.run(sockets=[bound])
+        if server.failure is not None:
+            raise server.failure
     finally:
         signal.signal(signal.SIGHUP, before)
+        failures.removeFilter(few)
 
 
 def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Config:
@@ -140,7 +176,6 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_STOP_S,
-        limit_concurrency=_MOST_REQUESTS,
         proxy_headers=endpoint.trusted_proxy is not None,
         forwarded_allow_ips=endpoint.trusted_proxy,
         ssl_certfile=endpoint.tls_cert,
@@ -174,30 +209,108 @@ def followed(chosen: ChosenSource, followed_s: float) -> LiveState:
     A log is looked at again after `followed_s` seconds; what is asked whole each time, less often.
     """
     seconds = _POLLED_S if chosen.source.log is None else followed_s
-    return LiveState(source=chosen.source, seconds=seconds, tell=lambda why: warn(f"the state cannot be read: {why}"))
+    tell = FewNotices(tell=lambda why: warn(f"the state cannot be read: {why}"))
+    return LiveState(source=chosen.source, seconds=seconds, tell=tell)
+
+
+class _Few(logging.Filter):
+    """Lets a few records a minute through: a request that fails is written with all of its traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._notices = FewNotices(tell=lambda _: None)
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - whichever it is
+        """Return whether a record is written."""
+        return self._notices.admit() is not None
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which says so once it listens, and handles SIGHUP between requests."""
+    """uvicorn's server behind a gate, which says so once it listens, and handles SIGHUP between requests."""
 
-    def __init__(self, config: uvicorn.Config, said: str, hangup: AtHangup | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        said: str,
+        hangup: AtHangup | None,
+        *,
+        proxy: str | None = None,
+        refusals: Refusals | None = None,
+        health: Health | None = None,
+    ) -> None:
         super().__init__(config)
-        self._said, self._hangup = said, hangup
+        self.failure: ConfigError | None = None
+        """Why it has not begun to listen."""
+        self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
+        self._said, self._hangup, self._proxy, self._health = said, hangup, proxy, health
+        self._refusals = refusals or Refusals()
+        self._gate: Gate | None = None
+        self._endpoint: HttpEndpoint | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say where."""
-        await super().startup(sockets)
-        if not self.started:
+        await super().startup(sockets=[])  # uvicorn itself accepts nothing
+        if not self.started or not sockets:
+            return
+        try:
+            await self._start_health()
+        except ConfigError as error:
+            self.failure, self.should_exit = error, True
+            return
+        context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
+        self._gate = Gate(
+            listening=sockets[0],
+            name=self._said,
+            serve=self._protocol,
+            budget=self.budget,
+            refusals=self._refusals,
+            tls=context,
+            proxy=self._proxy,
+        )
+        try:
+            self._gate.start()
+        except OSError as error:  # another process has begun to listen since the socket was bound
+            self.failure, self.should_exit = ConfigError(f"--listen: {error.strerror or error}"), True
             return
         if self._hangup is not None:
-            context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
         say(self._said, flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, end what is being answered, and then be unhealthy."""
+        if self._gate is not None:
+            await self._gate.stop()
+        await super().shutdown(sockets)
+        if self._endpoint is not None:
+            await self._endpoint.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
         """End; at once if asked a second time. uvicorn's own would raise the signal again after a clean end."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    async def _start_health(self) -> None:
+        if self._health is None:
+            return
+        self._endpoint = HttpEndpoint(
+            address=self._health.address,
+            metrics=self._refusals.text,
+            healthy=lambda: None,
+            ready=self._health.ready,
+            flag="--health-listen",
+        )
+        await self._endpoint.start()
+
+    def _protocol(self, arrival: Arrival) -> asyncio.Protocol:
+        kind: type[TimedConnection] = self.config.http_protocol_class  # type: ignore[assignment]
+        made = kind(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            _loop=asyncio.get_running_loop(),
+        )
+        made.arrival = arrival
+        return made
 
 
 def _listening(address: HostPort) -> socket.socket:

@@ -46,6 +46,9 @@ class LiveState:
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _reading: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by who reads the newest state, which nobody who asks for the past waits for."""
+    _reading_past: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by who reads a state of the past: one at a time, for each takes the memory of a state."""
     _past: "OrderedDict[Moment, Image]" = field(factory=OrderedDict, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
@@ -63,7 +66,7 @@ class LiveState:
 
     def replace(self, source: StateSource) -> None:
         """Read another source from now on, which is of the same rules, at once; the one before is closed."""
-        with self._reading:
+        with self._reading_past, self._reading:
             before, self.source = self.source, source
             self._past.clear()
         before.close()
@@ -99,7 +102,7 @@ class LiveState:
         moment = read_moment(text, now=now).moment
         if moment is None:
             return None
-        with self._reading:
+        with self._reading_past:
             known = self._past.get(moment)
             if known is None:
                 known = self.source.image_at(moment)
@@ -113,7 +116,7 @@ class LiveState:
 
     def image_at(self, moment: Moment) -> Image:
         """Return the state at a moment, read anew. Raises MetadataError: nobody knows that state."""
-        with self._reading:
+        with self._reading_past:
             return self.source.image_at(moment)
 
     def _run(self) -> None:

@@ -1,11 +1,14 @@
 """Connections that nobody can hold for long: there is a deadline until a request is whole, and one for its answer."""
 
 import asyncio
+import hashlib
 import socket
 import sys
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from aclog.console.gate import HEADER_S, Arrival, keep_arrival
 
 _SLOWEST = 1024
 """Bytes a second that who reads an answer takes at least."""
@@ -18,10 +21,18 @@ _WHOLE = {h11.DONE, h11.MUST_CLOSE}
 class TimedConnection(H11Protocol):
     """uvicorn's connection, which ends if a request and its answer take longer than `seconds`.
 
-    Headers or a body that come a byte at a time, and an answer that nobody reads, would hold it for ever.
+    Headers or a body that come a byte at a time, and an answer that nobody reads, would hold it for ever. While the
+    client has not authenticated, the header of a request must be whole within `header_seconds`.
     """
 
     seconds = 30.0
+    header_seconds = HEADER_S
+    arrival: Arrival | None = None
+    """Its place in the budget of connections, if a gate has admitted it."""
+    _since = 0.0
+    """When the deadline was set, on the event loop's clock."""
+    _is_short = False
+    """Whether the deadline is that of a header."""
     _deadline: asyncio.TimerHandle | None = None
     _taken = 0
     """Bytes that the other side had taken when the deadline was set."""
@@ -31,12 +42,29 @@ class TimedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
+        if self.arrival is not None:
+            self.app_state = dict(self.app_state)
+            keep_arrival(self.app_state, self.arrival)
+            self.arrival.connected(transport)
+            certificate = _certificate_of(transport)
+            if certificate is not None and not self.arrival.authenticate(certificate):
+                transport.abort()
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop to wait."""
         self._stop()
+        if self.arrival is not None:
+            self.arrival.close()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take note of a header that is whole, and of one that begins after an answer."""
+        super().data_received(data)
+        self._note()
+        if self._is_of_stranger and not self._is_asked and not self._is_short:
+            self._is_short = True
+            self._set_deadline(self.loop.time() + self.header_seconds)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection stays: whole requests are answered to who sends no more, but not over TLS."""
@@ -49,13 +77,41 @@ class TimedConnection(H11Protocol):
         """Begin to wait for the next request."""
         self._wait()
         super().on_response_complete()
+        self._note()
         if self._has_ended and self.cycle.response_complete:
             self.transport.close()
 
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a header is there whose request was not answered yet."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    @property
+    def _is_of_stranger(self) -> bool:
+        return self.arrival is not None and self.arrival.is_stranger
+
+    def _note(self) -> None:
+        """Note whether a request is in progress; with its header whole, its body may take longer."""
+        if self.arrival is not None:
+            self.arrival.busy(self._is_asked)
+        if self._is_short and self._is_asked:
+            self._is_short = False
+            self._set_deadline(self._since + self.seconds)
+
     def _wait(self) -> None:
+        self._taken, self._since = self._taken_bytes(), self.loop.time()
+        end = self._since + self.seconds
+        # Between two requests uvicorn waits less for whoever sends nothing.
+        cycle: RequestResponseCycle | None = self.cycle
+        self._is_short = cycle is None and self._is_of_stranger
+        if self._is_short and self.arrival is not None:  # since it was accepted, which was before a TLS handshake
+            end = min(self._since + self.header_seconds, max(self.arrival.deadline, self._since))
+        self._set_deadline(end)
+
+    def _set_deadline(self, end: float) -> None:
         self._stop()
-        self._taken = self._taken_bytes()
-        self._deadline = self.loop.call_later(self.seconds, self._end)
+        self._deadline = self.loop.call_at(end, self._end)
 
     def _stop(self) -> None:
         if self._deadline is not None:
@@ -75,7 +131,16 @@ class TimedConnection(H11Protocol):
             return -self.transport.get_write_buffer_size()
 
     def _end(self) -> None:
+        if self._is_short and self.arrival is not None:
+            self.arrival.refusals.connection("header")
         self.transport.abort()
+
+
+def _certificate_of(transport: asyncio.Transport) -> tuple[str, str] | None:
+    """Return what identifies the client by its certificate, which the handshake has verified; None: it sent none."""
+    found = transport.get_extra_info("ssl_object")
+    certificate = None if found is None else found.getpeercert(binary_form=True)
+    return None if certificate is None else ("certificate", hashlib.sha256(certificate).hexdigest())
 
 
 class PatientConnection(TimedConnection):
@@ -112,7 +177,7 @@ class PatientConnection(TimedConnection):
 
     def _end(self) -> None:
         """End, unless enough of an answer was read meanwhile."""
-        if self._taken_bytes() - self._taken >= self.seconds * _SLOWEST:
+        if not self._is_short and self._taken_bytes() - self._taken >= self.seconds * _SLOWEST:
             self._wait()
         else:
             super()._end()

@@ -37,7 +37,7 @@ class StateSource(Protocol):
         ...
 
     def image_at(self, moment: Moment) -> Image:
-        """Return the state at a moment in the past.
+        """Return the state at a moment in the past. A thread may call it while another one calls `image`.
 
         Raises:
             MetadataError: the moment is out of reach, or the source has a single state.

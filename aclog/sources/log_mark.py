@@ -1,6 +1,6 @@
 """Whether a log in files still is the one that was read: a directory may be deleted, and another log put there."""
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.batches import last_batch, read_header
 from aclog.metalog.errors import DecodeError, LogError
@@ -12,24 +12,32 @@ class ReplacedError(LogError):
     """Another log is where the one was that was read."""
 
 
+@frozen(kw_only=True)
+class _Marked:
+    """A batch, and where it was."""
+
+    offset: int
+    """Where it begins."""
+    batch: bytes
+    directory: tuple[int, int]
+    """Which one it was in: where retention seems to have deleted the batch, this alone tells."""
+
+
 @define(eq=False, kw_only=True)
 class LogMark:
-    """The last batch that was read, to be compared with what stands there now.
+    """The last batch that was read, to be compared with what stands there now: by any thread, while one marks.
 
     A log that is read over the network is not looked at: its reader knows the cluster that it follows.
     """
 
     log: LogReader
-    _offset: int = field(default=-1, init=False)
-    """Where the batch begins; -1 before one is marked."""
-    _batch: bytes = field(default=b"", init=False)
-    _directory: tuple[int, int] | None = field(default=None, init=False)
-    """Which directory it was in: where retention seems to have deleted the batch, this alone tells."""
+    _marked: _Marked | None = field(default=None, init=False)
+    """None before a batch is marked."""
 
     @property
     def is_set(self) -> bool:
         """Whether a batch is marked."""
-        return self._offset >= 0
+        return self._marked is not None
 
     def compare(self) -> None:
         """Compare the batch that was marked.
@@ -40,20 +48,21 @@ class LogMark:
             MetadataError, OSError: the log cannot be read.
 
         """
-        if not self.is_set:
+        marked = self._marked
+        if marked is None:
             return
-        if self._is_deleted():
-            self._compare_directory()
+        if self._is_deleted(marked):
+            self._compare_directory(marked)
             return
         try:
-            found = self.log.read(self._offset, 1)
+            found = self.log.read(marked.offset, 1)
         except (DecodeError, LogError) as error:
-            if self._is_deleted():  # meanwhile
-                self._compare_directory()
+            if self._is_deleted(marked):  # meanwhile
+                self._compare_directory(marked)
                 return
-            raise self._replaced() from error
-        if found != self._batch:
-            raise self._replaced()
+            raise self._replaced(marked) from error
+        if found != marked.batch:
+            raise self._replaced(marked)
 
     def set_before(self, end: int) -> None:
         """Mark the batch before an end offset, if the log has it. Raises MetadataError, OSError: it cannot be read."""
@@ -63,22 +72,22 @@ class LogMark:
     def set_in(self, chunk: bytes) -> None:
         """Mark the last one of some whole batches that were read, at least one."""
         if isinstance(self.log, FileLogReader):
-            self._batch = chunk[last_batch(chunk) :]
-            self._offset = read_header(self._batch).base_offset
-            self._directory = _identity_of(self.log)
+            batch = chunk[last_batch(chunk) :]
+            offset = read_header(batch).base_offset
+            self._marked = _Marked(offset=offset, batch=batch, directory=_identity_of(self.log))
 
-    def _is_deleted(self) -> bool:
+    def _is_deleted(self, marked: _Marked) -> bool:
         """Return whether retention has deleted the batch."""
-        return self._offset < self.log.start_offset()
+        return marked.offset < self.log.start_offset()
 
-    def _compare_directory(self) -> None:
-        if isinstance(self.log, FileLogReader) and _identity_of(self.log) != self._directory:
-            raise self._replaced()
+    def _compare_directory(self, marked: _Marked) -> None:
+        if isinstance(self.log, FileLogReader) and _identity_of(self.log) != marked.directory:
+            raise self._replaced(marked)
 
-    def _replaced(self) -> ReplacedError:
+    def _replaced(self, marked: _Marked) -> ReplacedError:
         return ReplacedError(
-            f"{self.log.name}: another log is here than the one that was read, or it was cut: at offset {self._offset} "
-            "there is something else: start again to read it"
+            f"{self.log.name}: another log is here than the one that was read, or it was cut: at offset "
+            f"{marked.offset} there is something else: start again to read it"
         )
 
 

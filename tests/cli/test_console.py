@@ -119,6 +119,20 @@ def test_an_address_in_use_is_said_so(log):
     assert "Address already in use" in result.complaint
 
 
+@pytest.mark.slow(3)
+def test_health_is_asked_beside_the_login(log, tmp_path):
+    health = free_port()
+    with ConsoleProcess("--log", log, "--health-listen", f"127.0.0.1:{health}") as console:
+        asked = {}
+        for path in ("/healthz", "/readyz", "/metrics"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{health}{path}", timeout=SECONDS) as reply:
+                asked[path] = reply.read().decode()
+        assert console.url
+    assert (asked["/healthz"], asked["/readyz"]) == ("ok\n", "ok\n")
+    for name in ("aclog_web_requests_refused_total{", "aclog_web_connections{", "aclog_age_seconds "):
+        assert name in asked["/metrics"]
+
+
 def test_a_line_of_the_password_file_is_made_from_stdin(tmp_path):
     made = aclog("console", "--hash-password", "User:alice", stdin=b"correct horse battery\n").ok()
     (tmp_path / "logins").write_text(made.out)

@@ -198,6 +198,49 @@ def test_an_address_in_use_is_said_so(log):
     assert "Address already in use" in result.complaint
 
 
+def test_an_address_for_health_that_is_in_use_is_said_so(log):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        health = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = aclog("pdp", "--log", log, "--listen", f"127.0.0.1:{free_port()}", "--health-listen", health)
+    assert result.code == 2
+    assert f"--health-listen: cannot listen on {health}: " in result.complaint
+    assert "address already in use" in result.complaint
+    assert "decision point at" not in result.out
+
+
+def at(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS) as reply:
+            return reply.status, reply.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.slow(3)
+@pytest.mark.tier("test")
+def test_health_is_asked_outside_of_all_budgets_and_without_a_token(log, tmp_path):
+    tokens, health = tmp_path / "tokens", free_port()
+    tokens.write_text(f"{TOKEN}\n")
+    tokens.chmod(0o600)
+    with Served("--log", log, "--tokens", tokens, "--health-listen", f"127.0.0.1:{health}") as served:
+        wait_until(lambda: at(health, "/readyz") == (200, "ok\n"))
+        held = [socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS) for _ in range(600)]
+        try:
+            assert at(health, "/healthz") == (200, "ok\n")
+            assert served.decision(TOKEN) is False
+            assert served.ask("/healthz")[0] == 200
+            assert at(health, "/access/v1/evaluation")[0] == 404
+            metrics = at(health, "/metrics")[1]
+        finally:
+            for each in held:
+                each.close()
+        lines = [line.rpartition(" ") for line in metrics.splitlines() if not line.startswith("#")]
+        found = {name: float(value) for name, _, value in lines}
+        assert found['aclog_web_connections_refused_total{reason="network"}'] >= 600 - 125
+        assert found['aclog_web_connections{kind="unauthenticated"}'] <= 125
+        assert 'aclog_pdp_decisions_total{decision="false"}' in found
+
+
 @pytest.mark.slow(4)
 def test_a_source_that_is_lost_decides_nothing_any_more(log):
     add(log)

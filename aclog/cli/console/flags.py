@@ -43,6 +43,7 @@ class ConsoleFlags:
     tls_cert: web.TlsCert = None
     tls_key: web.TlsKey = None
     base_url: web.BaseUrl = None
+    health_listen: web.HealthListen = None
     trusted_proxy: Annotated[
         str | None,
         typer.Option(

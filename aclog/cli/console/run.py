@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from urllib.parse import urlsplit
 
+from prometheus_client import Gauge, PlatformCollector, ProcessCollector
+
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.editing import editing_of
 from aclog.cli.console.finding import Finding, SourceOrigins
@@ -13,7 +15,7 @@ from aclog.cli.console.flags import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, followed, is_loopback, listen_address, read_certificate_again, serve
+from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.followed_applies import FollowedApplies
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
@@ -28,15 +30,16 @@ from aclog.console.login.ways import way_of
 from aclog.console.pages.command_line import CommandLine
 from aclog.console.pages.console import Console
 from aclog.console.pages.history import History, warm
-from aclog.console.pages.states import States
+from aclog.console.pages.states import NotReadyError, States
 from aclog.console.precedence import Precedence
+from aclog.console.refusals import Refusals
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.choice import premises_of
 from aclog.sources.paths import LogSource
-from aclog.terminal.notices import note, warn
+from aclog.terminal.notices import FewNotices, note, warn
 
 _FOLLOWED_S = 0.4
 """Between two looks at a log: with the half second in which a page asks, a change is seen within one."""
@@ -52,10 +55,11 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     endpoint = _endpoint(flags)
     _check_base_url(flags)
     url = flags.base_url or endpoint.url
-    way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=warn)
+    tell = FewNotices(tell=warn)
+    way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=tell)
     editing = editing_of(source, findings, authorizer) if flags.edit else None
     topics = source.topics()
-    chosen = source.choose(note, topics=topics)
+    chosen = source.choose(FewNotices(tell=note), topics=topics)
     if chosen.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
@@ -63,7 +67,8 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     precedence = Precedence()
     history = _history(live, settings, precedence)
     premises = LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note)
-    states = States(live=live, settings=settings, premises=premises)
+    states = States(live=live, settings=settings, premises=premises, pause=precedence.give_way())
+    refusals, health = _refusals(live), health_of(flags.health_listen, lambda: _unready(states))
     finding = Finding(
         source=source,
         flags=findings,
@@ -86,12 +91,19 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
                 drafts=finding.drafts(),
                 editing=editing,
             )
-            app = WebConsole(console=console, guard=guard, precedence=precedence).app()
+            app = WebConsole(console=console, guard=guard, precedence=precedence, refusals=refusals).app()
             live.start()
             if history is not None:
                 history.live.start()
             lookout.start()
-            serve(app, endpoint, f"console at {url}; stop with Ctrl-C", hangup=partial(_reload, guard, endpoint))
+            serve(
+                app,
+                endpoint,
+                f"console at {url}; stop with Ctrl-C",
+                hangup=partial(_reload, guard, endpoint),
+                refusals=refusals,
+                health=health,
+            )
     finally:
         if history is not None:  # it reads the source that the live state closes
             history.live.stop()
@@ -124,6 +136,25 @@ def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Si
         stylesheet=f"/static/console.css?v={asset_version()}",
         icon=f"/static/icon.svg?v={asset_version()}",
     )
+
+
+def _refusals(live: LiveState) -> Refusals:
+    """Return the metrics of a console."""
+    found = Refusals()
+    ProcessCollector(registry=found.registry)
+    PlatformCollector(registry=found.registry)
+    age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=found.registry)
+    age.set_function(lambda: live.age() or 0.0)
+    return found
+
+
+def _unready(states: States) -> str | None:
+    """Return why nothing can be shown; None if it can."""
+    try:
+        states.now()
+    except NotReadyError as error:
+        return str(error)
+    return None
 
 
 def _newest(live: LiveState) -> Image | None:

@@ -19,3 +19,13 @@ BaseUrl: TypeAlias = Annotated[
 AuditFile: TypeAlias = Annotated[
     Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
 ]
+HealthListen: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--health-listen",
+        metavar="HOST:PORT",
+        help="Also listen here, without TLS or login, for /healthz, /readyz and /metrics: outside of the limits on "
+        "connections to --listen. Bind it to an address that only your monitoring reaches.",
+        show_default=False,
+    ),
+]

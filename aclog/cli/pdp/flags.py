@@ -46,6 +46,7 @@ class PdpFlags:
         ),
     ] = None
     base_url: web.BaseUrl = None
+    health_listen: web.HealthListen = None
     tokens: Annotated[
         Path | None,
         typer.Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),

@@ -11,7 +11,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.pdp.flags import PdpFlags
 from aclog.cli.pdp.reload import Reload, tokens_of
 from aclog.cli.policies import settings_of
-from aclog.cli.serving import Endpoint, followed, listen_address, serve
+from aclog.cli.serving import Endpoint, followed, health_of, listen_address, serve
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.live_premises import LivePremises
@@ -26,7 +26,7 @@ from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.choice import premises_of
-from aclog.terminal.notices import note, warn
+from aclog.terminal.notices import FewNotices, note, warn
 
 _FOLLOWED_S = 0.2
 """Between two looks at a log."""
@@ -52,7 +52,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
     if not flags.max_age > 0:
         raise ConfigError(f"--max-age {flags.max_age}: expected seconds, more than 0")
-    chosen = source.choose(note)
+    chosen = source.choose(FewNotices(tell=note))
     if chosen.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
     live = followed(chosen, _FOLLOWED_S)
@@ -76,7 +76,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
             audit=None if audit is None else Audit(audit),
             decision_log=None if decision_log is None else DecisionLog(file=decision_log, version=version("aclog")),
             measures=measures,
-            tell=warn,
+            tell=FewNotices(tell=warn),
             hosts=Hosts.of(
                 listen=endpoint.address.host,
                 is_local=endpoint.is_local and tokens is None and flags.tls_client_ca is None,
@@ -88,7 +88,15 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         stack.callback(live.stop)
         said = f"decision point at {point.base_url}; stop with Ctrl-C"
         reload = Reload(point=point, endpoint=endpoint, files=files, source=source, flags=flags)
-        serve(point.app(), endpoint, said, hangup=reload, is_timed=True)
+        serve(
+            point.app(),
+            endpoint,
+            said,
+            hangup=reload,
+            is_timed=True,
+            refusals=measures.refusals,
+            health=health_of(flags.health_listen, deciders.why_not_ready),
+        )
 
 
 def _line_file(path: Path | None, stack: ExitStack) -> LineFile | None:

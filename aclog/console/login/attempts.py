@@ -3,11 +3,11 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address
 
 from attrs import define, field, frozen
 
 from aclog.metalog.clock import elapsed_seconds
+from aclog.nodes.connection_budget import network_of
 
 _REMEMBERED = 10_000
 """Budgets that are kept of each kind; the one that was not used for longest goes first."""
@@ -74,14 +74,7 @@ class Attempts:
 
 
 def _network(address: str) -> bytes:
-    """Return what one who asks can hardly change: all of an IPv4 address, the first half of an IPv6 one."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return _digest(address)
-    if isinstance(found, IPv6Address):
-        return found.packed[:8] if found.ipv4_mapped is None else found.ipv4_mapped.packed
-    return found.packed
+    return _digest(network_of(address))
 
 
 def _digest(text: str) -> bytes:

@@ -1,6 +1,6 @@
 """What stands before every page of the console: who asks, from where, and whether he may."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aclog.console.body_budget import BodyBudget, Share
+from aclog.console.gate import authenticate
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.login.answering import Answering
@@ -28,6 +29,7 @@ from aclog.console.login.viewer import ANYBODY, Viewer
 from aclog.console.login.visibility import All, Own
 from aclog.console.login.visit import Visit
 from aclog.console.login.way import Way
+from aclog.nodes.connection_budget import network_of
 
 _MOST, _MOST_OF_LARGE = 64 << 10, 8 << 20
 """Bytes of a body, and of one that may be large."""
@@ -114,9 +116,9 @@ class Guard:
         answering = Answering(visit=visit, cookies=self.cookies, audit=self.audit, send=send)
         try:
             self._recognize(visit)
-            refused = self._refusal(visit)
+            refused = self._refusal(visit) or self._crowd(visit, scope)
             bodies = self._of_strangers if visit.viewer is None else self._of_viewers
-            with bodies.share() as share:
+            with bodies.share(_sender(visit)) as share:
                 if refused is None:
                     try:
                         receive = await self._checked(visit, scope, receive, share)
@@ -148,6 +150,12 @@ class Guard:
         if visit.path in self._own or visit.viewer is not None or self._is_public(visit.path):
             return None
         return _login_needed(visit)
+
+    def _crowd(self, visit: Visit, scope: Scope) -> Response | None:
+        """Return the answer to a viewer who has too many connections; None if he has not, or is a stranger."""
+        if visit.viewer is None or authenticate(scope, visit.viewer.principal):
+            return None
+        return PlainTextResponse("Too many connections of one viewer.\n", 429, {"Retry-After": "1"})
 
     def _is_public(self, path: str) -> bool:
         return any(path.startswith(each) if each.endswith("/") else path == each for each in self.public)
@@ -187,6 +195,12 @@ class Guard:
         if viewer is None or not viewer.sees_all:
             return JSONResponse({"error": "this is shown to who sees all"}, 403)
         return JSONResponse(self.reports.to_dict())
+
+
+def _sender(visit: Visit) -> Hashable:
+    """Return whose bodies are counted together."""
+    principal = None if visit.viewer is None else visit.viewer.principal
+    return ("network", network_of(visit.address)) if principal is None else principal
 
 
 def viewer_of(request: Request) -> Viewer:

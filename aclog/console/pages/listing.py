@@ -4,8 +4,10 @@ import json
 import sys
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import merge
+from itertools import islice
 from typing import TypeAlias, TypeVar, overload
 from uuid import UUID
 
@@ -13,15 +15,19 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.name_notation import name_text
 from aclog.console.pages.haystack import Haystack
 
 _MOST_CHANGES = 5_000
 """With more of them a listing is made anew."""
+_STEP, _SORTED = 100, 2_000
+"""Rules between two pauses; and that are sorted at once."""
 
 Key: TypeAlias = tuple[int, str, int, str, str, int, int]
 NameKey: TypeAlias = tuple[int, str, int]
 _K = TypeVar("_K", int, str)
+_V = TypeVar("_V")
 _TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
 
 
@@ -106,27 +112,27 @@ class Listing:
     """The resource types that rules are about, in order, and how many are."""
 
     @classmethod
-    def of(cls, acls: AclsImage) -> "Listing":
-        """Return the listing of some rules."""
+    def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
+        """Return the listing of some rules; `pause` is called again and again."""
         made = cls(acls)
-        made._rules = {key_of(rule.acl): rule for rule in acls}
-        made._by_id = {rule.id.int: key for key, rule in made._rules.items() if rule.id is not None}
-        made._keys = sorted(made._rules)
-        made._texts = [_text(key) for key in made._keys]
-        made._names = list(dict.fromkeys(key[:3] for key in made._keys))
-        made.principals = _in_order(Counter(key[3] for key in made._keys))
-        made.types = _in_order(Counter(key[0] for key in made._keys))
+        made._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        made._by_id = {rule.id.int: key for key, rule in _stepped(made._rules.items(), pause) if rule.id is not None}
+        made._keys = _sorted(made._rules, pause)
+        made._texts = [_text(key) for key in _stepped(made._keys, pause)]
+        made._names = list(dict.fromkeys(key[:3] for key in _stepped(made._keys, pause)))
+        made.principals = _in_order(Counter(key[3] for key in _stepped(made._keys, pause)))
+        made.types = _in_order(Counter(key[0] for key in _stepped(made._keys, pause)))
         return made
 
-    def followed_by(self, acls: AclsImage) -> "Listing":
+    def followed_by(self, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
         """Return the listing of a later state; what both have is not read again."""
         if acls is self.acls:
             return self
         if len(self._by_id) < len(self._keys):
-            return Listing.of(acls)
+            return Listing.of(acls, pause)
         changed = acls.changed_ids(self.acls)
         if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
-            return Listing.of(acls)
+            return Listing.of(acls, pause)
         gone, come = changed
         later = self._copy(acls)
         for number in gone:
@@ -240,6 +246,29 @@ class Listing:
             found.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
             place = last
         return found
+
+
+def _stepped(values: Iterable[_V], pause: Pause) -> Iterable[_V]:
+    return values if pause is no_pause else _paused(values, pause)
+
+
+def _paused(values: Iterable[_V], pause: Pause) -> Iterator[_V]:
+    for number, value in enumerate(values):
+        if number % _STEP == 0:
+            pause()
+        yield value
+
+
+def _sorted(keys: Collection[Key], pause: Pause) -> list[Key]:
+    """Return keys in order. To sort all of them at once would let nobody else run for a long time."""
+    if pause is no_pause:
+        return sorted(keys)
+    given = iter(keys)
+    parts = []
+    while part := sorted(islice(given, _SORTED)):
+        pause()
+        parts.append(part)
+    return list(_paused(merge(*parts), pause))
 
 
 def _span(

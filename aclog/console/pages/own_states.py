@@ -10,7 +10,7 @@ from aclog.console.live_state import LiveState
 from aclog.console.login.sights import Sights
 from aclog.console.login.visibility import Own, visible_premises, visible_settings
 from aclog.console.pages.listing import Listing
-from aclog.console.pages.states import State, States
+from aclog.console.pages.states import LateListing, State, States
 
 
 @define(eq=False, kw_only=True)
@@ -53,7 +53,7 @@ class OwnStates:
         seen = State(
             image=image,
             policy=Policy(acls, settings),
-            listing=Listing.of(acls),
+            late=LateListing(lambda: Listing.of(acls)),
             as_of=whole.as_of,
             whole=whole.policy,
             premises=visible_premises(whole.premises),

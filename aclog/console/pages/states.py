@@ -2,10 +2,13 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
@@ -27,19 +30,46 @@ class NotReadyError(Exception):
     """There is no state to show yet."""
 
 
+@define(eq=False)
+class LateListing:
+    """A listing that is made when somebody asks for it: it takes longer than all else of a state."""
+
+    _make: Callable[[], Listing] | None
+    """None once it is made: it holds on to the state before."""
+    _made: Listing | None = field(default=None, init=False)
+    _making: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def get(self) -> Listing:
+        """Return the listing; who asks for it while it is made waits."""
+        found = self._made
+        if found is None:
+            with self._making:
+                found = self._made
+                if found is None:
+                    assert self._make is not None  # noqa: S101 - until it is made
+                    found = self._made = self._make()
+                    self._make = None
+        return found
+
+
 @frozen(eq=False, kw_only=True)
 class State:
     """A state, and what is derived from it. Immutable by convention."""
 
     image: Image
     policy: Policy
-    listing: Listing
+    late: LateListing
     as_of: str | None = None
     """The moment as it was asked for; None for the newest state."""
     whole: Policy | None = None
     """The policy with all rules, if `policy` has only those that a viewer may see."""
     premises: Premises = ALL_KNOWN
     """What is unknown of the settings."""
+
+    @property
+    def listing(self) -> Listing:
+        """Its rules in order."""
+        return self.late.get()
 
     @property
     def authorizer(self) -> StandardAuthorizer:
@@ -64,6 +94,8 @@ class States:
     settings: Settings
     premises: LivePremises = field(factory=none_unknown)
     """What is unknown of them."""
+    pause: Pause = no_pause
+    """Called again and again while a state of the past is made, which others may have to wait for."""
     _newest: State | None = field(default=None, init=False)
     _undecided: str = field(default="", init=False)
     """Why the newest state is not shown: which Kafka decides on it is not known, and matters."""
@@ -99,7 +131,9 @@ class States:
             if before is not None and before.image is image:
                 return
             try:
-                self._newest, self._undecided = self._derived(image, before), ""
+                newest = self._derived(image, before)
+                newest.late.get()  # before anybody asks
+                self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)
             if before is None or before.image.acls is not image.acls:
@@ -115,6 +149,7 @@ class States:
         """
         if not as_of:
             return self.now()
+        self.pause()
         try:
             image = self.live.past(as_of)
         except ReplacedError:  # which is not the fault of who asks
@@ -128,6 +163,7 @@ class States:
         if known is not None and known.as_of == as_of:
             return known
         try:
+            self.pause()
             state = self._derived(image, known or self._newest, as_of)
         except ConfigError as error:
             raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
@@ -144,6 +180,10 @@ class States:
             # records of other kinds were committed
             return evolve(before, image=image, as_of=as_of)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-        listing = Listing.of(acls) if before is None else before.listing.followed_by(acls)
+        late = LateListing(lambda: self._listing(acls, before, is_past=as_of is not None))
         policy = Policy(acls, settings)
-        return State(image=image, policy=policy, listing=listing, as_of=as_of, premises=self.premises.unknown)
+        return State(image=image, policy=policy, late=late, as_of=as_of, premises=self.premises.unknown)
+
+    def _listing(self, acls: AclsImage, before: State | None, *, is_past: bool) -> Listing:
+        pause = self.pause if is_past else no_pause
+        return Listing.of(acls, pause) if before is None else before.listing.followed_by(acls, pause)

@@ -1,7 +1,8 @@
 """The decision point as a web application."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from aclog.console.body_budget import BodyBudget, BusyError, TooLargeError, collected
+from aclog.console.gate import authenticate, identity_of
 from aclog.console.hosts import Hosts
 from aclog.console.pdp.asker import REQUEST_ID, Asker
 from aclog.console.pdp.audit import Audit
@@ -29,6 +31,8 @@ from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.opa import ALLOW, PATH, opa_answer
 from aclog.console.pdp.reply import Reply
 from aclog.console.pdp.tokens import Tokens
+from aclog.console.refusals import Refusals
+from aclog.console.turns import NoTurnError, Turns
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Answering = Callable[[dict[str, Any], Asker], Reply]
@@ -37,7 +41,12 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT
 _AT_ONCE = frozenset({EVALUATION, EVALUATIONS, PATH, ALLOW})
 _SHORT = 16 << 10
 """Bytes of a body that is answered at once; what is longer, or may ask for the past, is answered in a thread."""
-_THREADS = 4
+_THREADS, _THREADS_OF_THE_PAST = 4, 2
+_WAITING = 16
+"""Questions about the past of one sender that may wait."""
+_RETRY_S = 1
+"""Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
+_RETRY = {"Retry-After": str(_RETRY_S)}
 
 
 @define(eq=False, kw_only=True)
@@ -56,9 +65,19 @@ class DecisionPoint:
     """Called with why answers cannot be written down, once for each reason in a row."""
     hosts: Hosts = field(default=Hosts(None))
     """The names under which it answers."""
+    retry_s: float = _RETRY_S
+    """After how many seconds a refusal is sent."""
     _told: str | None = field(default=None, init=False)
     _threads: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS), init=False)
+    _past: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS_OF_THE_PAST), init=False)
+    """For questions about the past; no other question waits for them."""
+    _turns: Turns = field(factory=lambda: Turns(waiting=_WAITING), init=False)
     _bodies: BodyBudget = field(factory=BodyBudget, init=False)
+
+    @property
+    def refusals(self) -> Refusals:
+        """What is refused, for the metrics."""
+        return self.measures.refusals
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -98,17 +117,33 @@ class DecisionPoint:
         return Route(path, self._asked(endpoint), methods=["POST"])
 
     async def _answer(self, path: str, answering: Answering, request: Request) -> Response:
-        with self._bodies.share() as share:
+        sender = identity_of(request.scope)
+        with self._bodies.share(sender) as share:
             try:
                 taken = await collected(request.stream(), MOST_BYTES, share)
             except TooLargeError as error:
                 return _error(400, str(error))
             except BusyError as error:
+                self.refusals.request("body")
                 return _error(503, str(error))
             answer = partial(self._answered, path, answering, Asker.of(request), taken)
-            if path in _AT_ONCE and len(taken) <= _SHORT and not _may_ask_for_the_past(taken):
-                return answer()
-            return await run_sync(answer, limiter=self._threads)
+            is_short = path in _AT_ONCE and len(taken) <= _SHORT
+            if _may_ask_for_the_past(taken):
+                # Parsed again by its answer: what waits for its turn holds no more than its bytes.
+                asks = partial(_asks_for_the_past, taken)
+                if asks() if is_short else await run_sync(asks, limiter=self._threads):
+                    return await self._of_the_past(answer, sender)
+            return answer() if is_short else await run_sync(answer, limiter=self._threads)
+
+    async def _of_the_past(self, answer: Callable[[], Response], sender: Hashable) -> Response:
+        """Return an answer from states of the past, one at a time for each sender."""
+        try:
+            async with self._turns.turn(sender):
+                return await run_sync(answer, limiter=self._past)
+        except NoTurnError:
+            self.refusals.request("past")
+            await asyncio.sleep(self.retry_s)
+            return _error(429, "too many questions about the past at once: ask again later", _RETRY)
 
     def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
         """Return the answer to a body, once it is written down.
@@ -145,9 +180,13 @@ class DecisionPoint:
 
         async def checked(request: Request) -> Response:
             """Answer those who have a token."""
-            tokens = self.tokens
-            if tokens is not None and not tokens.has(request.headers.get("authorization")):
-                return _error(401, "expected a token", {"WWW-Authenticate": "Bearer"})
+            tokens, holder = self.tokens, None
+            if tokens is not None:
+                holder = tokens.holder(request.headers.get("authorization"))
+                if holder is None:
+                    return _error(401, "expected a token", {"WWW-Authenticate": "Bearer"})
+            if not authenticate(request.scope, holder):
+                return _error(429, "too many connections with this token: ask again later", _RETRY)
             return await endpoint(request)
 
         return self._open(checked, any_host=any_host)
@@ -205,6 +244,24 @@ class DecisionPoint:
 def _may_ask_for_the_past(data: bytearray) -> bool:
     """Return whether a body may have the key `as_of`, which JSON can also write with escapes."""
     return b"as_of" in data or b"\\" in data
+
+
+def _asks_for_the_past(data: bytearray) -> bool:
+    """Return whether a body has the key `as_of` anywhere; not if it cannot be read."""
+    try:
+        level: list[Any] = [parse_body(data)]
+    except BadRequestError:
+        return False
+    while level:
+        if any(type(each) is dict and each.get("as_of") is not None for each in level):
+            return True
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+    return False
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

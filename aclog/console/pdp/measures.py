@@ -4,6 +4,7 @@ from attrs import define, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
 
 from aclog.console.pdp.reply import Reply
+from aclog.console.refusals import Refusals
 
 _ANSWERS = ("/access/", "/v1/data/")
 
@@ -16,12 +17,14 @@ class Measures:
     _decisions: Counter = field(init=False)
     _requests: Counter = field(init=False)
     _seconds: Histogram = field(init=False)
+    refusals: Refusals = field(init=False)
     age: Gauge = field(init=False)
     """Seconds since something confirmed the state."""
 
     def __attrs_post_init__(self) -> None:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
+        self.refusals = Refusals(self.registry)
         self._decisions = Counter("aclog_pdp_decisions", "Decisions.", ["decision"], registry=self.registry)
         self._requests = Counter("aclog_pdp_requests", "Requests.", ["status"], registry=self.registry)
         self._seconds = Histogram("aclog_pdp_request_seconds", "Time of a request.", registry=self.registry)

@@ -25,12 +25,12 @@ class Tokens:
         """Return the digests of some tokens."""
         return cls(tuple(sha256(token.encode()).digest() for token in tokens))
 
-    def has(self, authorization: str | None) -> bool:
-        """Return whether the value of an Authorization header is one of them."""
+    def holder(self, authorization: str | None) -> bytes | None:
+        """Return which of them the value of an Authorization header is, by its digest; None: none."""
         kind, _, token = (authorization or "").partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
         found = [compare_digest(digest, known) for known in self._digests]  # all of them: the time tells nothing
-        return kind.lower() == "bearer" and any(found)
+        return digest if kind.lower() == "bearer" and any(found) else None
 
 
 def read_tokens(path: Path) -> Tokens:

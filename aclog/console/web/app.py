@@ -1,13 +1,11 @@
 """The console's application: each view under its path, and what tells whether there is something new to see."""
 
+import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, TypeVarTuple
 
-from anyio import CapacityLimiter
-from anyio.to_thread import run_sync
 from attrs import define, evolve, field
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -28,25 +26,29 @@ from aclog.console.pages.page import File, Form, Mark, Notice, Page
 from aclog.console.pages.states import NotReadyError, States
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.precedence import Precedence
+from aclog.console.refusals import Refusals
+from aclog.console.turns import NoTurnError
 from aclog.console.web.draft_forms import Sent, read_sent
 from aclog.console.web.kept_pages import KeptPages
 from aclog.console.web.made_page import MadePage
 from aclog.console.web.page_json import page_object, table_csv
+from aclog.console.web.pools import Pools, is_costly
 from aclog.console.web.receivers import RECEIVERS, Receiver
 from aclog.console.web.rendering import STATIC, Around
 from aclog.metalog.errors import MetadataError
+from aclog.nodes.connection_budget import network_of
 from aclog.terminal.json_text import json_text
 
 _Args = TypeVarTuple("_Args")
 _R = TypeVar("_R")
 
-_AT_ONCE = 2
-"""Pages that are made at the same time: one that takes long does not hold up the others, and more of them would only
-wait for each other."""
-_KEPT, _VIEWERS = 64, 256
+_KEPT, _KEPT_COSTLY, _VIEWERS = 64, 32, 256
+_RETRY_S = 1
+"""Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
 _OTHERS_DECIDE = (
     "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
 )
+_ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a time for each viewer."
 _MOMENTS = ("as_of", "since", "until")
 """What may be counted from now: `yesterday` is another day tomorrow."""
 _OLD_S = 5.0
@@ -63,11 +65,22 @@ class WebConsole:
     """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
     precedence: Precedence = field(factory=Precedence)
     """Of pages over what else works in this process."""
-    _limiter: CapacityLimiter | None = field(default=None, init=False)
-    _kept: KeptPages = field(factory=lambda: KeptPages(most=_KEPT), init=False)
+    refusals: Refusals = field(factory=Refusals)
+    retry_s: float = _RETRY_S
+    """After how many seconds a refusal is sent."""
+    _pools: Pools = field(init=False)
+    _kept: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
+    """By whether the viewer sees all, and whether the page is costly: pages of one kind evict no others."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
     """By principal, for those who see their own rights only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pools = Pools(precedence=self.precedence, refusals=self.refusals)
+        for sees_all in (False, True):
+            for costs_more in (False, True):
+                most = _KEPT_COSTLY if costs_more else _KEPT
+                self._kept[sees_all, costs_more] = KeptPages(most=most)
 
     def app(self) -> ASGIApp:
         """Return the application, guarded."""
@@ -97,20 +110,38 @@ class WebConsole:
                 sent = await read_sent(request)
             except FormError as error:
                 return self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
-            return await self._in_thread(self._taken, path, taken, request, sent)
+            try:
+                return await self._pools.costly(
+                    self._viewer(request), self._taken, path, taken, request, sent, is_lasting=True
+                )
+            except NoTurnError:
+                return await self._busy(request, path)
 
         return receiver  # type: ignore[return-value]
 
-    async def _in_thread(self, function: Callable[[*_Args], _R], *args: *_Args) -> _R:
-        """Call what somebody waits for, before all that nobody does."""
+    def _viewer(self, request: Request) -> Hashable:
+        """Return the viewer: a principal, or where no login is required all of a network."""
+        if self.guard is not None:
+            visit = Visit.in_scope(request.scope)
+            if visit.session is not None:
+                return visit.session.principal
+        return ("network", network_of("" if request.client is None else request.client.host))
 
-        def called() -> _R:
-            with self.precedence.page():
-                return function(*args)
+    async def _in_thread(
+        self, request: Request, costs_more: bool, function: Callable[[*_Args], _R], *args: *_Args
+    ) -> _R:
+        """Call what a viewer waits for. Raises NoTurnError: it is costly, and the viewer has asked for another one."""
+        viewer = self._viewer(request)
+        if costs_more:
+            return await self._pools.costly(viewer, function, *args)
+        return await self._pools.newest(viewer if isinstance(viewer, str) else None, function, *args)
 
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(_AT_ONCE)
-        return await run_sync(called, limiter=self._limiter)
+    async def _busy(self, request: Request, path: str) -> Response:
+        """Return the refusal of a costly page beyond the one that is made for a viewer at a time."""
+        await asyncio.sleep(self.retry_s)
+        response = self._plain(request, _trouble(path, "Ask again in a moment", _ONE_AT_A_TIME), 429)
+        response.headers["Retry-After"] = str(_RETRY_S)
+        return response
 
     def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
         try:
@@ -132,16 +163,18 @@ class WebConsole:
             download = DOWNLOADS.get(path, {}).get(asked.word("format"))
             if download is not None:
                 _check_shown(console, path)
-                return _file(await self._in_thread(download, console, asked))
-            made = await self._page(console, path, view, asked)
+                return _file(await self._in_thread(request, True, download, console, asked))
+            made = await self._page(request, console, path, view, asked)
+        except NoTurnError:
+            return await self._busy(request, path)
         except _REFUSALS as error:
             page, status = _refused(path, error)
             made = MadePage.of(page, asked, status)
         form = asked.word("format")
         if form == "json":
-            return await self._in_thread(_json, _confirmed(made.page, around), made.status)
+            return await self._pools.newest(None, _json, _confirmed(made.page, around), made.status)
         if form == "csv":
-            return await self._in_thread(_csv, made.page, asked.word("table"))
+            return await self._pools.newest(None, _csv, made.page, asked.word("table"))
         return HTMLResponse(made.document(around), made.status)
 
     def _console_of(self, request: Request) -> Console:
@@ -183,13 +216,33 @@ class WebConsole:
             may = False
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
 
-    async def _page(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
-        """Return a page, made anew only if the state has changed since. Raises NotShownError, NotReadyError."""
+    async def _page(self, request: Request, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+        """Return a page, made anew only if the state has changed since.
+
+        Raises:
+            NotShownError, NotReadyError, NoTurnError: as they say.
+
+        """
         _check_shown(console, path)
         whole = self.console.states.now()
         key = (console.own, console.editing is None, console.version, path, tuple(sorted(asked.given.items())))
-        make = partial(self._in_thread, self._made, console, path, view, asked)
-        return await self._kept.get(whole, key, make, is_moving=any(map(asked.word, _MOMENTS)))
+        costs_more, is_own = is_costly(path, asked), False
+        for each in self._kept.values():
+            each.follow(whole)
+        kept = self._kept[console.own is None, costs_more]
+
+        async def make() -> MadePage:
+            nonlocal is_own
+            is_own = True
+            return await self._in_thread(request, costs_more, self._made, console, path, view, asked)
+
+        while True:
+            try:
+                return await kept.get(whole, key, make, is_moving=any(map(asked.word, _MOMENTS)))
+            except NoTurnError:
+                if is_own:
+                    raise
+                # It was being made for another viewer, who gave it up: it is made for this one.
 
     def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
         try:

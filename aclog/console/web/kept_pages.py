@@ -29,10 +29,7 @@ class KeptPages:
 
         `is_moving`: what the key asks for is another thing later, so that it is made anew for whoever comes after.
         """
-        if self._of is not state:
-            self._of = state
-            self._pages.clear()
-            self._making.clear()  # whoever waits for one still gets it
+        self.follow(state)
         known = self._pages.get(key)
         if known is not None:
             self._pages.move_to_end(key)
@@ -42,6 +39,13 @@ class KeptPages:
             making = self._making[key] = asyncio.ensure_future(self._made(state, key, make, is_kept=not is_moving))
             making.add_done_callback(_heard)
         return await asyncio.shield(making)  # whoever gives up waiting does not end it for the others
+
+    def follow(self, state: object) -> None:
+        """Keep pages of this state only."""
+        if self._of is not state:
+            self._of = state
+            self._pages.clear()
+            self._making.clear()  # whoever waits for one still gets it
 
     async def _made(
         self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_kept: bool

@@ -1,6 +1,7 @@
 """Admission control over all listeners: connections, requests in flight, memory (kafka.network.ConnectionQuotas).
 
-Connections beyond a limit are closed on accept. Requests beyond a limit are not refused but wait, unread in the socket,
+Connections beyond a limit are closed on accept, or replace an idle, unauthenticated one of a network that holds clearly
+more. Requests beyond a limit are not refused but wait, unread in the socket,
 which pushes back on the client by TCP.
 """
 
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from aclog.nodes.config.node_config import Limits
+from aclog.nodes.connection_budget import ConnectionBudget, Shares, Slot, network_of
 from aclog.nodes.server.memory_pool import MemoryPool
 from aclog.nodes.telemetry.http_endpoint import HTTP_CONNECTIONS
 from aclog.nodes.telemetry.metrics import Metrics
@@ -39,10 +41,9 @@ class Admission:
 
     limits: Limits
     metrics: Metrics
-    connections: int = field(default=0, init=False)
+    budget: ConnectionBudget = field(init=False)
     memory: MemoryPool = field(init=False)
     unauthenticated_memory: MemoryPool = field(init=False)
-    _max_connections: int = field(init=False)
     _by_host: dict[str, int] = field(factory=dict, init=False)
     _slots: int = field(init=False)
     """Free request slots."""
@@ -56,24 +57,35 @@ class Admission:
     def __attrs_post_init__(self) -> None:
         self.memory = MemoryPool(self.limits.in_flight_bytes)
         self.unauthenticated_memory = MemoryPool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
-        self._max_connections = connections_within_files(self.limits.connections)
+        most = connections_within_files(self.limits.connections)
+        self.budget = ConnectionBudget(shares=Shares.equal(most), keeps_evenly=True)
         self._slots = self.limits.in_flight_requests
         self.metrics.in_flight_requests.set_function(lambda: self._in_flight)
         self.metrics.in_flight_bytes.set_function(lambda: self.memory.used + self.unauthenticated_memory.used)
         self.metrics.unsent_bytes.set_function(lambda: self._unsent_bytes)
 
-    def admit(self, host: str) -> bool:
-        """Count a connection from this address until `release`; return False if a limit is reached."""
-        of_host = self._by_host.get(host, 0)
-        if self.connections >= self._max_connections or of_host >= self.limits.connections_per_ip:
-            return False
-        self.connections += 1
-        self._by_host[host] = of_host + 1
-        return True
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self.budget)
 
-    def release(self, host: str) -> None:
+    def admit(self, host: str, end: Callable[[object], object]) -> Slot | None:
+        """Count a connection from this address until `release`; return None if a limit is reached.
+
+        `end` is called to close it if a connection of another network needs its place: only while it is idle and
+        unauthenticated.
+        """
+        of_host = self._by_host.get(host, 0)
+        if of_host >= self.limits.connections_per_ip:
+            return None
+        slot = self.budget.open(network_of(host), end)
+        if slot is not None:
+            self._by_host[host] = of_host + 1
+        return slot
+
+    def release(self, host: str, slot: Slot) -> None:
         """Release an admitted connection."""
-        self.connections -= 1
+        self.budget.close(slot)
         left = self._by_host[host] - 1
         if left:
             self._by_host[host] = left

@@ -13,6 +13,7 @@ from aclog.authorizer.principals import KafkaPrincipal
 from aclog.metalog.errors import DecodeError
 from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError
 from aclog.nodes.config.node_config import Listener
+from aclog.nodes.connection_budget import Slot
 from aclog.nodes.security.errors import AuthenticationError
 from aclog.nodes.security.login_credentials import Credentials
 from aclog.nodes.server.admission import Admission
@@ -40,6 +41,8 @@ class Connection:
     credentials: Credentials
     host: str
     address: bytes
+    slot: Slot
+    """What it holds of the budget of connections."""
     certificate_principal: Callable[[object], KafkaPrincipal]
     """Returns the principal of an SSLObject's peer, or raises AuthenticationError."""
     _authentication: Authentication = field(init=False)
@@ -81,6 +84,7 @@ class Connection:
         if failed is not None:
             return failed
         session = self._session()
+        self._count_as(session.principal)
         # Only now may the client send large frames, and draw on the main memory pool.
         stream.latest_deadline, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
@@ -93,11 +97,14 @@ class Connection:
                     return failed
                 stream.max_bytes = limits.frame_bytes
                 session = self._session()
+                self._count_as(session.principal)
             # Checked per request, not by a timer: Kafka also closes an expired session at its next request (KIP-368).
             elif self._authentication.expired:
                 return "expired"
             else:
+                self.slot.is_busy = True
                 await self._handle(payload, session)
+                self.slot.is_busy = False
         return "client"
 
     async def _handle(self, payload: bytes, session: Session) -> None:
@@ -158,6 +165,10 @@ class Connection:
 
     def _count(self, counter: Counter) -> None:
         counter.labels(self.listener.name, self._authentication.mechanism).inc()
+
+    def _count_as(self, principal: KafkaPrincipal) -> None:
+        if principal != ANONYMOUS:
+            self.admission.budget.authenticate(self.slot, principal)
 
     def _session(self) -> Session:
         protocol, token_authenticated, principal = self.listener.security_protocol, False, ANONYMOUS

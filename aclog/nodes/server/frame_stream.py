@@ -1,7 +1,9 @@
 """A socket as a stream of frames with deadlines and back-pressure."""
 
 import asyncio
+import contextlib
 import math
+import socket
 from collections.abc import Callable
 from typing import Literal, TypeAlias, cast
 
@@ -12,6 +14,7 @@ from aclog.nodes.wire.frames import MIN_REQUEST, frame_length
 Reason: TypeAlias = Literal[
     "client",
     "authentication",
+    "crowded",
     "idle",
     "slow_writer",
     "slow_reader",
@@ -21,7 +24,8 @@ Reason: TypeAlias = Literal[
     "expired",
     "stopped",
 ]
-"""Why a connection ended. `client`: the client closed it; `unanswered`: the outcome of a request is unknown."""
+"""Why a connection ended. `client`: the client closed it; `crowded`: its network held more than others, who came when
+there was no place; `unanswered`: the outcome of a request is unknown."""
 
 _READ_BYTES = 64 << 10
 _AHEAD_BYTES = 16 << 10
@@ -165,6 +169,13 @@ class FrameStream(asyncio.BufferedProtocol):
         self.ended = self.ended or reason
         if self._transport is not None:
             self._transport.abort()
+
+    def give_up(self, connected: socket.socket) -> None:
+        """Close at once in favour of another network's connection, also during the TLS handshake on `connected`."""
+        self.abort("crowded")
+        if self._transport is None:
+            with contextlib.suppress(OSError):  # closed already
+                connected.shutdown(socket.SHUT_RDWR)
 
     def close(self, reason: Reason) -> None:
         """Close once everything written is sent, within the time limit for slow readers."""

@@ -1,7 +1,6 @@
 """A listener: its socket, its connections and their deadlines (kafka.network.SocketServer)."""
 
 import asyncio
-import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -14,7 +13,9 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort, Listener
+from aclog.nodes.connection_budget import Slot
 from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.server.acceptor import Acceptor
 from aclog.nodes.server.admission import Admission
 from aclog.nodes.server.connection import Connection
 from aclog.nodes.server.dispatch import Dispatcher
@@ -24,12 +25,6 @@ from aclog.nodes.session import ANONYMOUS
 from aclog.nodes.telemetry.metrics import Metrics
 
 _BACKLOG = 512
-
-_ACCEPTED_AT_ONCE = 64
-"""The most connections accepted before existing ones get a turn on the event loop."""
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_PAUSE = 0.5
-"""Seconds without accepting when the process has run out of file descriptors."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +44,7 @@ class ListenerServer:
     credentials: Credentials
     tls: SSLContext | None = None
     certificate_principal: Callable[[object], KafkaPrincipal] = lambda _: ANONYMOUS
-    _socket: socket.socket | None = field(default=None, init=False)
+    _acceptor: Acceptor | None = field(default=None, init=False)
     _scratch: memoryview = field(factory=scratch_buffer, init=False)
     _connections: dict["asyncio.Task[None]", FrameStream] = field(factory=dict, init=False)
     _deadline_task: "asyncio.Task[None] | None" = field(default=None, init=False)
@@ -58,25 +53,25 @@ class ListenerServer:
         """Bind, listen, and serve clients. Raises ConfigError if the address cannot be bound."""
         if self.tls is not None:
             prepare(self.tls)
-        self._socket = listen(self.listener.bind, f"listener {self.listener.name}")
+        listening = listen(self.listener.bind, f"listener {self.listener.name}")
+        self._acceptor = Acceptor(listening=listening, name=self.listener.name, take=self._start_connection)
         self._deadline_task = asyncio.create_task(self._abort_expired())
-        self._resume_accept()
+        self._acceptor.start()
         self._metrics.connections.labels(self.listener.name).set_function(lambda: len(self._connections))
 
     @property
     def port(self) -> int:
         """The bound port, also if port 0 is configured."""
-        if self._socket is None:
+        if self._acceptor is None:
             raise RuntimeError(f"listener {self.listener.name} is not listening")
-        return int(self._socket.getsockname()[1])
+        return int(self._acceptor.listening.getsockname()[1])
 
     async def stop(self, grace: float = 5.0) -> None:
         """Stop accepting and reading, give in-flight requests `grace` seconds, then close all connections."""
-        if self._socket is None or self._deadline_task is None:
+        if self._acceptor is None or self._deadline_task is None:
             return
-        asyncio.get_running_loop().remove_reader(self._socket)
-        self._socket.close()
-        self._socket = None
+        self._acceptor.stop()
+        self._acceptor = None
         for stream in self._connections.values():
             stream.finish()
         if self._connections:
@@ -92,58 +87,36 @@ class ListenerServer:
     def _metrics(self) -> Metrics:
         return self.admission.metrics
 
-    def _resume_accept(self) -> None:
-        if self._socket is not None:
-            asyncio.get_running_loop().add_reader(self._socket, self._accept)
-
-    def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
-            if self._socket is None:
-                return
-            try:
-                connected, _address = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                self._pause(error)
-                return
-            self._start_connection(connected)
-
-    def _pause(self, error: OSError) -> None:
-        """Pause accepting. The socket stays readable, so the event loop would otherwise spin on it."""
-        _log.warning("listener %s: pausing accept: %s", self.listener.name, error.strerror or error)
-        loop = asyncio.get_running_loop()
-        if self._socket is not None and error.errno in _OUT_OF_FILES:
-            loop.remove_reader(self._socket)
-            loop.call_later(_PAUSE, self._resume_accept)
-
     def _start_connection(self, connected: socket.socket) -> None:
         try:
             host, address = peer(connected)
         except (OSError, ValueError, ConfigError):
             connected.close()  # disconnected already, or an address that no ACL could name
             return
+        stream = FrameStream(self.admission, self._scratch)
         # Before the TLS handshake, the expensive part of a connection.
-        if not self.admission.admit(host):
+        slot = self.admission.admit(host, lambda _: stream.give_up(connected))
+        if slot is None:
             self._metrics.refused.labels(self.listener.name).inc()
             connected.close()
             return
         self._metrics.accepted.labels(self.listener.name).inc()
         connected.setblocking(False)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        stream = FrameStream(self.admission, self._scratch)
-        task = asyncio.create_task(self._serve(connected, stream, host, address))
+        task = asyncio.create_task(self._serve(connected, stream, host, address, slot))
         self._connections[task] = stream
-        task.add_done_callback(lambda ended: self._on_closed(ended, host))
+        task.add_done_callback(lambda ended: self._on_closed(ended, host, slot))
 
-    def _on_closed(self, task: "asyncio.Task[None]", host: str) -> None:
+    def _on_closed(self, task: "asyncio.Task[None]", host: str, slot: Slot) -> None:
         stream = self._connections.pop(task)
-        self.admission.release(host)
+        self.admission.release(host, slot)
         self._metrics.closed.labels(self.listener.name, stream.ended or "stopped").inc()
         if not task.cancelled() and task.exception() is not None:
             _log.error("connection failed", exc_info=task.exception())
 
-    async def _serve(self, connected: socket.socket, stream: FrameStream, host: str, address: bytes) -> None:
+    async def _serve(
+        self, connected: socket.socket, stream: FrameStream, host: str, address: bytes, slot: Slot
+    ) -> None:
         if not await self._connect(connected, stream, host):
             return
         await Connection(
@@ -154,6 +127,7 @@ class ListenerServer:
             credentials=self.credentials,
             host=host,
             address=address,
+            slot=slot,
             certificate_principal=self.certificate_principal,
         ).run()
         await stream.closed()
@@ -171,6 +145,8 @@ class ListenerServer:
             self._refused("timed out", host)
             return False
         except OSError:
+            if stream.ended is not None:  # it had to give way
+                return False
             stream.ended = "client"
             if handshake is not None and handshake.error is not None:
                 stream.ended = "authentication"

@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.connection_budget import ConnectionBudget, Shares, Slot, network_of
 
 Check: TypeAlias = Callable[[], str | None]
 """Returns None if healthy, otherwise one line that says what is wrong."""
@@ -40,8 +41,8 @@ class _Response:
 class HttpEndpoint:
     """Serves one request per connection: 8 KiB and 5 seconds each, 256 at a time.
 
-    A further connection takes the place of the oldest one that has not sent a whole request: a probe always gets
-    through, however many connections are idle.
+    A further connection takes the place of the oldest one that has not sent a whole request, of the network that holds
+    most: a probe always gets through, however many connections are idle.
 
     There is no authentication, so without a host in the address it listens on loopback only.
     """
@@ -56,10 +57,11 @@ class HttpEndpoint:
     flag: str = "aclog.http.listener"
     """Where the address was given, for the error."""
     _server: asyncio.Server | None = field(default=None, init=False)
-    _idle: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
-    """The connections without a whole request, oldest first."""
-    _answered: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
-    """The connections that have not taken their whole answer yet, oldest first."""
+    _budget: ConnectionBudget = field(
+        factory=lambda: ConnectionBudget(shares=Shares.equal(HTTP_CONNECTIONS)), init=False
+    )
+    """Busy: those that have not taken their whole answer yet."""
+    _writers: set[asyncio.StreamWriter] = field(factory=set, init=False)
     _tasks: "set[asyncio.Task[None] | None]" = field(factory=set, init=False)
     """One for each connection."""
 
@@ -89,36 +91,34 @@ class HttpEndpoint:
         for _ in range(_STEPS_TO_SERVE):
             await asyncio.sleep(0)
         self._server.close()
-        for writer in (*self._idle, *self._answered):
+        for writer in tuple(self._writers):
             writer.transport.abort()  # since Python 3.12 wait_closed also waits for open connections
         await asyncio.gather(*filter(None, self._tasks), return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._idle) + len(self._answered) >= HTTP_CONNECTIONS:
-            oldest = next(iter(self._idle or self._answered))
-            self._forget(oldest)
-            oldest.transport.abort()
-        self._idle[writer] = None
+        peer = writer.get_extra_info("peername")
+        slot = self._budget.open(network_of(peer[0] if peer else ""), lambda _: writer.transport.abort())
+        if slot is None:  # never: a budget without identities always has a place
+            writer.transport.abort()
+            return
+        self._writers.add(writer)
         self._tasks.add(task := asyncio.current_task())
         writer.transport.set_write_buffer_limits(0)  # drained means sent: nothing is left to linger after the close
         try:
             async with asyncio.timeout(_SECONDS):
                 with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                    await self._exchange(reader, writer)
+                    await self._exchange(reader, writer, slot)
         except TimeoutError:
             writer.transport.abort()
         finally:
-            self._forget(writer)
+            self._budget.close(slot)
+            self._writers.discard(writer)
             self._tasks.discard(task)
             writer.close()
 
-    def _forget(self, writer: asyncio.StreamWriter) -> None:
-        self._idle.pop(writer, None)
-        self._answered.pop(writer, None)
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, slot: Slot) -> None:
         method = b""
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -129,7 +129,7 @@ class HttpEndpoint:
             response = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except ValueError:
             response = _plain(HTTPStatus.BAD_REQUEST)
-        self._answered[writer] = self._idle.pop(writer, None)
+        slot.is_busy = True
         writer.write(_encoded(response, with_body=method != b"HEAD"))
         await writer.drain()
 

@@ -1,5 +1,6 @@
 """Logging in at a provider: who comes in, and every way to come in as another."""
 
+import asyncio
 import json
 import time
 import urllib.error
@@ -11,6 +12,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from starlette.responses import JSONResponse, PlainTextResponse
 
+from aclog.console.login.oidc.errors import LoginError
 from aclog.console.login.oidc.oidc_way import OidcWay
 from aclog.console.login.oidc.settings import OidcSettings, read_settings
 from aclog.console.login.ways import way_of
@@ -137,6 +139,21 @@ def test_the_provider_is_asked_about_itself_once(login):
     assert [login.log_in().status for _ in range(3)] == [303] * 3
     assert sorted(set(login.provider.asked)) == ["keys", "metadata", "token"]
     assert login.provider.asked.count("keys") == login.provider.asked.count("metadata") == 1
+
+
+def test_strangers_who_begin_logins_at_once_lead_to_one_question_to_the_provider(login):
+    async def scenario():
+        ask = login.guard.way.provider.metadata
+        found = await asyncio.gather(*(ask() for _ in range(40)))
+        login.provider.metadata = {"issuer": "another"}
+        login.guard.reload()
+        failed = await asyncio.gather(*(login.guard.way.provider.metadata() for _ in range(40)), return_exceptions=True)
+        return found, failed
+
+    found, failed = asyncio.run(scenario())
+    assert len({id(each) for each in found}) == 1
+    assert {type(each) for each in failed} == {LoginError}
+    assert login.provider.asked.count("metadata") == 2
 
 
 def test_a_browser_that_was_known_before_is_not_in(login):

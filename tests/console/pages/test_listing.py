@@ -3,6 +3,7 @@
 from itertools import groupby
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,25 @@ def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
 @given(STATES, st.integers(0, 6))
 def test_following_ends_as_beginning_anew(states: list[frozenset[StandardAcl]], merged: int) -> None:
     assert {rule.acl for rule in followed(states, merged)} == states[-1]
+
+
+@given(st.frozensets(RULES, max_size=40))
+def test_a_listing_that_gives_way_to_others_is_the_same(rules: frozenset[StandardAcl]) -> None:
+    acls, paused = image_of(rules), []
+    with_pauses = Listing.of(acls, lambda: paused.append(1))
+    at_once = Listing.of(acls)
+    for each in ("_keys", "_texts", "_names", "_rules", "_by_id", "principals", "types"):
+        assert getattr(with_pauses, each) == getattr(at_once, each)
+    assert list(with_pauses.principals) == list(at_once.principals)
+    assert paused or not rules
+
+
+def test_a_long_listing_gives_way_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aclog.console.pages.listing._SORTED", 50)
+    acls, paused = image_of(acl(f"t{number * 7919 % 1000}", f"User:{number % 7}") for number in range(1000)), []
+    found = Listing.of(acls, lambda: paused.append(1))
+    assert found._keys == Listing.of(acls)._keys == sorted(found._keys)
+    assert len(paused) > 60
 
 
 def test_rules_without_ids_are_listed_anew() -> None:

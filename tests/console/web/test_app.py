@@ -222,9 +222,12 @@ def test_no_older_state_is_held_on_to(source: HeldSource) -> None:
         look(console)
         for path in VIEWS:
             assert ask(app, "GET", path).status == 200
-    assert web._kept._of is console.states.now()
-    assert 0 < len(web._kept._pages) <= len(VIEWS)
-    assert not web._kept._making
+    source.held = image_of(*RULES)
+    look(console)
+    assert ask(app, "GET", "/").status == 200
+    assert {each._of for each in web._kept.values()} == {console.states.now()}, "of whichever kind the pages were"
+    assert sum(len(each._pages) for each in web._kept.values()) == 1
+    assert not any(each._making for each in web._kept.values())
 
 
 def test_what_is_not_settled_is_made_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,13 +38,45 @@ def test_connections_in_all():
 
 def test_connections_of_one_address():
     admission = Admission(limits=Limits(connections=3, connections_per_ip=2), metrics=Metrics(process=False))
-    assert [admission.admit(host) for host in ("a", "a", "a", "b", "b")] == [True, True, False, True, False]
-    admission.release("a")
-    assert admission.admit("b")
-    for host in ("a", "b", "b"):
-        admission.release(host)
+    slots = [(host, admission.admit(host, lambda _: None)) for host in ("a", "a", "a", "b", "b")]
+    assert [slot is not None for _, slot in slots] == [True, True, False, True, False]
+    admission.release("a", slots[0][1])
+    last = admission.admit("b", lambda _: None)
+    assert last is not None
+    for host, slot in (slots[1], slots[3], ("b", last)):
+        admission.release(host, slot)
     assert admission.connections == 0
     assert not admission._by_host
+
+
+def test_idle_connections_of_one_address_give_way_to_those_of_others():
+    async def scenario(served):
+        crowd = [await served.connect() for _ in range(4)]
+        assert [await client.who() for client in crowd]
+        other = await served.connect(local_addr=("127.0.0.2", 0))
+        assert await other.who()
+        await served.settled(lambda: closed_for(served, "crowded") == 1)
+        assert await other.who(), "it stays, and its network holds too few to give way"
+        assert await (await served.connect(local_addr=("127.0.0.3", 0))).who()
+        assert await (await served.connect()).closed(), "its own network holds most"
+        assert await other.who()
+
+    run(scenario, connections=4)
+
+
+def test_who_has_authenticated_does_not_give_way():
+    async def scenario(served):
+        known = [await served.connect() for _ in range(3)]
+        for client in known:
+            await client.log_in()
+        quiet = [await served.connect() for _ in range(2)]
+        other = await served.connect(local_addr=("127.0.0.2", 0))
+        await other.log_in()
+        assert await quiet[0].closed()
+        assert [await client.who() for client in (*known, other)] == ["User:alice"] * 4
+        assert await (await served.connect(local_addr=("127.0.0.3", 0))).closed(), "nobody holds more than it would"
+
+    run(scenario, SASL, connections=5)
 
 
 def test_a_silent_client_is_disconnected():

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.server import listeners
+from aclog.nodes.server import acceptor
 from aclog.nodes.server.listeners import listen, peer
 from tests.support.nodes.served_listener import PLAINTEXT, Served, run
 
@@ -87,17 +87,17 @@ class Full:
 
 
 def test_without_descriptors_accept_pauses_and_resumes(monkeypatch, caplog):
-    monkeypatch.setattr(listeners, "_PAUSE", 0.01)
+    monkeypatch.setattr(acceptor, "_PAUSE", 0.01)
 
     async def scenario(served):
         before = await served.connect()
         assert await before.who()
-        server = served.server
-        server._socket = Full(server._socket, times=3)
+        accepting = served.server._acceptor
+        accepting.listening = Full(accepting.listening, times=3)
         after = await served.connect()
         assert await before.who()
         assert await after.who()
-        assert server._socket.times < 0
+        assert accepting.listening.times < 0
 
     run(scenario)
     assert caplog.text.count("pausing accept: Too many open files") == 3

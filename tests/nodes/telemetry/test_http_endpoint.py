@@ -29,10 +29,14 @@ class Node:
 
     @property
     def open(self):
-        return len(self.endpoint._idle) + len(self.endpoint._answered)
+        return len(self.endpoint._budget)
 
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.endpoint.port)
+
+    async def settled(self, condition):
+        while not condition():
+            await asyncio.sleep(0.005)
 
     async def ask(self, request: bytes) -> tuple[int, dict, bytes]:
         reader, writer = await self.connect()
@@ -146,6 +150,21 @@ def test_a_probe_gets_through_however_many_connections_are_idle(others, sent):
             assert await rest(held[0][0]) == b"", "the oldest is closed"
         for _, writer in held:
             writer.transport.abort()
+
+    run(scenario)
+
+
+def test_a_flood_of_one_address_does_not_close_the_connections_of_others(monkeypatch):
+    monkeypatch.setattr(http, "HTTP_CONNECTIONS", 8)
+
+    async def scenario(node):
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.endpoint.port, local_addr=("127.0.0.2", 0))
+        held = [await node.connect() for _ in range(40)]
+        await node.settled(lambda: node.open == 8)
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        assert b" 200 OK" in await reader.read()
+        for _, other in (*held, (reader, writer)):
+            other.transport.abort()
 
     run(scenario)
 

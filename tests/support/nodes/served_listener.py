@@ -158,7 +158,7 @@ async def serving(listener=PLAINTEXT, **settings):
     served = Served(listener, **settings)
     await served.server.start()
     # A kernel that has seen much traffic on loopback takes whole answers at once; slow readers must be felt anyway.
-    served.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+    served.server._acceptor.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     try:
         yield served
     finally:

@@ -11,7 +11,9 @@ from typing import Any, Self
 
 from aclog.cli.serving import Endpoint, Server, server_config
 from aclog.console.pdp.app import DecisionPoint
+from aclog.console.refusals import Refusals
 from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.connection_budget import ConnectionBudget
 from tests.support.processes.waiting import SECONDS
 
 
@@ -21,11 +23,20 @@ class ServedApp:
     With `pem`, a certificate and its key, over TLS: `connect` and `say` do not speak it.
     """
 
-    def __init__(self, app: Any, *, is_timed: bool, pem: Path | None = None) -> None:
+    def __init__(
+        self,
+        app: Any,
+        *,
+        is_timed: bool,
+        pem: Path | None = None,
+        proxy: str | None = None,
+        refusals: Refusals | None = None,
+    ) -> None:
         self._bound = socket.create_server(("127.0.0.1", 0))
         self.port = self._bound.getsockname()[1]
         endpoint = Endpoint(address=HostPort(host="127.0.0.1", port=self.port), tls_cert=pem, tls_key=pem)
-        self._server = Server(server_config(app, endpoint, is_timed=is_timed), endpoint.url, None)
+        config = server_config(app, endpoint, is_timed=is_timed)
+        self._server = Server(config, endpoint.url, None, proxy=proxy, refusals=refusals)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._bound]})
 
     def __enter__(self) -> Self:
@@ -47,6 +58,11 @@ class ServedApp:
         """How many are open, on this side."""
         return len(self._server.server_state.connections)
 
+    @property
+    def budget(self) -> ConnectionBudget:
+        """What its connections share."""
+        return self._server.budget
+
     def connect(self) -> socket.socket:
         """A connection, whose reads end after a while."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
@@ -65,7 +81,7 @@ class ServedPoint(ServedApp):
     """A decision point, served as `aclog pdp` serves it."""
 
     def __init__(self, point: DecisionPoint) -> None:
-        super().__init__(point.app(), is_timed=True)
+        super().__init__(point.app(), is_timed=True, refusals=point.refusals)
 
 
 def read_all(connection: socket.socket) -> bytes:

@@ -1,5 +1,6 @@
 """A provider: what it says of itself, its keys, and its exchange of codes for tokens."""
 
+import asyncio
 import json
 import re
 import ssl
@@ -48,6 +49,7 @@ class Provider:
     clock: Callable[[], float] = elapsed_seconds
     _tls: ssl.SSLContext = field(init=False, repr=False)
     _metadata: tuple[Metadata, float] | None = field(default=None, init=False)
+    _reading: "asyncio.Task[Metadata] | None" = field(default=None, init=False)
     _keys: tuple[KeySet, float] | None = field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -60,10 +62,23 @@ class Provider:
     async def metadata(self) -> Metadata:
         """Return what it says of itself, as of the last hour. Raises LoginError: it cannot be asked, or it is odd."""
         known = self._metadata
-        if known is None or self.clock() - known[1] > _KEPT_S:
-            found = await self._get(self.settings.issuer.rstrip("/") + _WELL_KNOWN)
-            known = self._metadata = _metadata(found, self.settings.issuer), self.clock()
-        return known[0]
+        if known is not None and self.clock() - known[1] <= _KEPT_S:
+            return known[0]
+        reading = self._reading
+        if reading is None:  # anybody can ask for this without a login: however many do, it is read once
+            reading = self._reading = asyncio.ensure_future(self._read_metadata())
+            reading.add_done_callback(self._has_read)
+        return await asyncio.shield(reading)
+
+    async def _read_metadata(self) -> Metadata:
+        found = _metadata(await self._get(self.settings.issuer.rstrip("/") + _WELL_KNOWN), self.settings.issuer)
+        self._metadata = found, self.clock()
+        return found
+
+    def _has_read(self, reading: "asyncio.Task[Metadata]") -> None:
+        self._reading = None
+        if not reading.cancelled():
+            reading.exception()  # taken note of, though nobody may wait for it any more
 
     async def address(self, *, state: str, nonce: str, verifier: str) -> str:
         """Return where a browser logs in. Raises LoginError: as `metadata`."""

@@ -105,6 +105,7 @@
     const before = answer();
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.status === 401 || response.redirected) { location.reload(); return false; }
+    if (response.status === 429) return false;  // one at a time: look again
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const fresh = page.getElementById("answer");
     if (!fresh || answer() !== before) return false;  // another question was asked meanwhile: look again
