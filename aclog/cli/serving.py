@@ -1,6 +1,7 @@
 """Serving over the web: the address, TLS, who can reach it, and the server."""
 
 import asyncio
+import logging
 import signal
 import socket
 import ssl
@@ -12,8 +13,10 @@ from typing import Any
 
 import uvicorn
 from attrs import frozen
+from starlette.requests import ClientDisconnect
 
 from aclog.console.live_state import LiveState
+from aclog.console.request_framing import well_framed
 from aclog.console.timed_connection import PatientConnection, TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
@@ -132,7 +135,7 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
     """Return how an application is served. Raises ConfigError: a certificate cannot be used."""
     ca = endpoint.tls_client_ca
     config = uvicorn.Config(
-        app,
+        well_framed(app),
         http=TimedConnection if is_timed else PatientConnection,
         h11_max_incomplete_event_size=None if is_timed else _MOST_HEADERS,
         ws="none",
@@ -189,6 +192,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.started:
             return
+        logging.getLogger("uvicorn.error").addFilter(_is_no_end)
         if self._hangup is not None:
             context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
@@ -198,6 +202,11 @@ class Server(uvicorn.Server):
         """End; at once if asked a second time. uvicorn's own would raise the signal again after a clean end."""
         self.force_exit = self.should_exit
         self.should_exit = True
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Return whether a line of uvicorn's log says more than that a client or the server ended before an answer did."""
+    return not record.exc_info or not isinstance(record.exc_info[1], asyncio.CancelledError | ClientDisconnect)
 
 
 def _listening(address: HostPort) -> socket.socket:
