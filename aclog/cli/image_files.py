@@ -7,7 +7,8 @@ import numpy as np
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import DecodeError, MetadataError
-from aclog.metalog.filelog.file_names import image_path, list_checkpoints
+from aclog.metalog.filelog.file_names import CHECKPOINT_SUFFIX, IMAGE_SUFFIX, image_path, list_checkpoints
+from aclog.metalog.filelog.partial_files import remove_abandoned
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_reader import read_image_file
 from aclog.snapshots.image_writer import (
@@ -33,6 +34,21 @@ def make_image_file(checkpoint: Path, *, bar: bool = True) -> None:
                 write_image_file(checkpoint, progress=advance)
     except MetadataError as error:
         note(f"{image_path(checkpoint)}: not written: {error}")
+
+
+def remove_killed(directory: Path) -> None:
+    """Remove the partial checkpoints and image files that killed processes left in a directory, and note each.
+
+    Not in a Kafka's directory, where one of such a name may be Kafka's.
+
+    Raises:
+        MetadataError: its files cannot be read.
+
+    """
+    if is_own_directory(directory):
+        for suffix in (CHECKPOINT_SUFFIX, IMAGE_SUFFIX):
+            for path in remove_abandoned(directory, suffix):
+                note(f"{path}: removed: it was left unfinished by a process that was killed")
 
 
 def complete_image_files(directory: Path) -> None:

@@ -13,10 +13,12 @@ from typing import Any
 
 import uvicorn
 from attrs import frozen
+from starlette.requests import ClientDisconnect
 
 from aclog.console.gate import CONNECTIONS, Arrival, Gate, shares_of
 from aclog.console.live_state import LiveState
 from aclog.console.refusals import Refusals
+from aclog.console.request_framing import well_framed
 from aclog.console.timed_connection import PatientConnection, TimedConnection
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
@@ -168,7 +170,7 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
     """Return how an application is served. Raises ConfigError: a certificate cannot be used."""
     ca = endpoint.tls_client_ca
     config = uvicorn.Config(
-        app,
+        well_framed(app),
         http=TimedConnection if is_timed else PatientConnection,
         h11_max_incomplete_event_size=None if is_timed else _MOST_HEADERS,
         ws="none",
@@ -272,6 +274,7 @@ class Server(uvicorn.Server):
         except OSError as error:  # another process has begun to listen since the socket was bound
             self.failure, self.should_exit = ConfigError(f"--listen: {error.strerror or error}"), True
             return
+        logging.getLogger("uvicorn.error").addFilter(_is_no_end)
         if self._hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
         say(self._said, flush=True)
@@ -311,6 +314,11 @@ class Server(uvicorn.Server):
         )
         made.arrival = arrival
         return made
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Return whether a line of uvicorn's log says more than that a client or the server ended before an answer did."""
+    return not record.exc_info or not isinstance(record.exc_info[1], asyncio.CancelledError | ClientDisconnect)
 
 
 def _listening(address: HostPort) -> socket.socket:

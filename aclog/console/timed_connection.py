@@ -99,6 +99,19 @@ class TimedConnection(H11Protocol):
             self._is_short = False
             self._set_deadline(self._since + self.seconds)
 
+    def shutdown(self) -> None:
+        """End with the server: at once amid a request, else when what is being answered is sent."""
+        if self._is_half_sent():  # not `close`: over TLS that waits for the other side's farewell
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _is_half_sent(self) -> bool:
+        if self.conn.their_state is h11.IDLE:
+            earlier: object = self.cycle  # None before the first request
+            return earlier is None or bool(self.conn.trailing_data[0])
+        return self.conn.their_state is h11.SEND_BODY
+
     def _wait(self) -> None:
         self._taken, self._since = self._taken_bytes(), self.loop.time()
         end = self._since + self.seconds

@@ -1,7 +1,5 @@
 """Writes checkpoints: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter)."""
 
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,8 +8,9 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, control_batch, snapshot_header_records
 from aclog.metalog.errors import CheckpointError
-from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
-from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.metalog.filelog.file_names import checkpoint_name
+from aclog.metalog.filelog.filesystem import log_error, write_all
+from aclog.metalog.filelog.partial_files import written_whole
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
@@ -68,36 +67,18 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
         CheckpointError: see `checkpoint_batches`.
 
     """
-    directory = Path(directory)
-    path = directory / checkpoint_name(image.end_offset, image.epoch)
-    # A random part: a concurrent writer of the same checkpoint must not write into this file.
-    partial = directory / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
+    path = Path(directory) / checkpoint_name(image.end_offset, image.epoch)
+    written = 0
     try:
-        try:
-            # Content before name, and the name before anything relies on it: retention removes segments that the
-            # checkpoint covers.
-            _write_durably(partial, checkpoint_batches(image), progress)
-            # The log below a checkpoint may go: what an overwritten image file says must not become the state.
+        with written_whole(path) as fd:
+            for batch in checkpoint_batches(image):
+                write_all(fd, batch)
+                written += len(batch)
+                if progress is not None:
+                    progress(written)
+            # Retention removes segments that the checkpoint covers: what an overwritten image file says must not become
+            # the state.
             check_mapping(image.acls)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-        fsync_directory(directory)
     except OSError as error:
         raise log_error(error, path, "cannot write the checkpoint") from error
     return path
-
-
-def _write_durably(path: Path, batches: Iterator[bytes], progress: Callable[[int], None] | None) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, FILE_MODE)
-    written = 0
-    try:
-        for batch in batches:
-            write_all(fd, batch)
-            written += len(batch)
-            if progress is not None:
-                progress(written)
-        os.fsync(fd)
-    finally:
-        os.close(fd)

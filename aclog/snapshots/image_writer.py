@@ -1,7 +1,5 @@
 """Writes image files: reads a checkpoint whole, and keeps what it says in the form that is mapped."""
 
-import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +18,9 @@ from aclog.metalog.filelog.file_names import (
     list_segments,
     parse_checkpoint_name,
 )
-from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.metalog.filelog.filesystem import log_error, write_all
 from aclog.metalog.filelog.mark import open_valid_mark_file
+from aclog.metalog.filelog.partial_files import written_whole
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.checkpoint_writer import checkpoint_batches
 from aclog.snapshots.content_digest import digest_of
@@ -52,17 +51,11 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
     """
     contents = _contents(checkpoint)
     path = image_path(checkpoint)
-    partial = path.with_name(f"{path.stem}-{secrets.token_hex(8)}{IMAGE_SUFFIX}{PARTIAL_SUFFIX}")
     try:
-        try:
-            _write_durably(partial, contents, progress)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with written_whole(path) as fd:
+            _write(fd, contents, progress)
         if not checkpoint.exists():  # retention removed it meanwhile: then its image file goes, too
             path.unlink(missing_ok=True)
-        fsync_directory(path.parent)
     except OSError as error:
         raise log_error(error, path, "cannot write the image file") from error
     return path
@@ -137,18 +130,13 @@ def _blocks(*pieces: bytes | memoryview) -> Iterator[memoryview]:
             yield view[start : start + BLOCK_BYTES]
 
 
-def _write_durably(path: Path, contents: _Contents, progress: Progress | None) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+def _write(fd: int, contents: _Contents, progress: Progress | None) -> None:
     written, size = 0, contents.size
-    try:
-        for block in _blocks(*contents.pieces):
-            write_all(fd, block)
-            written += len(block)
-            if progress is not None:
-                progress(written, size)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    for block in _blocks(*contents.pieces):
+        write_all(fd, block)
+        written += len(block)
+        if progress is not None:
+            progress(written, size)
 
 
 def is_own_directory(directory: Path) -> bool:

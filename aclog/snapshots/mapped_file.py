@@ -45,7 +45,7 @@ class MappedFile(mmap.mmap):
     path: Path
     header: ImageHeader
     _fd: int = -1
-    _stamp: tuple[int, int]
+    _stamp: tuple[int, int, int]
 
     def __new__(cls, fd: int, path: Path, header: ImageHeader) -> "MappedFile":
         """Map an open file, and check its blocks. Raises what `check_blocks` raises."""
@@ -61,7 +61,7 @@ class MappedFile(mmap.mmap):
             os.close(self._fd)
 
     def check(self) -> None:
-        """Check that the content is what was mapped; its blocks only if the file was written to since.
+        """Check that the content is what was mapped; its blocks only if the file, or its name, has changed since.
 
         Raises:
             LogError: it is not.
@@ -81,10 +81,11 @@ class MappedFile(mmap.mmap):
         self._stamp = stamp
 
 
-def _stamp_of(fd: int) -> tuple[int, int]:
-    """Return what changes when a file is written to or truncated, and not when it is renamed or unlinked."""
+def _stamp_of(fd: int) -> tuple[int, int, int]:
+    """Return what changes when a file is written to or truncated; a rename or an unlink changes it too."""
     found = os.fstat(fd)
-    return found.st_size, found.st_mtime_ns
+    # A copy that keeps times (cp -p, rsync -t) sets the modification time back; nobody can set the change time.
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def check_mapping(acls: AclsImage) -> None:

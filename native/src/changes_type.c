@@ -79,10 +79,12 @@ static int take_change(change *made, PyObject *const *arguments, Py_ssize_t coun
         PyErr_Format(PyExc_TypeError, "put() takes 7 arguments, not %zd", count);
         return -1;
     }
-    int literal = PyObject_IsTrue(arguments[2]);
-    int taken[] = {take_number(arguments[0], &type), take_text(arguments[1], &name), take_text(arguments[3], &principal),
-                   take_text(arguments[4], &host),   take_number(arguments[5], &mask), take_number(arguments[6], &rules)};
-    if (literal < 0 || PyErr_Occurred())
+    /* One at a time: a conversion may call Python code, which must not begin while an exception is set. */
+    int literal, taken[] = {1, 1, 1, 1, 1, 1};
+    if ((literal = PyObject_IsTrue(arguments[2])) < 0 || (taken[0] = take_number(arguments[0], &type)) < 0 ||
+        (taken[1] = take_text(arguments[1], &name)) < 0 || (taken[2] = take_text(arguments[3], &principal)) < 0 ||
+        (taken[3] = take_text(arguments[4], &host)) < 0 || (taken[4] = take_number(arguments[5], &mask)) < 0 ||
+        (taken[5] = take_number(arguments[6], &rules)) < 0)
         return -1;
     for (size_t at = 0; at < sizeof taken / sizeof *taken; at++)
         if (taken[at] != 1)

@@ -37,8 +37,9 @@ PyObject *bulk_walk(PyObject *module, PyObject *const *arguments, Py_ssize_t cou
     (void)module;
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "walk takes 3 arguments, not %zd", count);
-    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), rows = PyLong_AsSsize_t(arguments[2]);
-    if (PyErr_Occurred())
+    Py_ssize_t at, rows;
+    if (((at = PyLong_AsSsize_t(arguments[1])) == -1 && PyErr_Occurred()) ||
+        ((rows = PyLong_AsSsize_t(arguments[2])) == -1 && PyErr_Occurred()))
         return NULL;
     Py_buffer data;
     if (PyObject_GetBuffer(arguments[0], &data, PyBUF_SIMPLE) < 0)

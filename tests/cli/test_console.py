@@ -18,6 +18,7 @@ from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.oidc_provider import CLIENT, SECRET, OidcProvider, served
+from tests.support.web.served import post_bytes
 
 NAME = "orders.<b>eu</b>"
 
@@ -55,9 +56,13 @@ def test_it_says_where_it_is_shows_names_and_ends(log, number):
         assert "orders.&lt;b&gt;" in page
         assert "User:alice" in page
         assert "<b>eu" not in page
+        half = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+        half.sendall(post_bytes("/draft", b"12")[:-1])
+        html(port)
     finally:
         process.send_signal(number)
         said = process.communicate(timeout=SECONDS)
+    half.close()
     assert process.returncode == 0, said
     assert said == ("", "")
 

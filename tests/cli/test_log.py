@@ -209,6 +209,23 @@ class TestSnapshot:
         assert aclog("acls", "list", "--log", tmp_path).ok().out == listed.out
         assert aclog("snapshot", "list", tmp_path).ok().lines[0].endswith(" other records")
 
+    def test_what_a_killed_create_left_is_removed_by_the_next(self, tmp_path):
+        name = "00000000000000000009-0000000001-0123456789abcdef"
+        left = [tmp_path / f"{name}.checkpoint.part", tmp_path / f"{name}.image.part"]
+        for path in left:
+            path.touch()
+        made = aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok()
+        assert {path.name for path in tmp_path.iterdir()} == {
+            Path(made.lines[0]).name,
+            image_path(Path(made.lines[0])).name,
+        }
+        for path in left:
+            assert f"{path}: removed: it was left unfinished by a process that was killed" in made.err
+        kafka = shutil.copytree(LOG, tmp_path / "copy")
+        (kafka / left[0].name).touch()
+        aclog("snapshot", "create", "--log", LOG, "--out", kafka).ok()
+        assert (kafka / left[0].name).exists(), "it may be Kafka's"
+
     def test_verify_finds_an_image_file_that_says_something_else(self, tmp_path, monkeypatch):
         """Nothing writes one; somebody may."""
         made = Path(aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0])

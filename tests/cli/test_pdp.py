@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
@@ -19,6 +20,7 @@ from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import SECONDS, wait_until
+from tests.support.web.served import post_bytes
 
 TOKEN = "a-token-of-a-proxy"
 QUESTION = {
@@ -47,6 +49,10 @@ class Served:
         return self
 
     def __exit__(self, *_):
+        if self.process.returncode is None:
+            self.end()
+
+    def end(self):
         self.process.send_signal(signal.SIGTERM)
         self.said = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode in {0, -signal.SIGTERM}, self.said
@@ -81,6 +87,20 @@ def log(tmp_path):
     (tmp_path / "none").write_text("")
     aclog("import", tmp_path / "none", "--log", tmp_path / "log").ok()
     return tmp_path / "log"
+
+
+@pytest.mark.slow(3)
+@pytest.mark.tier("test")
+def test_half_a_request_does_not_hold_up_its_end(log):
+    """Neither is it an error: the end says nothing."""
+    halves = [b"POST /acc", post_bytes("/access/v1/evaluation", QUESTION)[:-1], post_bytes("/none", b"12")[:-1]]
+    with Served("--log", log) as served, ExitStack() as stack:
+        for sent in halves:
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS))
+            connection.sendall(sent)
+        wait_until(lambda: served.ask("/healthz")[0] == 200)
+        served.end()
+    assert served.said[1] == ""
 
 
 @pytest.mark.slow(4)

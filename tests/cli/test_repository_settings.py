@@ -279,3 +279,50 @@ def test_a_suppression_covers_what_it_names():
     assert not one.covers("08", [PlacedRule(fields=fields | {"resourceName": "t"}, files=("kafka/a",))])
     assert one.covers("08", [PlacedRule(fields={}), PlacedRule(fields=fields, files=("x", "kafka/a"))])
     assert [one.has_expired(date(*day)) for day in ((2026, 12, 31), (2027, 1, 1))] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[source]\ntopics = '/proc/self/environ'",
+            ":2: source.topics: '/proc/self/environ' leads out of the repository",
+        ),
+        ("[source]\nacls = '../secret'", ":2: source.acls: '../secret' leads out of the repository"),
+        ("[source]\ngroups = 'link'", ":2: source.groups: 'link' leads out of the repository"),
+        ("[source]\naccesses = 'links/secret'", ":2: source.accesses: 'links/secret' leads out of the repository"),
+        ("[source]\ntopics = '.git/config'", ":2: source.topics: '.git/config' leads into .git"),
+        ("[source]\ntopics = 'git'", ":2: source.topics: 'git' leads into .git"),
+        ("[source.modules]\nm = '..'", ": source.modules: '..' leads out of the repository"),
+        ("[test]\nfiles = ['../secret']", ":2: test.files: '../secret' leads out of the repository"),
+        ("[test]\nfiles = ['../sec*']", ":2: test.files: '../secret' leads out of the repository"),
+        ("[test]\nfiles = ['lin*']", ":2: test.files: 'link' leads out of the repository"),
+        ("[test]\nfiles = ['.git/*']", ":2: test.files: '.git/config' leads into .git"),
+        ("[test]\nfiles = ['**/**/*.yaml']", ":2: test.files: '**/**/*.yaml': more than one **"),
+    ],
+)
+def test_a_file_that_was_found_names_nothing_outside_of_its_repository(tmp_path, monkeypatch, text, said):
+    """In a job for pull requests a stranger may have written it, and reads what the job prints."""
+    top = tmp_path / "top"
+    (top / ".git").mkdir(parents=True)
+    (top / ".git/config").write_text("token\n")
+    (tmp_path / "secret").write_text("secret\n")
+    for name, target in {"link": "../secret", "links": "..", "git": ".git/config"}.items():
+        (top / name).symlink_to(target)
+    (top / "aclog.toml").write_text(text)
+    monkeypatch.chdir(top)
+    with pytest.raises(ConfigError) as caught:
+        load_repository_settings()
+    assert said in str(caught.value)
+    if "**" not in text:
+        load_repository_settings(Path("aclog.toml"))  # whoever names the file knows it
+
+
+def test_a_file_that_was_found_names_what_is_in_its_repository(tmp_path, monkeypatch):
+    (tmp_path / "top/.git").mkdir(parents=True)
+    (tmp_path / "top/teams/a").mkdir(parents=True)
+    (tmp_path / "top/topics.txt").write_text("t\n")
+    (tmp_path / "top/teams/aclog.toml").write_text("[source]\ntopics = '../topics.txt'\naccesses = 'none/yet'\n")
+    monkeypatch.chdir(tmp_path / "top/teams/a")
+    found = load_repository_settings().source
+    assert (found.topics, found.accesses) == ("../../topics.txt", "../none/yet")

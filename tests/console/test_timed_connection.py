@@ -1,6 +1,7 @@
 """Connections to the console: nobody holds one without asking, and an answer may take its time."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
@@ -78,6 +79,38 @@ def until(connection: socket.socket, end: bytes) -> bytes:
     while end not in found and (piece := connection.recv(1 << 16)):
         found += piece
     return found
+
+
+HALVES = [
+    b"",
+    b"GET / HT",
+    post_bytes("/slow", b"12345")[:-1],
+    get("/none") + b"GET /",
+    get("/none") + post_bytes("/slow", b"1")[:-1],
+]
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("over_tls", [False, True])
+@pytest.mark.tier("test")
+def test_half_a_request_does_not_hold_up_the_end(tmp_path, monkeypatch, capfd, is_timed, over_tls):
+    """Nobody waits for the rest of it, and nothing is said of it."""
+    authority = Authority.make()
+    context = ssl.create_default_context(cafile=authority.write_pem(tmp_path / "root.pem"))
+    pem = authority.issue("server").write_pem(tmp_path / "server.pem") if over_tls else None
+    monkeypatch.setattr(TimedConnection, "seconds", 10 * SECONDS_TO_READ)
+    with ServedApp(APP, is_timed=is_timed, pem=pem) as served, contextlib.ExitStack() as stack:
+        served.wait_without_limit()
+        for sent in HALVES:
+            connection = stack.enter_context(served.connect())
+            if over_tls:
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname="localhost"))
+            connection.sendall(sent)
+            if sent.startswith(get("/none")):
+                assert b"404" in until(connection, b"Not Found")
+        wait_until(lambda: served.connections == len(HALVES), "all of them are connected")
+        served.end()  # while the other side keeps its connections
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("path", ["/pieces", "/whole"])

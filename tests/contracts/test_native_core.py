@@ -16,7 +16,8 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import cidr_range
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.core import ASK_PYTHON
-from tests.scenarios.native_fuzz import damaged_bases
+from aclog.metalog.native import native
+from tests.scenarios.native_fuzz import damaged_bases, misuses
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.models.differential import image_of
@@ -186,3 +187,53 @@ def test_emptied_cells_of_known_keys_do_not_slow_changes():
 @pytest.mark.slow(2)
 def test_damaged_bases_are_refused_or_answer_something():
     assert damaged_bases(seed=1, count=1_500).total() == 1_500
+
+
+class Failing:
+    """Its conversion raises an error of its own."""
+
+    def __index__(self) -> int:
+        raise KeyError("own")
+
+    def __bool__(self) -> bool:
+        raise KeyError("own")
+
+
+class Calling:
+    """Its conversion runs Python code, which fails while another error is set."""
+
+    def __index__(self) -> int:
+        return len(repr([1]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((Calling(), "t", Failing(), "User:a", "*", Calling(), 1), KeyError),
+        ((Failing(), "t", True, "User:a", "*", Calling(), Calling()), KeyError),
+        ((None, "t", True, "User:a", "*", Calling(), Calling()), TypeError),
+        ((2, None, True, "User:a", "*", Calling(), Calling()), TypeError),
+        ((2, "t", True, "User:a", 7, 1 << 99, Calling()), TypeError),
+        ((Failing(), "\ud800", True, "User:a", "*", 1, 1), KeyError),
+        ((2, "\ud800", True, "User:a", "*", Calling(), 1), ValueError),
+        ((2, "t", True, "User:a", "*", 1 << 99, Calling()), ValueError),
+    ],
+)
+def test_the_first_wrong_argument_is_the_error(arguments, error):
+    core = AclsImage.from_acls(with_ids(rules(range(3)))).index.core
+    for each in (core, core.put(ResourceType.TOPIC, "t", True, "User:a", "*", 4, 1)):
+        with pytest.raises(error):
+            each.put(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [(Failing(), Calling()), (1 << 99, Calling()), ("0", Calling())])
+def test_the_first_wrong_position_is_the_error(arguments):
+    with pytest.raises((KeyError, OverflowError, TypeError)):
+        native.walk(b"abc", *arguments)
+
+
+@pytest.mark.slow(2)
+def test_bad_arguments_are_refused_and_not_kept():
+    outcomes, wrong = misuses(seed=1, count=6_000)
+    assert wrong == []
+    assert min(outcomes[name] for name in ("answered", "TypeError", "ValueError", "OwnError")) > 100

@@ -27,19 +27,24 @@ ANSWERS = ("mask", "rule", "has_candidate")
 def run(part: tuple[int, int]) -> tuple[Counter[str], list[str]]:
     """Compare a number of requests; return what was counted, and what differs."""
     seed, requests = part
+    return differing_worlds(seed=seed, worlds=-(-requests // _REQUESTS), requests=_REQUESTS)
+
+
+def differing_worlds(*, seed: int, worlds: int, requests: int = 100) -> tuple[Counter[str], list[str]]:
+    """Compare so many estates, with so many requests each; return as `run`."""
     random, seen, found = Random(seed), Counter[str](), list[str]()
-    while seen["requests"] < requests:
+    for _ in range(worlds):
         only, ranged = ODD if random.randrange(4) == 0 else {}, random.randrange(2) == 0
         shape = random_shape(random, **(RANGED | only if ranged else only))
         maker = Maker(shape)
         image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
         image = image.with_options(documented=False, cidr=ranged)
-        found += [f"{shape}\n  {text}" for text in differing(image, maker.asks(_REQUESTS), seen)]
+        found += [f"{shape}\n  {text}" for text in differing(image, maker.asks(requests), seen)]
         seen["estates"] += 1
         seen["estates with changes"] += image.overlay_size > 0
         seen["estates with ranges"] += image.in_ranges
         seen["rules"] += len(image)
-        seen["requests"] += _REQUESTS
+        seen["requests"] += requests
     return seen, found
 
 

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -42,6 +43,7 @@ from tests.support.builders.image_files import overwrite, write_pair
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_logs import damage
 from tests.support.builders.state_records import acl
+from tests.support.processes.waiting import wait_until
 
 
 def rest(image):
@@ -50,6 +52,12 @@ def rest(image):
 
 def same(one, other):
     return rest(one) == rest(other) and one.acls.digest() == other.acls.digest() and len(one.acls) == len(other.acls)
+
+
+def _now_ns(directory):
+    """What the file system's clock says: it goes on in steps of milliseconds."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return os.fstat(file.fileno()).st_ctime_ns
 
 
 @pytest.fixture
@@ -140,6 +148,17 @@ class TestInUse:
         for _ in range(2):
             with pytest.raises(LogError, match=said):
                 check_mapping(found.acls)
+
+    def test_a_file_of_other_rules_with_the_old_times_is_found(self, checkpoint):
+        """A copy that keeps times, such as `cp -p`, sets the modification time back."""
+        found, path = read_image_file(checkpoint), image_path(checkpoint)
+        before = path.stat()
+        wait_until(lambda: _now_ns(path.parent) > before.st_ctime_ns, "the file system's clock went on")
+        overwrite(checkpoint)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
+        with pytest.raises(LogError, match="overwritten or cut off"):
+            check_mapping(found.acls)
 
     def test_what_is_written_over_it_gets_into_no_checkpoint(self, tmp_path, checkpoint):
         """A node looks once a second: a checkpoint written in between would make it the state for good."""
@@ -381,9 +400,10 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from aclog.metalog.filelog import partial_files
 from aclog.snapshots import image_writer
 step = sys.argv[1]
-where = {"replace": Path, "fsync_directory": image_writer}.get(step, os)
+where = {"replace": Path, "fsync_directory": partial_files}.get(step, os)
 setattr(where, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 image_writer.write_image_file(Path(sys.argv[2]))
 """

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.flags.output import Output
-from aclog.cli.image_files import image_file_of, make_image_file, same_state
+from aclog.cli.image_files import image_file_of, make_image_file, remove_killed, same_state
 from aclog.cli.image_report import COUNT_COLUMNS, RangeWatch, counts, summary
 from aclog.cli.rule_warnings import WrittenRules, warn_of_each
 from aclog.cli.verdict import Findings, Verdict
@@ -62,6 +62,7 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
 
     """
     directory.mkdir(parents=True, exist_ok=True)
+    remove_killed(directory)
     if image.scram.keyless:
         note(f"{len(image.scram)} SCRAM credentials are left out: their source has no keys")
     # The state of a log has an end offset; one of a file of ACLs or an admin API has none, nor the records Kafka needs.

@@ -25,7 +25,7 @@ from aclog.console.login.pages import Pages, local_path
 from aclog.console.login.same_origin import SAFE, is_of_own_page, may_read
 from aclog.console.login.sessions import Sessions, new_id
 from aclog.console.login.sights import Sights
-from aclog.console.login.viewer import ANYBODY, Viewer
+from aclog.console.login.viewer import ANYBODY
 from aclog.console.login.visibility import All, Own
 from aclog.console.login.visit import Visit
 from aclog.console.login.way import Way
@@ -39,7 +39,10 @@ _STRANGERS, _VIEWERS = 16 << 20, 32 << 20
 
 @define(eq=False, kw_only=True)
 class Guard:
-    """Guards one application; serve `around(application)`, whose endpoints ask `viewer_of` and `csrf_token_of`."""
+    """Guards one application; serve `around(application)`, whose endpoints ask `sight` and `csrf_token_of`.
+
+    Who asks is in `Visit.in_scope(request.scope).viewer`; None in what needs no login (`public`).
+    """
 
     way: Way | None
     """None: no login is asked for, and everybody sees all."""
@@ -201,14 +204,6 @@ def _sender(visit: Visit) -> Hashable:
     """Return whose bodies are counted together."""
     principal = None if visit.viewer is None else visit.viewer.principal
     return ("network", network_of(visit.address)) if principal is None else principal
-
-
-def viewer_of(request: Request) -> Viewer:
-    """Return who asks, in an endpoint that needs a login."""
-    viewer = Visit.in_scope(request.scope).viewer
-    if viewer is None:
-        raise RuntimeError(f"{request.url.path} needs no login")
-    return viewer
 
 
 def csrf_token_of(request: Request) -> str:

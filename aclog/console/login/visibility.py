@@ -7,8 +7,9 @@ is left out: rules of other principals, who they are, and where they are; other 
 tokens of the cluster.
 
 `allow.everyone.if.no.acl.found` and a rule whose principal has no colon (on which Kafka throws) are the two ways in
-which rules of others decide for him. What he may do is therefore decided from all rules (`decision_of`), which tells
-him no more than asking his cluster would; rules that he sees explain it, and are never decided from.
+which rules of others decide for him. What he may do is therefore decided from all rules (`State.authorizer`, of
+aclog.console.pages.states), which tells him no more than asking his cluster would; rules that he sees explain it, and
+are never decided from. `OwnStates`, of aclog.console.pages.own_states, makes the states of the pages for him.
 """
 
 from attrs import evolve, frozen
@@ -24,7 +25,6 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.decision import Decision
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.premises import Premises
@@ -89,16 +89,6 @@ def authorizer_of(image: Image, settings: Settings) -> StandardAuthorizer:
     return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings).authorizer
 
 
-def decision_of(authorizer: StandardAuthorizer, own: Own, host: str, action: Action) -> Decision:
-    """Return the decision on a request of a viewer's own, from all rules; its rule is one that he may see.
-
-    Raises:
-        InvalidRequestError: Kafka's authorizer throws.
-
-    """
-    return authorizer.decide(RequestContext(principal=own.principal, host=host), action)
-
-
 def visible_image(image: Image, sight: All | Own) -> Image:
     """Return a state with what a viewer may see of it: offset, epoch and time stay as they are."""
     if isinstance(sight, All):
@@ -122,10 +112,7 @@ def visible_settings(settings: Settings, sight: All | Own) -> Settings:
 
 
 def decides_alone(image: Image, settings: Settings) -> bool:
-    """Return whether what a viewer sees decides his requests as all rules do.
-
-    If not, rules of others can decide for him, and an answer is to be `decision_of`'s.
-    """
+    """Return whether what a viewer sees decides his requests as all rules do; if not, others' rules can decide, too."""
     return not settings.allow_everyone and not image.acls.index.has_colonless
 
 

@@ -8,9 +8,9 @@ from attrs import define, field
 from aclog.analysis.policy import Policy
 from aclog.console.live_state import LiveState
 from aclog.console.login.sights import Sights
-from aclog.console.login.visibility import Own, visible_premises, visible_settings
+from aclog.console.login.visibility import Own, decides_alone, visible_premises, visible_settings
 from aclog.console.pages.listing import Listing
-from aclog.console.pages.states import LateListing, State, States
+from aclog.console.pages.states import LateListing, NotReadyError, State, States
 
 
 @define(eq=False, kw_only=True)
@@ -22,6 +22,7 @@ class OwnStates:
     own: Own
     _kept: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
     """By the whole state, for as long as somebody else keeps that: viewers who have gone keep none in memory."""
+    _versions: "WeakKeyDictionary[State, str]" = field(factory=WeakKeyDictionary, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
@@ -31,8 +32,20 @@ class OwnStates:
 
     @property
     def version(self) -> str:
-        """What changes when the rules do, also those that the viewer does not see."""
-        return self.states.version
+        """What changes when the rules that he sees do, or when others' rules that decide for him may have."""
+        version = self.states.version
+        try:
+            whole = self.states.now()
+        except NotReadyError:
+            return version
+        if not decides_alone(whole.image, whole.policy.settings):
+            return version
+        seen = self._seen(whole)
+        with self._lock:
+            known = self._versions.get(seen)
+            if known is None:
+                known = self._versions[seen] = seen.image.acls.digest().hex()
+        return f"{self.states.start_ms}-{known}"
 
     def now(self) -> State:
         """Return the newest state as the viewer sees it. Raises as States.now."""

@@ -17,7 +17,7 @@ from aclog.console.live_state import LiveState
 from aclog.console.pages.asked import BadAskedError
 from aclog.console.pages.listing import Listing
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.sources.log_mark import ReplacedError
@@ -50,6 +50,10 @@ class LateListing:
                     found = self._made = self._make()
                     self._make = None
         return found
+
+
+class UnknownStateError(BadAskedError):
+    """A state of the past that cannot be read or decided; the text may name rules of anybody."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -102,7 +106,7 @@ class States:
     _past: "OrderedDict[int, State]" = field(factory=OrderedDict, init=False)
     """By the identity of its image: the same text may name another moment later."""
     _version: int = field(default=0, init=False)
-    _started: int = field(factory=current_time_ms, init=False)
+    start_ms: int = field(factory=current_time_ms, init=False)
     """A page from before a restart is told that there is something new."""
     _deriving: threading.Lock = field(factory=threading.Lock, init=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
@@ -115,7 +119,7 @@ class States:
     @property
     def version(self) -> str:
         """What changes when the rules that `now` shows do; read it first: a page may be newer than its version."""
-        return "none" if self._newest is None else f"{self._started}-{self._version}"
+        return "none" if self._newest is None else f"{self.start_ms}-{self._version}"
 
     def now(self) -> State:
         """Return the newest state that is known. Raises NotReadyError: there is none yet; says why."""
@@ -143,7 +147,7 @@ class States:
         """Return the state at a moment, the newest one if the text is empty.
 
         Raises:
-            BadAskedError: no such moment, or nobody knows that state. NotReadyError: as `now`.
+            BadAskedError: no such moment. UnknownStateError: nobody knows that state. NotReadyError: as `now`.
             ReplacedError: another log is where that of the newest state was.
 
         """
@@ -154,8 +158,10 @@ class States:
             image = self.live.past(as_of)
         except ReplacedError:  # which is not the fault of who asks
             raise
-        except (MetadataError, OSError) as error:
+        except (ConfigError, LogError) as error:
             raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
+        except (MetadataError, OSError) as error:
+            raise UnknownStateError(f"as of {as_of[:80]}: {error}") from error
         if image is None:
             return self.now()
         with self._keeping:
@@ -166,7 +172,7 @@ class States:
             self.pause()
             state = self._derived(image, known or self._newest, as_of)
         except ConfigError as error:
-            raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
+            raise UnknownStateError(f"as of {as_of[:80]}: {error}") from error
         with self._keeping:
             self._past[id(image)] = state
             self._past.move_to_end(id(image))

@@ -23,7 +23,7 @@ from aclog.console.pages.asked import Asked, BadAskedError
 from aclog.console.pages.console import Console, NotShownError
 from aclog.console.pages.own_states import OwnStates
 from aclog.console.pages.page import File, Form, Mark, Notice, Page
-from aclog.console.pages.states import NotReadyError, States
+from aclog.console.pages.states import NotReadyError, States, UnknownStateError
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.precedence import Precedence
 from aclog.console.refusals import Refusals
@@ -49,6 +49,7 @@ _OTHERS_DECIDE = (
     "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
 )
 _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a time for each viewer."
+_NOT_TOLD = "the console cannot read it; why is shown to who may DESCRIBE the cluster"
 _MOMENTS = ("as_of", "since", "until")
 """What may be counted from now: `yesterday` is another day tomorrow."""
 _OLD_S = 5.0
@@ -144,21 +145,21 @@ class WebConsole:
         return response
 
     def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
+        console = self._console_of(request)
         try:
-            console = self._console_of(request)
             _check_shown(console, path)
             return taken(request, console, sent, self)
         except FormError as error:
             page, status = _trouble(path, "This cannot be taken", str(error)), error.status
         except _REFUSALS as error:
-            page, status = _refused(path, error)
+            page, status = _refused(path, error, console)
         return self._plain(request, page, status)
 
     async def _answered(self, path: str, view: View, request: Request) -> Response:
-        around = self._around(request)  # a page may be newer than its version
+        console = self._console_of(request)
+        around = self._around(request, console)  # a page may be newer than its version
         asked = Asked()
         try:
-            console = self._console_of(request)
             asked = Asked.of(request.scope.get("query_string", b""))
             download = DOWNLOADS.get(path, {}).get(asked.word("format"))
             if download is not None:
@@ -168,7 +169,7 @@ class WebConsole:
         except NoTurnError:
             return await self._busy(request, path)
         except _REFUSALS as error:
-            page, status = _refused(path, error)
+            page, status = _refused(path, error, console)
             made = MadePage.of(page, asked, status)
         form = asked.word("format")
         if form == "json":
@@ -198,6 +199,7 @@ class WebConsole:
             own=sight,
             command=self.console.command.without_super_users(),
             origins=NO_ORIGINS,  # a rule's line tells how many are before it
+            history=None,
             lookout=None,  # as the uses of a rule of everybody's tell of others
             editing=None,
             viewer=sight.principal,
@@ -248,7 +250,7 @@ class WebConsole:
         try:
             page, status = self._noticed(view(console, asked), console), 200
         except _REFUSALS as error:
-            page, status = _refused(path, error)
+            page, status = _refused(path, error, console)
             if isinstance(error, BadAskedError):
                 page = evolve(page, parts=_forms(console, view, asked))
         return MadePage.of(page, asked, status, wants_html=not asked.word("format"))
@@ -266,31 +268,33 @@ class WebConsole:
             notices.append(Notice(text=_OTHERS_DECIDE))
         return evolve(page, notices=(*notices, *page.notices))
 
-    def _around(self, request: Request) -> Around:
+    def _around(self, request: Request, console: Console | None = None) -> Around:
         viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
         if self.guard is not None and viewer is None:  # a stranger, at what needs no login
             return Around(source="", status="", trouble=None, version="", menu=())
-        status, trouble, version = self._status()
+        status, trouble, version = self._status(console or self._console_of(request))
         found = Around(source=self.console.name, status=status, trouble=trouble, version=version)
         if viewer is None:
             return found
         menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
         return evolve(found, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
 
-    def _status(self) -> tuple[str, str | None, str]:
-        """Return a line about the state, why it may be old, and its version."""
-        states = self.console.states
+    def _status(self, console: Console) -> tuple[str, str | None, str]:
+        """Return a line about the state, why it may be old, and its version, as a viewer may know them."""
+        states = console.states
         seen, trouble, age = states.live.newest, states.live.trouble, states.live.age()
+        if trouble is not None and console.own is not None:
+            trouble = _NOT_TOLD
         if seen is None or age is None:
             return "no state yet", f"No state could be read yet: {trouble}", "none"
         status = f"at offset {seen.image.end_offset:,}" if seen.image.end_offset else "one state"
         if trouble is not None or age > _OLD_S:
             why = trouble or "the source is silent"
-            return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", self.console.version
-        return status, None, self.console.version
+            return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", console.version
+        return status, None, console.version
 
-    async def _live(self, _request: Request) -> Response:
-        status, trouble, version = self._status()
+    async def _live(self, request: Request) -> Response:
+        status, trouble, version = self._status(self._console_of(request))
         found = {"status": status, "trouble": trouble, "version": version}
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
@@ -347,15 +351,18 @@ def _check_shown(console: Console, path: str) -> None:
 _REFUSALS = (NotShownError, NotReadyError, MetadataError, OSError)
 
 
-def _refused(path: str, error: Exception) -> tuple[Page, int]:
-    """Return what is shown of an error, and its status."""
+def _refused(path: str, error: Exception, console: Console) -> tuple[Page, int]:
+    """Return what is shown of an error, and its status; a source's error may name rules of others."""
+    text = str(error) if console.own is None else _NOT_TOLD
+    if isinstance(error, UnknownStateError):
+        return _trouble(path, "This cannot be asked", text), 400
     if isinstance(error, BadAskedError):
         return _trouble(path, "This cannot be asked", str(error)), 400
     if isinstance(error, NotShownError):
         return _trouble(path, "This is not shown to you", str(error)), 403
     if isinstance(error, NotReadyError):
-        return _trouble(path, "Nothing is known yet", f"There is no state to show: {error}"), 503
-    return _trouble(path, "This cannot be answered", str(error)), 503
+        return _trouble(path, "Nothing is known yet", f"There is no state to show: {text}"), 503
+    return _trouble(path, "This cannot be answered", text), 503
 
 
 def _file(file: File) -> Response:

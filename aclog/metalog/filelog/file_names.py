@@ -19,6 +19,7 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 """The metadata log's directory, in the log directory of a node."""
 PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
+CHECKPOINT_SUFFIX = ".checkpoint"
 IMAGE_SUFFIX = ".image"
 _SEGMENT = re.compile(r"([0-9]{20})\.log")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")

@@ -123,7 +123,7 @@ class HttpEndpoint:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, version = head.split(b"\r\n", 1)[0].split(b" ")
-            known = version.startswith(b"HTTP/1.")
+            known = version.startswith(b"HTTP/1.") and not _has_two_lengths(head)
             response = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
         except asyncio.LimitOverrunError:
             response = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -151,6 +151,12 @@ class HttpEndpoint:
             case b"/readyz":
                 return _checked(self.ready)
         return _plain(HTTPStatus.NOT_FOUND)
+
+
+def _has_two_lengths(head: bytes) -> bool:
+    """Return whether a request's end is not certain (RFC 9112, section 6.3)."""
+    names = {line.partition(b":")[0].strip().lower() for line in head.split(b"\r\n")[1:]}
+    return names.issuperset((b"content-length", b"transfer-encoding"))
 
 
 def _checked(check: Check) -> _Response:

@@ -47,7 +47,9 @@ class FileTree(Protocol):
 
 
 MOST_FILES = 200_000
-"""Of one tree: symbolic links can make few directories look like endlessly many."""
+"""Of one tree, with its directories: symbolic links can make few of them look like endlessly many."""
+DEEPEST = 200
+"""Levels of directories: more than people make, and few enough for a recursive walk."""
 
 
 @define(eq=False, slots=False)
@@ -66,16 +68,18 @@ class DirectoryTree:
         """Return all regular files, symbolic links followed.
 
         Raises:
-            OSError: a directory cannot be read; ConfigError: more than MOST_FILES, one leads out, or as `strict` says.
+            OSError: a directory cannot be read; ConfigError: more than MOST_FILES or DEEPEST, one leads out, or as
+                `strict` says.
 
         """
         if self._is_one_file:
             return [Path(self.name).name]
         root, found = Path(self.name), []
-        for path in _files(root, (), strict=self.strict):
-            found.append(path.relative_to(root).as_posix())
-            if len(found) > MOST_FILES:
+        for number, (path, is_directory) in enumerate(_entries(root, (), strict=self.strict)):
+            if number == MOST_FILES:
                 raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
+            if not is_directory:
+                found.append(path.relative_to(root).as_posix())
         return sorted(found)
 
     def read(self, path: str) -> bytes:
@@ -127,18 +131,21 @@ class DirectoryTree:
         return found
 
 
-def _files(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[Path]:
-    """Yield the files under a directory; a link to a directory that leads back to one above is not followed."""
+def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[tuple[Path, bool]]:
+    """Yield what is under a directory, and whether each is a directory; none that leads back to one above."""
     status = directory.stat()
     identity = (status.st_dev, status.st_ino)
     if identity in above:
         return
+    if len(above) == DEEPEST:
+        raise ConfigError(f"{directory}: more than {DEEPEST} levels of directories")
     for path in directory.iterdir():
         if path.name.startswith("."):
             continue
         if path.is_dir():
-            yield from _files(path, (*above, identity), strict=strict)
+            yield path, True  # before what it holds: the reader may have enough
+            yield from _entries(path, (*above, identity), strict=strict)
         elif stat.S_ISREG(path.stat().st_mode):
-            yield path
+            yield path, False
         elif strict:
             raise ConfigError(f"{path}: neither a regular file nor a directory: what rules it holds is not read")

@@ -12,7 +12,9 @@ from aclog.sources.git.git_objects import GitObjects, MissingObjectError, TreeEn
 from aclog.sources.git.git_place import GitPlace
 
 _LINKS = 40
-"""Symbolic links that may be followed for one path; Linux has the same limit."""
+"""Symbolic links that may be followed for one path, those on the way to others included; Linux has the same limit."""
+_LONGEST_LINK = 4096
+"""In bytes, as Linux's PATH_MAX."""
 
 
 @frozen(kw_only=True)
@@ -49,7 +51,7 @@ class GitFiles:
                 object is not in this clone.
 
         """
-        return self._find(path, path, _LINKS)
+        return self._find(path, path, [_LINKS])
 
     def directory(self, found: Found) -> dict[str, TreeEntry]:
         """Return what a directory holds, by name. Raises ConfigError: it is not in this clone."""
@@ -72,7 +74,8 @@ class GitFiles:
         """Return a path from the top as messages name it."""
         return f"{self.place.ref}:{path}"
 
-    def _find(self, path: str, given: str, links: int) -> Found | None:
+    def _find(self, path: str, given: str, links: list[int]) -> Found | None:
+        """`links`: how many may be followed yet, in all: `a -> b/b`, `b -> c/c` and so on double with each name."""
         found = Found(path="", entry=self._top)
         parts = [part for part in path.split("/") if part not in {"", "."}]
         for at, part in enumerate(parts):
@@ -97,18 +100,22 @@ class GitFiles:
         parent = self.find(posixpath.dirname(found.path))
         return parent or Found(path="", entry=self._top)
 
-    def _follow(self, link: Found, rest: str, links: int) -> Found | None:
-        target = self.content(link).decode("utf-8", "surrogateescape")
+    def _follow(self, link: Found, rest: str, links: list[int]) -> Found | None:
+        content = self.content(link)
+        if len(content) > _LONGEST_LINK:
+            raise ConfigError(f"{self.shown(link.path)}: a symbolic link of more than {_LONGEST_LINK:,} bytes")
+        target = content.decode("utf-8", "surrogateescape")
         name = f"{self.shown(link.path)}: a symbolic link to {target}"
         if target.startswith("/"):
             raise ConfigError(f"{name}, which is not in the repository")
-        if not links:
+        links[0] -= 1
+        if links[0] < 0:
             raise ConfigError(f"{name}, which leads to more than {_LINKS} others")
         to = posixpath.join(posixpath.dirname(link.path), target)
-        found = self._find(to, link.path, links - 1)
+        found = self._find(to, link.path, links)
         if found is None:
             raise ConfigError(f"{name}: nothing is there")
-        return self._find(posixpath.join(found.path, rest), link.path, links - 1) if rest else found
+        return self._find(posixpath.join(found.path, rest), link.path, links) if rest else found
 
     def _missing(self, path: str) -> ConfigError:
         if not is_partial_clone():

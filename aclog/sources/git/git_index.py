@@ -31,9 +31,13 @@ def read_index() -> dict[str, dict[str, TreeEntry]]:
 
 
 def _directory(directories: dict[str, dict[str, TreeEntry]], path: str) -> dict[str, TreeEntry]:
-    id_ = path or ROOT
-    if id_ not in directories:
-        directories[id_] = {}
-        parent, _, name = path.rpartition("/")
-        _directory(directories, parent)[name] = directory_entry(id_)
-    return directories[id_]
+    """Return a directory, made with all above it; not by recursion: a path may have two thousand levels."""
+    at, below = path, ""
+    while True:
+        is_known = (at or ROOT) in directories
+        entries = directories.setdefault(at or ROOT, {})
+        if below:
+            entries[below.rpartition("/")[2]] = directory_entry(below)
+        if is_known:
+            return directories[path or ROOT]
+        at, below = at.rpartition("/")[0], at

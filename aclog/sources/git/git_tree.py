@@ -2,7 +2,6 @@
 
 import posixpath
 from collections.abc import Iterator
-from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +13,10 @@ from aclog.sources.git.git_files import Found, GitFiles
 from aclog.sources.git.git_place import GitPlace
 
 _MOST_FILES = 200_000
-"""Of one tree: symbolic links can make few directories look like endlessly many."""
+"""Of one tree, with its directories: symbolic links, and a directory that stands in many places, can make few of them
+look like endlessly many."""
+_DEEPEST = 200
+"""Levels of directories: more than people make, and few enough for a recursive walk."""
 
 _POINTERS = {
     b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS, which has its content",
@@ -75,9 +77,12 @@ class GitTree:
         """
         if self.file is not None:
             return [self.file]
-        found = list(islice(self._below("", self._existing(self._root), ()), _MOST_FILES + 1))
-        if len(found) > _MOST_FILES:
-            raise ConfigError(f"{self.name}: more than {_MOST_FILES:,} files")
+        found = []
+        for number, path in enumerate(self._below("", self._existing(self._root), ())):
+            if number == _MOST_FILES:
+                raise ConfigError(f"{self.name}: more than {_MOST_FILES:,} files")
+            if not path.endswith("/"):
+                found.append(path)
         return sorted(found)
 
     def read(self, path: str) -> bytes:
@@ -120,14 +125,17 @@ class GitTree:
         return found
 
     def _below(self, path: str, directory: Found, above: tuple[str, ...]) -> Iterator[str]:
-        """Yield the files under a directory; a link to a directory that leads back to one above is not followed."""
+        """Yield the files under a directory, and the directories, ending in `/`; none that leads back to one above."""
         if directory.path in above:
             return
+        if len(above) == _DEEPEST:
+            raise ConfigError(f"{self._files.shown(directory.path)}: more than {_DEEPEST} levels of directories")
         for name in self._files.directory(directory):
             if name.startswith("."):
                 continue
             each = self._existing(posixpath.join(directory.path, name))
             if each.entry.is_directory:
+                yield f"{path}{name}/"
                 yield from self._below(f"{path}{name}/", each, (*above, directory.path))
             else:
                 yield f"{path}{name}"

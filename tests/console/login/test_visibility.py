@@ -16,16 +16,17 @@ from aclog.console.login.visibility import (
     Own,
     authorizer_of,
     decides_alone,
-    decision_of,
     visibility,
     visible_image,
     visible_settings,
 )
+from aclog.console.pages.own_states import OwnStates
 from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from tests.support.builders.acls import acl, cluster_acl
+from tests.support.web.consoles import console_of
 from tests.support.web.guarded import Held
-from tests.support.web.points import image_of
+from tests.support.web.points import HeldSource, image_of
 
 DENY = AclPermissionType.DENY
 CLUSTER = {"resource_type": ResourceType.CLUSTER, "operation": AclOperation.DESCRIBE}
@@ -108,16 +109,19 @@ RULES = st.builds(
 
 @given(st.lists(RULES, max_size=8, unique=True), st.booleans())
 def test_what_is_seen_explains_each_decision(rules, everyone):
+    """By the states that the pages of one viewer are made of."""
     whole, settings, own = image_of(*rules), Settings(allow_everyone=everyone), Own("User:a")
+    console = console_of(HeldSource(whole), settings=settings)
+    seen = OwnStates(states=console.states, sights=Sights(newest=lambda: whole, settings=settings), own=own).now()
+    part = authorizer_of(seen.image, visible_settings(settings, own))
     full = authorizer_of(whole, settings)
-    seen = visible_image(whole, own)
-    part = authorizer_of(seen, visible_settings(settings, own))
     for name in ("t", "tt", "x"):
         for operation in (AclOperation.READ, AclOperation.DESCRIBE):
             pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
             action = Action(operation=operation, resource_pattern=pattern)
-            told = decision_of(full, own, "10.0.0.1", action)
-            assert told.rule is None or told.rule.acl in {rule.acl for rule in seen.acls}
+            told = seen.authorizer.decide(RequestContext(principal="User:a", host="10.0.0.1"), action)
+            assert told.rule is None or told.rule.acl in {rule.acl for rule in seen.image.acls}
+            assert told.text == full.decide(RequestContext(principal="User:a", host="10.0.0.1"), action).text
             if decides_alone(whole, settings):
                 alone = part.decide(RequestContext(principal="User:a", host="10.0.0.1"), action)
                 assert (bool(alone), alone.text) == (bool(told), told.text)

@@ -108,6 +108,8 @@ def test_head_has_no_body():
         (b"GET /metrics\r\n\r\n", 400),
         (b"GET /metrics SPDY/3\r\n\r\n", 400),
         (b"\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\ntransfer-encoding : x\r\nX: y\r\ncontent-length:0\r\n\r\n", 400),
         (b"\x00\xff\x16\x03\x01\r\n\r\n", 400),
         (b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 20_000 + b"\r\n", 431),
         (b"A" * 100_000, 431),
@@ -186,13 +188,16 @@ def test_readers_that_do_not_take_their_answers_give_way_too(monkeypatch):
     run(scenario)
 
 
-def test_stopping_closes_what_is_open():
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTT", b"GET /metrics HTTP/1.1\r\nContent-Length: 3\r\n"])
+def test_stopping_closes_what_is_open(sent, caplog):
     async def scenario(node):
         reader, writer = await node.connect()
+        writer.write(sent)
         await node.get("/healthz")
         await node.endpoint.stop()
         assert await rest(reader) == b""
         writer.close()
+        assert caplog.records == []
         with pytest.raises(RuntimeError):
             _ = node.endpoint.port
 

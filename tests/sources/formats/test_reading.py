@@ -144,15 +144,26 @@ def test_neither_dots_nor_links_lead_out_of_the_repository_or_the_working_direct
     assert len(AclsSource(str(top / "y.jsonl")).image().acls) == 1, "a file that the user names is his"
 
 
-def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("with_file", [True, False])
+def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_file: bool) -> None:
     monkeypatch.setattr(file_tree, "MOST_FILES", 50)
     for level in range(12):
         (tmp_path / f"d{level}").mkdir()
     for level in range(11):
         for name in "ab":
             (tmp_path / f"d{level}" / name).symlink_to(tmp_path / f"d{level + 1}")
-    (tmp_path / "d11" / "x.jsonl").write_text(_RULE % "a")
+    if with_file:
+        (tmp_path / "d11" / "x.jsonl").write_text(_RULE % "a")
     with pytest.raises(ConfigError, match="more than 50 files"):
+        DirectoryTree(str(tmp_path)).paths()
+
+
+def test_more_levels_than_people_make_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(250):
+        Path("d").mkdir()
+        os.chdir("d")
+    with pytest.raises(ConfigError, match="d: more than 200 levels of directories"):
         DirectoryTree(str(tmp_path)).paths()
 
 

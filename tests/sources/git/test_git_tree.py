@@ -306,6 +306,51 @@ def test_links_that_multiply_directories_end(repository: Repository, monkeypatch
     assert refusal("main:kafka/0") == "main:kafka/0: more than 1,000 files"
 
 
+def test_a_tree_that_stands_in_many_places_ends(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few small objects are 10**12 directories, and no file."""
+    monkeypatch.setattr("aclog.sources.git.git_tree._MOST_FILES", 1000)
+    repository.commit({"x": "x\n"})
+    found = hash_tree(repository, "")
+    for _ in range(12):
+        found = hash_tree(repository, "".join(f"040000 tree {found}\tkafka{digit}\n" for digit in range(10)))
+    bomb = repository.git("commit-tree", "-m", "bomb", found)
+    assert refusal(f"{bomb}:kafka0") == f"{bomb}:kafka0: more than 1,000 files"
+
+
+@pytest.mark.parametrize("ref", ["main", ""])
+def test_more_levels_than_people_make_are_refused(repository: Repository, ref: str) -> None:
+    deep = "/".join(["d"] * 1500)
+    repository.commit({"kafka/a": "a\n", "kafka/d/a": "a\n"})
+    blob = repository.git("rev-parse", "HEAD:kafka/a")
+    repository.git("update-index", "--add", "--cacheinfo", f"100644,{blob},deep/{deep}/a")
+    repository.git("commit", "-qm", "deep")
+    assert set(contents(f"{ref}:kafka")) == {"a", "d/a"}
+    assert refusal(f"{ref}:deep").endswith("d: more than 200 levels of directories")
+
+
+def hash_tree(repository: Repository, lines: str) -> str:
+    command = ["git", "-C", str(repository.path), "mktree"]
+    return subprocess.run(command, input=lines, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_links_that_double_with_each_name_are_refused(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    for level in range(39):
+        (repository.path / f"kafka/l{level}").symlink_to(f"l{level + 1}/l{level + 1}")
+    (repository.path / "kafka/l39").symlink_to(".")
+    repository.commit({})
+    assert refusal("main:kafka").endswith("which leads to more than 40 others")
+
+
+def test_a_link_whose_target_is_no_path_is_refused(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    (repository.path / "target").write_text("x/../" * 1000)
+    blob = repository.git("hash-object", "-w", "target")
+    repository.git("update-index", "--add", "--cacheinfo", f"120000,{blob},kafka/link")
+    repository.git("commit", "-qm", "link")
+    assert refusal("main:kafka") == "main:kafka/link: a symbolic link of more than 4,096 bytes"
+
+
 def test_a_repository_of_somebody_else_says_what_git_says(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

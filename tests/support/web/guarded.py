@@ -14,10 +14,11 @@ from aclog.authorizer.settings import Settings
 from aclog.console.hosts import Hosts
 from aclog.console.line_file import LineFile
 from aclog.console.login.cookies import Cookies
-from aclog.console.login.guard import Guard, csrf_token_of, viewer_of
+from aclog.console.login.guard import Guard, csrf_token_of
 from aclog.console.login.sessions import Sessions
 from aclog.console.login.sights import Sights
 from aclog.console.login.visibility import Own
+from aclog.console.login.visit import Visit
 from aclog.console.login.way import Way
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl, cluster_acl
@@ -66,7 +67,8 @@ def app_of(guard: Guard) -> Any:
     """A page with a form, and what the viewer sees of the rules."""
 
     async def page(request: Request) -> Response:
-        viewer = viewer_of(request)
+        viewer = Visit.in_scope(request.scope).viewer
+        assert viewer is not None
         form = f'<input name="csrf_token" value="{csrf_token_of(request)}">'
         return HTMLResponse(f"<p>{viewer.name}|{viewer.principal}|{viewer.sees_all}</p>{form}")
 

@@ -21,7 +21,7 @@ from aclog.console.pdp.mapping import Mapped, default_mapping
 from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.tokens import Tokens
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import DecodeError, LogError
 from aclog.snapshots.image import Image
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import read_acls
@@ -38,17 +38,25 @@ class HeldSource:
     log: None = None
     asked_in: list[threading.Thread] = field(factory=list)
     """The threads that asked for states of the past."""
+    trouble: str | None = None
+    """Why it cannot be read now, or at a moment."""
+    past: Image | None = None
+    """The state at each moment but 0; None fails."""
 
     def image(self) -> Image:
+        if self.trouble is not None:
+            raise DecodeError(self.trouble)
         if self.held is None:
             raise LogError("gone")
         return self.held
 
     def image_at(self, moment: Any) -> Image:
         self.asked_in.append(threading.current_thread())
-        if moment != 0:
+        if self.trouble is not None:
+            raise DecodeError(self.trouble)
+        if moment != 0 and self.past is None:
             raise LogError("no such state")
-        return Image.EMPTY
+        return self.past if moment != 0 and self.past is not None else Image.EMPTY
 
     def freshness(self) -> None:
         return None

@@ -48,9 +48,17 @@ class ServedApp:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.end()
+        self._bound.close()
+
+    def wait_without_limit(self) -> None:
+        """Let the end wait for every connection, however long that is."""
+        self._server.config.timeout_graceful_shutdown = None
+
+    def end(self) -> None:
+        """End it, as SIGTERM does."""
         self._server.should_exit = True
         self._thread.join(SECONDS)
-        self._bound.close()
         assert not self._thread.is_alive()
 
     @property
