@@ -18,7 +18,8 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     r"""Return JSON on one line with the same characters in its strings as JSON escapes (`\u001b`, `\u202e`).
 
-    It is the same value: outside of strings JSON has none of them, but for line ends, which `text` must not have.
+    It is the same value: outside of strings JSON has none of them, but for line ends, which `text` must not have. A
+    lone surrogate stays as it is: it is no text, and writing it as UTF-8 fails.
     """
     return _escaped(text, _json_escape)
 
@@ -28,6 +29,7 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
 
 
 def _json_escape(character: str) -> str:
-    """Return UTF-16 units as JSON writes them; a lone surrogate is one."""
-    units = character.encode("utf-16-be", "surrogatepass").hex()
+    if "\ud800" <= character <= "\udfff":
+        return character
+    units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[begin : begin + 4]}" for begin in range(0, len(units), 4))

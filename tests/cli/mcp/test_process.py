@@ -113,8 +113,10 @@ def test_bad_messages_are_answered_or_passed_over(tmp_path):
         (b"[" * 5000, -32700), (b"[]", -32600), (b'"x"', -32600), (b"null", -32600), (b'{"jsonrpc":"1.0"}', -32600),
     ):  # fmt: skip
         served.process.stdin.write(line + b"\n")
-        served.process.stdin.flush()
+        served.send(id=7, method="ping")
         message = served.read()
+        assert message["id"] is None, f"{line!r} is passed over"
+        assert served.read()["id"] == 7
         assert (message["id"], message["error"]["code"]) == (None, code), line
         assert b"\x1b" not in json.dumps(message).encode()
         assert "31m" not in message["error"]["message"], "what is no message is not repeated"
