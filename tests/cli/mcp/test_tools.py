@@ -148,7 +148,7 @@ def test_each_kafka_that_may_decide_answers(tmp_path):
         assert both["premises"] == [each for each in both["notices"] if "the brokers differ" in each] != []
         assert list(map(json.loads, aclog(*shlex.split(both["command"])[1:]).lines)) == both["rows"]
         one = await asking.ask("who_can", **asked_of, kafka_version="4.3.1")
-        assert [row["principals"] for row in one["rows"]] == [{"only": ["User:b"]}]
+        assert [row["principals"] for row in one["rows"]] == [{"in": ["User:b"]}]
         assert "generations" not in one
         assert "premises" not in one
         upgrade = await asking.ask("diff", as_of="5", to_kafka_version="4.4")

@@ -109,7 +109,7 @@ def test_a_random_log_that_begins_at_a_checkpoint(spark, tmp_path, asked):
 
 @in_one_process
 def test_by_the_kafka_of_the_time(spark, tmp_path):
-    random = Random(11)
+    random = Random(1)
     log = write_log(tmp_path, *with_brokers(random, batches_of(random, 150, odd=0, cidr=True)))
     question, unnamed = AnyAllowed(on_topic("*a", pattern=PatternType.PREFIXED)), Settings(is_kafka_stated=False)
     with open_reader(log) as reader:
