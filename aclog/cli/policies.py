@@ -199,8 +199,8 @@ class SideFlags:
         new_gaps = old_gaps if second is None else gaps_of(second.source)
         for premise in settings.also(old_gaps).also(new_gaps).unknown:
             notify(premise.note())
-        found = SidePremises.of_one(settings, old_given, new_given)
-        return evolve(found, old=found.old.also(old_gaps), new=found.new.also(new_gaps))
+        sides = SidePremises.of_one(settings, old_given, new_given)
+        return evolve(sides, old=sides.old.also(old_gaps), new=sides.new.also(new_gaps))
 
     def _origins(self, first: ChosenSource, second: ChosenSource | None, changes: Sequence[RuleChange]) -> TwoOrigins:
         old = MappedOrigins(first.origins, self.maps) if self.maps else first.origins
