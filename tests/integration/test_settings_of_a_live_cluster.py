@@ -1,15 +1,24 @@
-"""A real Kafka 4.3.1 hides the values of its settings, and no command takes them for the defaults."""
+"""A real Kafka, 4.3.1 and 4.4.0, hides the values of its settings, and no command takes them for the defaults."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 import aclog as library
+from aclog.authorizer.cluster_settings import READ_CONFIGS
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.client_config import load_client_security
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
+from aclog.nodes.wire.message_builder import build
 from tests.support.cli.command import aclog
+from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.kafka.tools import client_properties
+from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 
 SETTINGS = {"allow.everyone.if.no.acl.found": "true", "super.users": "User:admin;User:bob"}
@@ -24,10 +33,10 @@ def properties(ports: Ports) -> str:
     return server_properties(ports, **SETTINGS)
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory):
+@pytest.fixture(scope="module", params=[KAFKA_VERSION, KAFKA_44])
+def node(request, tmp_path_factory):
     home, ports = tmp_path_factory.mktemp("live"), Ports.free()
-    with RealNode(home / "kafka", ports, properties(ports)).format():
+    with RealNode(home / "kafka", ports, properties(ports), version=request.param).format():
         config = client_properties(home, "admin")
         place = ("--bootstrap-server", f"localhost:{ports.broker}", "--command-config", config)
         for rule in (
@@ -94,6 +103,73 @@ def test_each_command_says_what_is_unknown_and_proves_nothing(live, tmp_path):
         found = live(*words, "--to-acls", rules)  # the topic may be open to all without its DENY
         assert found.code == 1
         assert "unless a resource without ACLs is open to everyone" in found.out
+
+
+def test_a_plan_says_what_depends_on_it(node, tmp_path):
+    home, ports = node
+    config = client_properties(home, "admin")
+    place = ("--bootstrap-server", f"localhost:{ports.broker}", "--command-config", config)
+    revoked = aclog("revoke", *place, "--principal", "User:alice", "--intent", "produce", "--topic", "orders")
+    assert unknown(revoked) == UNKNOWN[:1]
+    assert "still allowed if the principal is a super user (--super-users USERS)" in revoked.out
+    assert "still allowed if names without ACLs are open" not in revoked.out  # others have rules there
+    change, journal = tmp_path / "change.jsonl", tmp_path / "journal"
+    rule = {"resourceType": "TOPIC", "resourceName": "shut", "patternType": "LITERAL", "principal": "User:dave",
+            "host": "*", "operation": "ALL", "permissionType": "DENY"}  # fmt: skip
+    change.write_text(json.dumps({"action": "REMOVE", "rule": rule}) + "\n", encoding="utf-8")
+    planned = ("plan", *place, "--change", change, "--journal", journal, "--adopt")
+    found = aclog(*planned)
+    assert "GAINED  everyone" in found.out  # if names without rules are open, as they are here
+    assert "It is not known whether names without rules are open" in found.out
+    closed = aclog(*planned, "--no-allow-everyone-if-no-acl-found", "--super-users", "")
+    assert "no difference: every request is decided the same\n" in closed.out
+    assert "takes nothing away: what it denied is not allowed otherwise" in closed.out
+
+
+def described(address: HostPort, node_id: int, config: Path) -> dict[str, dict[str, object]]:
+    """What a node answers to DescribeConfigs about itself."""
+
+    async def ask():
+        async with await connect(address, load_client_security(config)) as connection:
+            asked = build(
+                *(DESCRIBE_CONFIGS, 4, "request", "DescribeConfigsResource"),
+                resource_type=4, resource_name=str(node_id), configuration_keys=READ_CONFIGS,
+            )  # fmt: skip
+            return await connection.ask(build(DESCRIBE_CONFIGS, 4, "request", resources=(asked,)))
+
+    [result] = asyncio.run(ask()).results
+    assert result.error_code == 0
+    return {
+        each.name: {key: getattr(each, key) for key in ("value", "read_only", "config_source", "is_sensitive")}
+        for each in result.configs
+    }
+
+
+def test_a_node_of_ours_answers_as_a_kafka_but_shows_its_values(node, tmp_path):
+    home, ports = node
+    own = Ports.free()
+    config = client_properties(home, "admin")
+    with AclogNode(tmp_path / "aclog", own, properties(own)).format():
+        for kafkas, ours in ((ports.broker, own.broker), (ports.controller, own.controller)):
+            theirs = described(HostPort(host="localhost", port=kafkas), 1, config)
+            found = described(HostPort(host="localhost", port=ours), 1, config)
+            assert found.keys() == theirs.keys() == {*SETTINGS, "authorizer.class.name"}
+            for name, each in found.items():
+                if name in SETTINGS:
+                    assert theirs[name].pop("value") is None
+                    assert each.pop("value") == SETTINGS[name]
+                    assert (theirs[name].pop("is_sensitive"), each.pop("is_sensitive")) == (True, False)
+                assert each == theirs[name]
+        for place in (
+            ("--bootstrap-server", f"localhost:{own.broker}"),
+            ("--bootstrap-controller", f"localhost:{own.controller}"),
+        ):
+            asked = ("check", "no-public", *place, "--command-config", config)
+            told = aclog(*asked)
+            assert (told.code, unknown(told)) == (1, UNKNOWN)
+            assert " 1 it is 'User:admin;User:bob', which no flag or context says" in told.err
+            given = aclog(*asked, *GIVEN)
+            assert (given.code, given.err) == (1, "")  # refuted, by what is known
 
 
 def test_what_is_given_is_not_asked_for_and_the_answers_are_kafkas(live):

@@ -31,11 +31,12 @@ def common_request(one: Region, other: Region) -> Request | None:
 
 def common_names(some: Names, others: Names) -> Names:
     """Return the names that two unions have in common; parts may overlap."""
-    found = (_common_part(part, other) for part in some for other in others)
+    found = (common_part(part, other) for part in some for other in others)
     return tuple(part for part in found if part is not None)
 
 
-def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
+def common_part(one: NamePart, other: NamePart) -> NamePart | None:
+    """Return the names that two parts have in common; None if they have none."""
     if isinstance(one, Literal):
         return one if one.name in other else None
     if isinstance(other, Literal):
@@ -43,6 +44,8 @@ def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
     outer, inner = sorted((one, other), key=lambda part: len(part.prefix))
     if not inner.prefix.startswith(outer.prefix) or inner.prefix.startswith(outer.except_prefixes):
         return None
+    if not (outer.except_prefixes or outer.except_literals):
+        return inner
     prefixes = {*inner.except_prefixes, *(each for each in outer.except_prefixes if each.startswith(inner.prefix))}
     literals = {*inner.except_literals, *(each for each in outer.except_literals if each.startswith(inner.prefix))}
     return Subtree(

@@ -25,6 +25,16 @@ def fold(parts: Iterable[NamePart]) -> Names:
     return tuple(sorted(distinct, key=place))
 
 
+def folds_to_more(parts: Iterable[NamePart], most: int) -> bool:
+    """Return whether `fold` returns more parts than this; without folding those that are too many for it."""
+    distinct = set(parts)
+    if len(distinct) <= most:
+        return False
+    if sum(map(_size, distinct)) > MOST:
+        return len(_without_inner(distinct)) > most
+    return len(_folded(distinct)) > most
+
+
 def _without_inner(parts: set[NamePart]) -> set[NamePart]:
     """Return the parts without those that lie in the widest one."""
     subtrees = (part for part in parts if isinstance(part, Subtree))

@@ -1,11 +1,10 @@
 """What a summary claims: the least principals, hosts, operations and names that hold all that changed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from heapq import nsmallest
 from typing import TypeAlias
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
 from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
@@ -14,8 +13,8 @@ from aclog.analysis.regions.region import Difference, Region
 from aclog.analysis.rows.clauses import clauses_of
 from aclog.analysis.rows.extent import Extent, hosts_meet, names_meet, principals_meet
 from aclog.analysis.rows.extent_index import NameIndex
-from aclog.analysis.rows.intersection import common_names
-from aclog.analysis.rows.name_folding import fold
+from aclog.analysis.rows.intersection import common_part
+from aclog.analysis.rows.name_folding import folds_to_more
 from aclog.analysis.rows.row import Bound, Clause
 from aclog.authorizer.acl import WILDCARD, ResourceType
 
@@ -25,6 +24,8 @@ _FEW_CLAUSES = 3
 _FEW_PRINCIPALS = 5
 """So many are named instead of everyone, if nobody else is affected."""
 _FEW_HOSTS = 20
+_FEW_PARTS = 8
+"""Up to so many parts of names are compared one by one."""
 _EXCEPTIONS = 1_000
 """Names without any change that are looked for among names that are too many to list."""
 
@@ -33,6 +34,8 @@ _STAR = Literal(name=WILDCARD)
 
 Parts: TypeAlias = Mapping[int, Iterable[NamePart]]
 """By operations that changed together, as a mask: the names on which they did."""
+_Near: TypeAlias = Callable[[int, NamePart], Iterable[tuple[int, NamePart]]]
+"""Returns the operations and names of extents of a resource type that may have names in common with a part."""
 DeniedNames: TypeAlias = Callable[[ResourceType], Iterable[NamePart]]
 """Returns the names of a type that rules deny to all whom the summary is about, in either policy."""
 
@@ -91,7 +94,7 @@ def summary_reach(hull: Sequence[Extent], touched: Iterable[Difference], denied:
 def _few_clauses(kind: ResourceType, parts: Parts, widest: Sequence[Clause]) -> Sequence[Clause] | None:
     """Return clauses with exactly the operations and names that changed; None if they are many."""
     most = max(FEW_NAMES, _count(widest))
-    if len(fold(part for some in parts.values() for part in some)) > most:
+    if folds_to_more((part for some in parts.values() for part in some), most):
         return None
     found = clauses_of(
         Region(resource_type=kind, operations=mask, principals=EVERYONE, hosts=EVERYWHERE, names=tuple(some))
@@ -105,7 +108,7 @@ def _count(clauses: Iterable[Clause]) -> int:
 
 
 def _changed(hull: Sequence[Extent], touched: Iterable[Difference]) -> _Changed:
-    index = NameIndex.of((each.resource_type, part, (each.operations, part)) for each in hull for part in each.names)
+    near = _near(hull)
     principals, hosts = hull[0].principals, hull[0].hosts
     parts: dict[ResourceType, dict[int, dict[NamePart, None]]] = {}
     found: list[Difference] = []
@@ -116,23 +119,35 @@ def _changed(hull: Sequence[Extent], touched: Iterable[Difference]) -> _Changed:
         if not principals_meet(principals, region.principals) or not hosts_meet(hosts, region.hosts):
             continue
         key = region.resource_type, region.operations, region.names
-        if key not in known:  # many principals lose the same
-            known[key] = _add(parts.setdefault(region.resource_type, {}), region, index)
-        if known[key]:
+        is_in = known.get(key)
+        if is_in is None:  # many principals lose the same
+            is_in = known[key] = _add(parts.setdefault(region.resource_type, {}), region, near)
+        if is_in:
             found.append(difference)
             is_sure = is_sure and _surely_meet(hosts, region.hosts)
     return _Changed(differences=found, parts={kind: each for kind, each in parts.items() if each}, is_sure=is_sure)
 
 
-def _add(parts: dict[int, dict[NamePart, None]], region: Region, index: NameIndex[tuple[int, NamePart]]) -> bool:
+def _near(hull: Sequence[Extent]) -> _Near:
+    """Return what finds the operations and names of extents that may have names in common with a part."""
+    held = [(each.resource_type, part, (each.operations, part)) for each in hull for part in each.names]
+    if len(held) > _FEW_PARTS:
+        return NameIndex.of(held).near
+    by_kind: dict[int, list[tuple[int, NamePart]]] = {}
+    for kind, _, own in held:
+        by_kind.setdefault(kind, []).append(own)
+    return lambda kind, _: by_kind.get(kind, ())
+
+
+def _add(parts: dict[int, dict[NamePart, None]], region: Region, near: _Near) -> bool:
     """Add what a region has in common with extents, by their names; return whether that is something."""
     found = False
     for part in region.names:
-        for operations, own in index.near(region.resource_type, part):
+        for operations, own in near(region.resource_type, part):
             mask = operations & region.operations
-            common = common_names((own,), (part,)) if mask else ()
-            if common:
-                parts.setdefault(mask, {}).update(dict.fromkeys(common))
+            common = common_part(own, part) if mask else None
+            if common is not None:
+                parts.setdefault(mask, {})[common] = None
                 found = True
     return found
 
@@ -194,8 +209,7 @@ def _narrowed(widest: Iterable[Clause], parts: Parts, denied: Sequence[NamePart]
         operations = 0
         for mask, _ in near:
             operations |= mask
-        index = NameIndex.of((clause.resource_type, part, part) for _, part in near)
-        is_touched = partial(_is_touched, index, clause.resource_type)
+        is_touched = _Touched(clause.resource_type, [part for _, part in near])
         names = tuple(
             _without(part, (*denied, *_exceptions(near, part)), is_touched) if isinstance(part, Subtree) else part
             for part in clause.names
@@ -205,9 +219,23 @@ def _narrowed(widest: Iterable[Clause], parts: Parts, denied: Sequence[NamePart]
             yield evolve(clause, operations=operations, names=names)
 
 
-def _is_touched(index: NameIndex[NamePart], kind: int, part: NamePart) -> bool:
-    """Return whether a part has names in common with one of those in the index."""
-    return any(names_meet((part,), (other,)) for other in index.near(kind, part))
+@define(eq=False)
+class _Touched:
+    """Tells whether a part has names in common with one of many; they are indexed when it is not soon found."""
+
+    kind: int
+    parts: Sequence[NamePart]
+    _index: NameIndex[NamePart] | None = field(default=None, init=False)
+
+    def __call__(self, part: NamePart) -> bool:
+        """Return whether it has."""
+        if any(names_meet((part,), (other,)) for other in self.parts[:_FEW_PARTS]):
+            return True
+        if len(self.parts) <= _FEW_PARTS:
+            return False
+        if self._index is None:
+            self._index = NameIndex.of((self.kind, each, each) for each in self.parts)
+        return any(names_meet((part,), (other,)) for other in self._index.near(self.kind, part))
 
 
 def _exceptions(parts: Iterable[tuple[int, NamePart]], within: Subtree) -> Iterator[NamePart]:

@@ -28,6 +28,8 @@ from aclog.authorizer.acl import (
     ResourceType,
 )
 
+_FEW_EXTENTS = 8
+"""Up to so many extents are compared with each rule one by one."""
 _LOOKED_AT = 100
 """So many differences are looked at for one with a legal topic name."""
 
@@ -170,11 +172,15 @@ def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
     for draft in drafts:
         for extent in draft.hull if draft.setting is None else ():
             holders[extent].append(draft)
-    hull = index_of_extents(holders)
+    hull, few = index_of_extents(holders), len(holders) <= _FEW_EXTENTS
     for kind in sorted({extent.resource_type for extent in holders}):
         wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
         for entry in policy.acls.matching(wanted):
             region = extent_of(entry.acl, policy.settings).region()
-            met = {extent for extent, part in near_region(hull, region) if extent.meets(region, (part,))}
+            met = (
+                {extent for extent in holders if extent.meets(region)}
+                if few
+                else {extent for extent, part in near_region(hull, region) if extent.meets(region, (part,))}
+            )
             for draft in {id(draft): draft for extent in met for draft in holders[extent]}.values():
                 draft.rules += 1

@@ -1,0 +1,1030 @@
+"""A walk over all commands, pages, tools and methods that prove, count or advise, with each unknown premise planted.
+
+None of them claims what it does not know. Every command has a row: what makes it claim something, or why it claims
+nothing; a new one without a row fails. Each row is run twice: where everything is known it must make its strong claim,
+else the walk would prove nothing; with a premise planted it must not, and must name the premise. A refusal, exit code
+2, will do, if it names it, too.
+"""
+
+import html
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from attrs import evolve, field, frozen
+
+import aclog as library
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.origin import NO_ORIGINS
+from aclog.authorizer.settings import Settings
+from aclog.cli.console.finders.lint import LintFinder
+from aclog.cli.console.finders.tests import TestsFinder
+from aclog.cli.console.finders.unused import IndexFinder, LogFinder
+from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.mcp.answer import answer_of
+from aclog.cli.mcp.child_commands import Ended
+from aclog.cli.mcp.command_line import CommandLine
+from aclog.cli.mcp.end_offset import AskedState
+from aclog.cli.mcp.rows import Rows
+from aclog.cli.mcp.tools import TOOLS
+from aclog.console.live_history import LiveHistory
+from aclog.console.live_premises import LivePremises
+from aclog.console.live_state import LiveState
+from aclog.console.pages.asked import url
+from aclog.console.pages.command_line import CommandLine as ShownLine
+from aclog.console.pages.console import Console
+from aclog.console.pages.history import History
+from aclog.console.pages.states import States
+from aclog.console.pages.views import VIEWS
+from aclog.console.pdp.decider import KafkaRequest
+from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.mapping import default_mapping
+from aclog.console.web.app import WebConsole
+from aclog.metalog.records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS
+from aclog.sources.choice import SourceSelection, choose_source, premises_of
+from aclog.sources.repository.loading import load_repository_settings
+from aclog.usage.unused_report import UnusedQuestion
+from aclog.usage.window import DAY
+from tests.cli.test_documentation import COMMANDS
+from tests.cli.test_unread_accesses import NOBODYS, UNREAD
+from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.state_logs import write_log
+from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
+from tests.support.processes.waiting import wait_until
+from tests.support.web.asgi import ask
+from tests.support.web.histories import whole
+
+CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
+RULES = (
+    acl("orders", "User:a"),
+    acl("idle", "User:a"),
+    acl("shut", "User:c", permission_type=AclPermissionType.DENY),
+)
+RANGED = acl("ranged", "User:r", "10.0.0.0/8")
+OLD, NEW = 30, 33
+"""The newest levels of metadata.version of Kafka 4.3.1 and 4.4.0."""
+
+
+def row_of(rule: StandardAcl) -> dict[str, object]:
+    return {key: value for key, value in StandardAclWithId(id=None, acl=rule).to_dict().items() if key != "id"}
+
+
+def lines_of(*found: object) -> str:
+    return "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in found)
+
+
+def access(principal: str, name: str) -> dict[str, object]:
+    return {
+        "principal": principal, "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": name,
+        "timestamp": "2026-03-01T10:00:00Z",
+    }  # fmt: skip
+
+
+def broker(number: int, level: int) -> RegisterBrokerRecord:
+    feature = BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level)
+    return RegisterBrokerRecord(
+        broker_id=number, incarnation_id=UUID(int=number), broker_epoch=number, end_points=(), features=(feature,)
+    )
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Sources of the same rules, and what commands want besides. Nobody writes into it."""
+    home = tmp_path_factory.mktemp("walk")
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    write_log(home / "known", rules, [broker(1, OLD)])
+    write_log(home / "newer", rules, [broker(1, OLD)], [FeatureLevelRecord(name="metadata.version", feature_level=99)])
+    shutil.copytree(home / "known", home / "torn")
+    [segment] = (home / "torn").glob("*.log")
+    segment.write_bytes(segment.read_bytes() + b"\0\0\0\0\0\0\0")
+    shutil.copytree(home / "known", home / "damaged")
+    [segment] = (home / "damaged").glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[80] ^= 1
+    segment.write_bytes(data)
+    ranged = [*rules, acl_record(9, RANGED)]
+    write_log(home / "unstated", ranged)
+    write_log(home / "rolling", ranged, [broker(1, OLD), broker(2, NEW)])
+    (home / "same.jsonl").write_text(lines_of(*map(row_of, RULES)))
+    (home / "unshut.jsonl").write_text(lines_of(row_of(RULES[2])))
+    (home / "ranged.jsonl").write_text(lines_of(*map(row_of, (*RULES, RANGED))))
+    (home / "none.jsonl").write_text("")
+    (home / "accesses.jsonl").write_text(lines_of(access("User:a", "orders"), access("User:a", "orders")))
+    (home / "asked.jsonl").write_text(lines_of({**access("User:b", "other")}))
+    (home / "ranged.yaml").write_text(
+        'tests:\n- {name: t, principal: "User:r", host: 10.1.2.3, cannot: {READ: ["topic:ranged"]}}\n'
+    )
+    (home / "refused.jsonl").write_text(lines_of(access("User:r", "ranged")))
+    (home / "cases.yaml").write_text('tests:\n- {name: t, principal: "User:b", cannot: {READ: ["topic:other"]}}\n')
+    settings = ("--super-users", "", "--no-allow-everyone-if-no-acl-found")
+    used = ("--acls", home / "same.jsonl", "--accesses", home / "accesses.jsonl")
+    aclog("usage-index", *used, "--index", home / "index", *settings).ok()
+    aclog("snapshot", "create", "--log", home / "known", "--out", home / "checkpoints").ok()
+    return home
+
+
+# premises
+
+
+@frozen(kw_only=True)
+class Premise:
+    """One unknown premise, and a source that has it."""
+
+    group: str
+    """What it bears on, as rows name it."""
+    name: str
+    """A regular expression of how it is named."""
+    log: str | None = None
+    """The log in the world that has it."""
+    configs: dict[str, str | None] = field(factory=lambda: dict(CLASS))
+    refusals: dict[int, tuple[int, str]] = field(factory=dict)
+
+
+PREMISES = {
+    "hidden super users": Premise(
+        group="users", name=r"super\.users is unknown|--super-users USERS", configs=CLASS | {SUPER_USERS_CONFIG: None}
+    ),
+    "hidden allow.everyone": Premise(
+        group="open",
+        name=r"allow\.everyone.*is unknown|--no-allow-everyone-if-no-acl-found",
+        configs=CLASS | {ALLOW_EVERYONE_CONFIG: None},
+    ),
+    "settings that are not told": Premise(
+        group="users open",
+        name=r"is unknown: it cannot be read|--super-users USERS",
+        refusals={DESCRIBE_CONFIGS: (31, "no")},
+    ),
+    "another authorizer": Premise(
+        group="class",
+        name=r"authorizer\.class\.name is unknown|another authorizer decides otherwise",
+        configs={AUTHORIZER_CLASS_NAME_CONFIG: "com.example.Own"},
+    ),
+    "no authorizer": Premise(
+        group="live", name=r"without authorizer\.class\.name", refusals={DESCRIBE_ACLS: (54, "none")}
+    ),
+    "newer Kafka": Premise(group="state", name=r"metadata\.version 99 of a newer Kafka", log="newer"),
+    "torn tail": Premise(group="state", name="ignored 7 bytes that are not a whole batch", log="torn"),
+    "damage": Premise(group="log", name=r"CRC|damaged|checksum", log="damaged"),
+}
+GENERATIONS = {
+    "brokers that state nothing": Premise(
+        group="kafka", name="the source does not state the version of its brokers|on Kafka 4.. only", log="unstated"
+    ),
+    "brokers that differ": Premise(group="kafka", name="the brokers differ|on Kafka 4.. only", log="rolling"),
+}
+
+USERS, OPEN, OTHER, STATE = "users", "open", "class", "state"
+ALL = frozenset({USERS, OPEN, OTHER, STATE})
+
+
+# rows
+
+
+@frozen(kw_only=True)
+class Row:
+    """A command line that claims something; the source is added to it."""
+
+    words: str
+    """`{}` is the world."""
+    strong: str
+    """A regular expression of the claim, in a line of what it prints or says."""
+    by: frozenset[str] = ALL
+    """Which premises could turn it."""
+    check: bool = False
+    """Whether exit code 0 is a claim, too."""
+    live: bool = True
+    log: bool = True
+    """Whether it takes a running cluster, and a log."""
+    object_: Callable[[dict[str, object]], bool] | None = None
+    """Whether an object of `--format jsonl` is the claim."""
+
+    def line(self, home: object) -> list[str]:
+        return [word.replace("{}", str(home)) for word in self.words.split()]
+
+
+def verdict(value: str) -> Callable[[dict[str, object]], bool]:
+    return lambda found: found.get("verdict") == value
+
+
+PROVED = verdict("PROVED")
+USES = "--accesses {}/accesses.jsonl"
+BOTH = "--to-acls {}/same.jsonl"
+ONLY_ONE = frozenset({OTHER, STATE})
+"""What bears on two states with the settings of one cluster."""
+
+ROWS: dict[str, tuple[Row, ...] | str] = {
+    "authorize": (
+        Row(words="authorize --principal User:b --operation READ --topic other", strong=r"^DENIED DefaultDeny"),
+        Row(
+            words="authorize --requests {}/asked.jsonl",
+            strong="DENIED.*DefaultDeny(?!.*premises)",
+            object_=lambda found: found.get("decision") == "DENIED" and "premises" not in found,
+        ),
+    ),
+    "explain": (Row(words="explain --principal User:b --operation READ --topic other", strong=r"^DENIED: User:b"),),
+    "diff": (
+        Row(words=f"diff {BOTH}", strong="^no difference: [a-z ]*$", by=ONLY_ONE, check=True),
+        Row(words="diff --remove {}/unshut.jsonl", strong="^no difference: [a-z ]*$", by=ALL - {USERS}, check=True),
+    ),
+    "check no-new-access": (
+        Row(words=f"check no-new-access {BOTH}", strong="^PROVED", by=ONLY_ONE, check=True, object_=PROVED),
+        Row(
+            words="check no-new-access --remove {}/unshut.jsonl",
+            strong="^PROVED",
+            by=ALL - {USERS},
+            check=True,
+            object_=PROVED,
+        ),
+    ),
+    "check equal": (Row(words=f"check equal {BOTH}", strong="^PROVED", by=ONLY_ONE, check=True, object_=PROVED),),
+    "check not-granted": (
+        Row(words="check not-granted --operation WRITE --topic t", strong="^PROVED", check=True, object_=PROVED),
+        Row(words="check not-granted --intent produce --topic pii*", strong="^PROVED", check=True, object_=PROVED),
+    ),
+    "check only": (
+        Row(
+            words="check only --operation READ --topic orders* --principal User:a",
+            strong="^PROVED",
+            check=True,
+            object_=PROVED,
+        ),
+    ),
+    "check no-public": (Row(words="check no-public", strong="^PROVED", check=True, object_=PROVED),),
+    "test": (Row(words="test {}/cases.yaml", strong="1 passed$", check=True, object_=verdict("PASSED")),),
+    "who-can": (Row(words="who-can --operation WRITE --topic t", strong="^nobody$"),),
+    "what-can": (Row(words="what-can --principal User:z", strong="^nothing$"),),
+    "when": (Row(words="when --operation WRITE --topic t", strong="^never$", live=False),),
+    "lint": (
+        Row(words="lint", strong="10 dead-deny", by=ALL - {USERS}),
+        Row(words="lint --select 04", strong="^no findings in 3 rules$"),
+    ),
+    "denied": (Row(words=f"denied {USES}", strong="^0 accesses refused.*allowed$", by=ONLY_ONE, check=True),),
+    "simulate": (Row(words=f"simulate {USES} {BOTH}", strong="^2 +SAME(?!.*unless)", by=ONLY_ONE, check=True),),
+    "usage": (
+        Row(
+            words=f"usage {USES}",
+            strong="2 ACLs can be removed together",
+            by=ALL - {USERS},
+            object_=lambda found: bool(found["removable"]),
+        ),
+    ),
+    "usage-index": (
+        Row(words=f"usage-index {USES} --index {{}}/fresh-INDEX", strong="^judged by 3 ACLs", by=ALL - {USERS}),
+    ),
+    "unused": (
+        Row(
+            words="unused --index {}/index --days 1 --gap 3d",
+            strong="All that can go can go together",
+            by=ONLY_ONE,  # the index knows the settings
+            object_=lambda found: bool(found["removable"]),
+        ),
+    ),
+    "suggest": (Row(words=f"suggest {USES}", strong="^aclog: note: proved", by=ALL - {USERS}),),
+    "plan": (
+        Row(
+            words="plan --change {}/change.jsonl --journal {}/none.journal --no-allow-everyone-if-no-acl-found",
+            strong="no difference: every request is decided the same$",
+            by=ONLY_ONE,
+        ),
+    ),
+    "drift": (
+        Row(
+            words="drift --want {}/same.jsonl --journal {}/none.journal",
+            strong="no drift(?!.*unless)",
+            by=frozenset({STATE}),
+            check=True,
+        ),
+    ),
+    "grant": (
+        Row(
+            words="grant --principal User:a --intent consume --topic orders --group g "
+            "--no-allow-everyone-if-no-acl-found",
+            strong="^already:",
+            by=frozenset(),
+        ),
+        Row(
+            words="grant --principal User:c --intent produce --topic shut --no-allow-everyone-if-no-acl-found",
+            strong="GAINED",
+            by=frozenset(),
+        ),
+    ),
+    "revoke": (
+        Row(
+            words="revoke --principal User:a --intent consume --topic orders --group g "
+            "--no-allow-everyone-if-no-acl-found",
+            strong=r"^plan [0-9a-f]+(?!.*still)",
+            by=frozenset(),
+        ),
+    ),
+    "log verify": (Row(words="log verify", strong="^all is well$", by=frozenset({STATE}), live=False, check=True),),
+    "shell": (
+        Row(words="shell SOURCE why User:b READ topic:other", strong="^DENIED: User:b"),
+        Row(words="shell SOURCE diff --of access 3 latest", strong="^no difference: [a-z ]*$", by=ONLY_ONE, live=False),
+    ),
+    "review": "proves on files of two commits, of which all is known but the Kafka that decides: see the ranges below",
+    "doctor": "says what is well and what is not, line by line: tests/cli/test_doctor.py",
+    "coverage": "counts accesses, and decides nothing: see the accesses below",
+    "rollback": "prints a plan, as `plan` does, of what a journal says",
+    "console": "its pages are in PAGES",
+    "pdp": "in test_the_decision_point",
+    "mcp": "its tools are in TOOL_ROWS",
+    "apply": "makes the steps of a plan, and says which it made",
+    "acls list": "prints rules; what is missing of a log is a note",
+    "acls add": "adds what is given",
+    "acls remove": "removes what is given, and prints it",
+    "acls copy": "copies rules, and counts those that it copied",
+    "acls history": "prints the changes in a log; from where on they are known is a note",
+    "log dump": "prints records; a damaged one is an error",
+    "log copy": "copies a log that it verifies",
+    "log adopt": "adopts a log that it verifies",
+    "snapshot create": "writes a state",
+    "snapshot verify": "in test_a_damaged_checkpoint",
+    "snapshot list": "prints the names of files",
+    "export": "writes a state",
+    "import": "writes what is given",
+    "serve": "runs a node",
+    "format": "formats directories",
+    "status": "prints what nodes answer, and which of them do not",
+    "sync": "records what a cluster answers",
+    "mirror": "copies what a quorum commits",
+    "migrate": "copies access state, and compares what it copied",
+    "tokens create": "sends one request",
+    "tokens renew": "sends one request",
+    "tokens expire": "sends one request",
+    "tokens describe": "prints what a cluster answers",
+    "tokens list": "prints what a log has",
+    "context list": "names",
+    "context show": "names",
+    "context add": "names",
+    "context use": "names",
+    "context remove": "names",
+    "context rename": "names",
+    "context path": "names",
+    "schema": "prints a schema",
+    "completion": "prints a script",
+    "help": "prints a page",
+    "spark history": "prints the changes in a log",
+    "spark ingest": "copies accesses, and those that it cannot read",
+    "spark authorize": "writes a decision for each request; what is unknown is a note",
+    "spark when": "in test_jobs_on_spark",
+    "spark usage": "in test_jobs_on_spark",
+    "spark usage-index": "in test_jobs_on_spark",
+    "spark suggest": "in test_jobs_on_spark",
+    "spark simulate": "in test_jobs_on_spark",
+}
+"""By command: the rows that make it claim something; or a text, why it has none here."""
+
+HARMLESS = re.compile(
+    r" unless |^REFUTED|^UNKNOWN|never matched|never needed|NEVER_|no \w+ can be proved|Kafka 4.3.1 compares hosts"
+    r"|^aclog: (note|warning): ",
+    re.IGNORECASE,
+)
+"""Lines that claim no more than is known. An access is matched or not whatever decides."""
+CLAIM = re.compile(
+    r"\bPROVED\b|\bproved\b|\bnever\b|\bnobody\b|no effective change|\bpasses\b|all is well|\bhealthy\b|no difference"
+    r"|no drift|every request is decided the same",
+    re.IGNORECASE,
+)
+"""What is said only of what is known."""
+
+
+def test_every_command_has_a_row():
+    assert sorted(ROWS) == sorted(COMMANDS)
+
+
+def claims(result) -> list[str]:
+    """The lines of an answer that claim more than is known if anything is unknown."""
+    of_one_kafka = re.compile(r"^On Kafka [\d.]+:\n(.+\n)*", re.MULTILINE)
+    lines = [*of_one_kafka.sub("", result.out).splitlines(), *result.err.splitlines()]
+    return [line for line in lines if CLAIM.search(line) and not HARMLESS.search(line)]
+
+
+def cases(of: dict[str, Premise]) -> Iterator[object]:
+    for command, rows in ROWS.items():
+        for number, row in enumerate(() if isinstance(rows, str) else rows):
+            for name, premise in of.items():
+                bears = not row.by.isdisjoint(premise.group.split()) or premise.group in {"live", "log"}
+                if bears and (row.log if premise.log else row.live):
+                    yield pytest.param(row, premise, id=f"{command} {number} with {name}")
+
+
+@contextmanager
+def cluster(premise: Premise | None) -> Iterator[tuple[str, str]]:
+    """A running cluster with a premise."""
+    with FakeBroker(RULES) as found:
+        found.configs = dict(CLASS) if premise is None else premise.configs
+        found.refusals = {} if premise is None else dict(premise.refusals)
+        yield "--bootstrap-server", str(found.address)
+
+
+@contextmanager
+def source(home, premise: Premise, *, known: bool = False) -> Iterator[tuple[str, str]]:
+    if premise.log is not None:
+        yield "--log", str(home / ("known" if known else premise.log))
+        return
+    with cluster(None if known else premise) as words:
+        yield words
+
+
+def answered(row: Row, home, words: tuple[str, str], fresh, *more: str):
+    line = [word.replace("fresh-INDEX", str(fresh)) for word in row.line(home)]
+    if "SOURCE" in line:
+        at = line.index("SOURCE")
+        line[at : at + 1] = words
+        return aclog(*line, *more)
+    if line[:2] == ["log", "verify"]:
+        return aclog(*line, words[1], *more)
+    return aclog(*line, *words, *more)
+
+
+@pytest.fixture
+def change(world):
+    """A change that moves no decision: a rule that another one covers."""
+    path = world / "change.jsonl"
+    covered = row_of(acl("orders", "User:a", operation=AclOperation.DESCRIBE))
+    path.write_text(lines_of({"action": "ADD", "rule": covered}))
+    return path
+
+
+@pytest.mark.parametrize(("row", "premise"), list(cases(PREMISES)))
+@pytest.mark.sample(40)
+def test_no_command_claims_what_it_does_not_know(world, change, tmp_path, row, premise):
+    with source(world, premise, known=True) as words:
+        control = answered(row, world, words, tmp_path / "a")
+        assert re.search(row.strong, control.out + control.err, re.MULTILINE), control
+        assert not row.check or control.code == 0
+    with source(world, premise) as words:
+        planted = answered(row, world, words, tmp_path / "b")
+        said = planted.out + planted.err
+        assert re.search(premise.name, said), said
+        assert not re.search(row.strong, planted.out + planted.err, re.MULTILINE), said
+        assert claims(planted) == []
+        assert not row.check or planted.code != 0
+        if row.object_ is not None:
+            objects(row, world, words, tmp_path / "c")
+
+
+def objects(row: Row, home, words: tuple[str, str], fresh) -> None:
+    """Check what `--format jsonl` prints."""
+    more = () if "--requests" in row.words else ("--format", "jsonl")
+    printed = answered(row, home, words, fresh, *more)
+    found = [json.loads(line) for line in printed.lines]
+    assert not any(map(row.object_, found)), found
+
+
+# a Kafka that is not known, and hosts that are ranges
+
+AT = "--principal User:r --operation READ --topic ranged --host 10.1.2.3"
+RANGES = (
+    Row(words=f"authorize {AT}", strong="^DENIED DefaultDeny$"),
+    Row(words=f"explain {AT}", strong="^DENIED: User:r(?![^\0]*^On Kafka)"),
+    Row(words="who-can --operation READ --topic ranged", strong="^nobody$"),
+    Row(words="what-can --principal User:r", strong="^nothing$"),
+    Row(words="when --operation READ --topic ranged", strong="^never$"),
+    Row(words="check not-granted --operation READ --topic ranged", strong="^PROVED", check=True, object_=PROVED),
+    Row(
+        words="check only --operation READ --topic ranged --principal User:z",
+        strong="^PROVED",
+        check=True,
+        object_=PROVED,
+    ),
+    Row(words="check equal --to-acls {}/same.jsonl", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="check no-new-access --acls {}/same.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="diff --to-acls {}/same.jsonl", strong=r"\Ano difference", check=True),
+    Row(words="test {}/ranged.yaml", strong="1 passed$", check=True),
+    Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses refused"),
+    Row(words="simulate --accesses {}/refused.jsonl --to-acls {}/same.jsonl", strong="^1 +SAME$", check=True),
+    Row(words="usage --accesses {}/accesses.jsonl", strong="NEVER_MATCHED +ALLOW User:r"),
+    Row(words="usage-index --accesses {}/accesses.jsonl --index {}/fresh-INDEX", strong="^judged by"),
+    Row(words="suggest --accesses {}/accesses.jsonl", strong="note: proved"),
+    Row(words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong="^DENIED: User:r"),
+)
+
+
+@pytest.mark.parametrize("premise", GENERATIONS.values(), ids=GENERATIONS)
+@pytest.mark.parametrize("row", RANGES, ids=lambda row: " ".join(row.words.split()[:2]))
+@pytest.mark.sample(20)
+def test_no_command_claims_what_one_kafka_would_not(world, tmp_path, row, premise):
+    words = ("--log", str(world / premise.log))
+    if "TO" in row.words:
+        row, words = evolve(row, words=row.words.removesuffix(" TO")), ("--to-log", words[1])
+    stated = ("--cidr", "false") if row.words.startswith("shell") else ("--kafka-version", "4.3.1")
+    control = answered(row, world, words, tmp_path / "a", *stated)
+    assert re.search(row.strong, control.out + control.err, re.MULTILINE), control
+    assert not row.check or control.code == 0
+    planted = answered(row, world, words, tmp_path / "b")
+    said = planted.out + planted.err
+    assert re.search(premise.name, said), said
+    assert not re.search(row.strong, said, re.MULTILINE), said
+    assert claims(planted) == []
+    assert not row.check or planted.code != 0
+    if row.object_ is not None:
+        objects(row, world, words, tmp_path / "c")
+
+
+# accesses that cannot be read or decided
+
+PAY = acl("pay", "User:b")
+ACCESSES: dict[str, tuple[Row, ...] | str] = {
+    "usage": (Row(words="usage --acls {}/acls --accesses {}/log", strong="NEVER_MATCHED +ALLOW User:b"),),
+    "unused": (
+        Row(words="unused --acls {}/acls --index {}/index --days 1 --gap 3d", strong="^ +2 +2 +never matched$"),
+    ),
+    "suggest": (Row(words="suggest --acls {}/acls --accesses {}/log", strong="note: proved"),),
+    "simulate": (
+        Row(
+            words="simulate --acls {}/acls --accesses {}/log --to-acls {}/fewer",
+            strong=r"^2 +SAME$(?!\n1 +NOT_JUDGED)",
+            check=True,
+        ),
+    ),
+    "diff": (Row(words="diff --acls {}/acls --accesses {}/log --to-acls {}/fewer", strong="^0 of the accesses flip$"),),
+    "coverage": (Row(words="coverage --accesses {}/log --gap 3d", strong=r"^\(not named\) +2 .*\n\Z", check=True),),
+    "plan": (
+        Row(
+            words="plan --log {}/place --change {}/unpay --journal {}/journal --adopt --accesses {}/log",
+            strong="never used: no access was about what it covers",
+        ),
+    ),
+    "lint": (Row(words="lint --acls {}/near --accesses {}/log --select 06", strong="^error 06"),),
+    "denied": "lists what is refused, and counts what may be: tests/cli/test_unread_accesses.py",
+    "usage-index": "keeps what is unread: see unused",
+    "spark": "in tests/pipeline",
+    "review": "doubts what it could not read: tests/cli/test_review.py",
+    "test": "records how accesses are decided, and counts the others",
+    "rollback": "prints a plan, as plan does",
+    "mcp": "unused and usage answer",
+    "console": "in test_pages",
+}
+
+
+def test_every_command_that_reads_accesses_has_a_row():
+    reading = {name.split()[0] for name, command in COMMANDS.items() if takes(command, "--accesses")}
+    assert reading == set(ACCESSES)
+
+
+def takes(command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
+
+
+def log_with(home, *planted: object):
+    """A log of two accesses of User:a, with others between, and all that commands want beside it."""
+    (home / "log").write_text(lines_of(access("User:a", "orders"), *planted, access("User:a", "orders")))
+    (home / "acls").write_text(lines_of(*map(row_of, (RULES[0], PAY, RULES[2]))))
+    (home / "fewer").write_text(lines_of(*map(row_of, (RULES[0], RULES[2]))))
+    (home / "near").write_text(lines_of(row_of(acl("orders", "User:A"))))
+    (home / "unpay").write_text(lines_of({"action": "REMOVE", "rule": row_of(PAY)}))
+    aclog("import", home / "acls", "--log", home / "place").ok()
+    aclog("usage-index", "--acls", home / "acls", "--accesses", home / "log", "--index", home / "index").ok()
+    return home
+
+
+PLANTED = {**UNREAD, **NOBODYS}
+TELLING = NOBODYS["everybody"], NOBODYS["no type of principal"]
+READING = [(command, row) for command, rows in ACCESSES.items() if not isinstance(rows, str) for row in rows]
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+@pytest.mark.sample(6)
+def test_what_could_not_be_read_is_never_never(tmp_path, planted):
+    for name, lines in (("control", ()), ("planted", (planted,))):
+        home = tmp_path / name
+        home.mkdir()
+        log_with(home, *lines)
+        for command, row in READING:
+            found = aclog(*row.line(home))
+            said = found.out + found.err
+            is_said = re.search(row.strong, said, re.MULTILINE) is not None
+            if name == "control":
+                assert is_said, found
+                assert not row.check or found.code == 0
+                continue
+            if command == "lint" and (planted not in NOBODYS.values() or planted in TELLING):
+                continue  # it tells who it was
+            if command in {"simulate", "diff"} and planted == UNREAD["no time"]:
+                continue  # they need none
+            assert not is_said, found
+            assert re.search("could not be read|may be anybody's|tell of accesses", said), found
+            assert not row.check or found.code != 0
+
+
+# names with *
+
+PII = acl("pii-eu", "User:a")
+NAMED: dict[str, tuple[Row, ...] | str] = {
+    "authorize": (
+        Row(words="authorize --principal User:a --operation READ --topic pii*", strong="^DENIED DefaultDeny$"),
+    ),
+    "explain": (Row(words="explain --principal User:a --operation READ --topic pii*", strong="^DENIED: User:a"),),
+    "who-can": (Row(words="who-can --operation READ --topic pii*", strong="^nobody$"),),
+    "when": (Row(words="when --operation READ --topic pii*", strong="^never$"),),
+    "check not-granted": (
+        Row(words="check not-granted --operation READ --topic pii*", strong="^PROVED", check=True, object_=PROVED),
+    ),
+    "check only": (
+        Row(
+            words="check only --operation READ --topic pii* --principal User:z",
+            strong="^PROVED",
+            check=True,
+            object_=PROVED,
+        ),
+    ),
+    "check no-public": (
+        Row(words="check no-public --operation READ --topic pii*", strong="^PROVED", check=True, object_=PROVED),
+    ),
+    "grant": "adds a rule on the prefix",
+    "revoke": "removes rules on names that begin so",
+    "acls list": "Kafka's command: the name is as it is, with a warning",
+    "acls add": "Kafka's command: the name is as it is, with a warning",
+    "acls remove": "Kafka's command: the name is as it is, with a warning",
+}
+
+
+def test_every_command_that_asks_about_a_topic_has_a_row():
+    assert {name for name, command in COMMANDS.items() if takes(command, "--topic")} == set(NAMED) | {"spark when"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for rows in NAMED.values() if not isinstance(rows, str) for row in rows],
+    ids=lambda row: " ".join(row.words.split()[:2]),
+)
+def test_a_star_is_all_names_that_begin_so(tmp_path, row):
+    for name, rules in (
+        ("control", [RULES[0]]),
+        ("planted", [RULES[0], PII if "no-public" not in row.words else PUBLIC]),
+    ):
+        write_log(
+            tmp_path / name, [acl_record(number + 1, rule) for number, rule in enumerate(rules)], [broker(1, OLD)]
+        )
+        words = ("--log", str(tmp_path / name))
+        found = answered(row, tmp_path, words, tmp_path / "x")
+        assert (re.search(row.strong, found.out, re.MULTILINE) is not None) is (name == "control"), found
+        assert not row.check or (found.code == 0) is (name == "control")
+        if name == "planted" and row.object_ is not None:
+            objects(row, tmp_path, words, tmp_path / "x")
+
+
+PUBLIC = acl("pii-eu", "User:*")
+
+
+# what stands for many exact rows
+
+MANY = [acl(f"pii-{number}", f"User:u{number % 50}") for number in range(60)]
+SHUT = acl("pii-", "User:*", operation=AclOperation.ALL, permission_type=AclPermissionType.DENY,
+           pattern_type=PatternType.PREFIXED)  # fmt: skip
+
+
+def shown_differences(home, old: str, new: str, change: str) -> Iterator[tuple[str, str]]:
+    """What each surface says of two states, for people."""
+    sides = ("--acls", home / old, "--to-acls", home / new)
+    yield "diff", aclog("diff", *sides).out
+    yield "diff --format markdown", aclog("diff", *sides, "--format", "markdown").out
+    yield "check", aclog("check", "equal", *sides).out
+    place = home / f"log-{old}"
+    aclog("import", home / old, "--log", place).ok()
+    asked = ("--change", home / change, "--journal", home / "j", "--adopt", "--no-allow-everyone-if-no-acl-found")
+    yield "plan", aclog("plan", "--log", place, *asked).out
+    with library.open_log(home / old) as one, library.open_log(home / new) as other:
+        yield "library", str(one.image().diff(other.image()))
+    with console_on_source(("--acls", str(home / old))) as console:
+        yield "draft", shown(console, "/draft", rules=(home / change).read_text())
+
+
+def test_a_summary_says_that_it_is_a_bound(tmp_path):
+    states = {"many": MANY, "shut": [*MANY, SHUT], "few": MANY[:1], "less": []}
+    for name, rules in states.items():
+        (tmp_path / name).write_text(lines_of(*map(row_of, rules)))
+    (tmp_path / "change-many").write_text(lines_of({"action": "ADD", "rule": row_of(SHUT)}))
+    (tmp_path / "change-few").write_text(lines_of({"action": "REMOVE", "rule": row_of(MANY[0])}))
+    for where, text in shown_differences(tmp_path, "many", "shut", "change-many"):
+        assert "up to" in text, (where, text)
+        assert not re.search(r"everyone: ALL on TOPIC pii-\*", text), (where, text)
+    for where, text in shown_differences(tmp_path, "few", "less", "change-few"):
+        assert "User:u0" in text, (where, text)
+        assert "up to" not in text, (where, text)
+
+
+# pages
+
+
+@contextmanager
+def console_on_source(words: tuple[str, str], **more: object) -> Iterator[Console]:
+    """A console on a source, as `aclog console` makes it, with its history if it has one."""
+    flag, value = words
+    chosen = choose_source(SourceSelection(**{flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}))
+    premises = LivePremises(read=lambda: premises_of(chosen.source, frozenset()), tell=lambda _: None)
+    settings = Settings()
+
+    def made(live: LiveState, history: History | None) -> Console:
+        states = States(live=live, settings=settings, premises=premises)
+        return Console(name="it", states=states, command=ShownLine(source=words), history=history, **more)
+
+    if chosen.source.log is None:
+        live = LiveState(source=chosen.source, seconds=60, tell=lambda _: None)
+        console = made(live, None)
+        live._look()
+        yield console
+        return
+    live = LiveState(source=chosen.source, seconds=0.02, tell=lambda _: None)
+    history = LiveHistory(live=live, log=chosen.source.log)
+    console = made(live, History(live=history, settings=settings))
+    live.start()
+    history.start()
+    try:
+        whole(history)
+        wait_until(lambda: console.states._newest is not None)
+        yield console
+    finally:
+        history.stop()
+        live.stop()
+        chosen.source.close()
+
+
+def path_of(flag: str, value: str) -> object:
+    return Path(value) if flag == "--log" else value
+
+
+def shown(console: Console, path: str, **asked_of: object) -> str:
+    """The text of a page."""
+    reply = ask(WebConsole(console=console).app(), "GET", f"{path}{url('', **asked_of)}")
+    text = re.sub(r"<(script|style)[^>]*>.*?</\1>|<[^>]*>", " ", reply.text, flags=re.DOTALL)
+    return re.sub(r"[ \t]+", " ", html.unescape(text))
+
+
+@frozen(kw_only=True)
+class PageRow:
+    """A page that claims something."""
+
+    asked: dict[str, str]
+    strong: str
+    by: frozenset[str] = ALL
+    live: bool = True
+
+
+TOPIC = {"type": "TOPIC", "name": "other"}
+PAGES: dict[str, PageRow | str] = {
+    "/resource": PageRow(asked={**TOPIC, "operation": "WRITE"}, strong=r"WRITE on TOPIC other: nobody(?! unless)"),
+    "/principal": PageRow(asked={"name": "User:z"}, strong=r"User:z: may do nothing(?! unless)"),
+    "/why": PageRow(asked={**TOPIC, "principal": "User:b", "operation": "READ"}, strong="DENIED: User:b"),
+    "/when": PageRow(
+        asked={**TOPIC, "principal": "User:b", "operation": "READ"}, strong=r"Never allowed\.", live=False
+    ),
+    "/changes": PageRow(
+        asked={"since": "3", "all": "1"}, strong=r"every request is decided the same\.", by=ONLY_ONE, live=False
+    ),
+    "/draft": PageRow(
+        asked={"rules": "+ ALLOW User:a READ on TOPIC LITERAL 'orders' from 10.0.0.9"},
+        strong=r"every request is decided the same(?! unless)",
+        by=ONLY_ONE,
+    ),
+    "/draft/plan": "prints a plan, as `plan` does",
+    "/findings": "in test_findings",
+    "/": "counts rules",
+    "/search": "lists names in rules",
+    "/names": "lists names in rules",
+    "/rules": "lists rules",
+}
+
+
+def test_every_page_has_a_row():
+    assert set(PAGES) == set(VIEWS)
+
+
+def page_cases() -> Iterator[object]:
+    for path, row in PAGES.items():
+        for name, premise in PREMISES.items():
+            bears = isinstance(row, PageRow) and not row.by.isdisjoint(premise.group.split())
+            if bears and (premise.log is not None or row.live):
+                yield pytest.param(path, premise, id=f"{path} with {name}")
+
+
+@pytest.fixture(scope="module")
+def lengthened(world):
+    """Logs as those of the world, in which a rule was added at the end that changes no decision."""
+    covered = [acl_record(7, acl("orders", "User:a", operation=AclOperation.DESCRIBE))]
+    home = world / "lengthened"
+    home.mkdir()
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    write_log(home / "known", rules, covered, [broker(1, OLD)])
+    newer = FeatureLevelRecord(name="metadata.version", feature_level=99)
+    write_log(home / "newer", rules, covered, [broker(1, OLD)], [newer])
+    shutil.copytree(home / "known", home / "torn")
+    [segment] = (home / "torn").glob("*.log")
+    segment.write_bytes(segment.read_bytes() + bytes(7))
+    return home
+
+
+@pytest.mark.parametrize(("path", "premise"), list(page_cases()))
+@pytest.mark.sample(12)
+def test_no_page_claims_what_it_does_not_know(lengthened, path, premise):
+    row = PAGES[path]
+    with source(lengthened, premise, known=True) as words, console_on_source(words) as console:
+        assert re.search(row.strong, shown(console, path, **row.asked))
+    with source(lengthened, premise) as words, console_on_source(words) as console:
+        text = shown(console, path, **row.asked)
+    assert re.search(premise.name, text), text
+    assert not re.search(row.strong, text), text
+    claimed = [line for line in text.splitlines() if CLAIM.search(line) and not HARMLESS.search(line)]
+    assert claimed == [], claimed
+
+
+FINDERS = {
+    "lint": ("DENY denies nothing", ALL - {USERS}),
+    "index": ("removable", ONLY_ONE),
+    "log": ("removable", ALL - {USERS}),
+    "tests": ("1 of 1 tests pass", ALL),
+}
+
+
+@pytest.mark.parametrize("name", ["hidden super users", "hidden allow.everyone", "another authorizer", "newer Kafka"])
+@pytest.mark.parametrize("kind", FINDERS)
+def test_findings(world, kind, name):
+    premise, (strong, by) = PREMISES[name], FINDERS[kind]
+    if by.isdisjoint(premise.group.split()):
+        pytest.skip("it does not bear on it")
+    with source(world, premise, known=True) as words, console_on_source(words) as console:
+        assert found_by(kind, world, words, console.states.now())[strong]
+    with source(world, premise) as words, console_on_source(words) as console:
+        found = found_by(kind, world, words, console.states.now())
+    assert not found[strong], found
+
+
+def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
+    """What a finder says of a state: whether it calls a rule needless, removable, or all tests passed."""
+    chosen = choose_source(
+        SourceSelection(**{words[0].removeprefix("--").replace("-", "_"): path_of(words[0], words[1])})
+    )
+    accesses = AccessesFlags(accesses=[str(home / "accesses.jsonl")])
+    finders = {
+        "lint": LintFinder(chosen=chosen, settings=load_repository_settings(None)),
+        "index": IndexFinder(
+            index=home / "index", question=UnusedQuestion(days=1, gap=3 * DAY), log=None, proof=None, origins=NO_ORIGINS
+        ),
+        "log": LogFinder(accesses=accesses, days=90, log=None, origins=NO_ORIGINS),
+        "tests": TestsFinder(
+            files=[str(home / "cases.yaml")], authorizer=AuthorizerFlags(), origins=NO_ORIGINS, place=ChangePlace()
+        ),
+    }
+    looked = finders[kind].look(state)
+    text = "\n".join([looked.summary, *looked.notes, *(f"{each.text} {each.advice}" for each in looked.items)])
+    return {
+        "DENY denies nothing": "denies nothing" in text,
+        "removable": any(each.changes for each in looked.items),
+        "1 of 1 tests pass": "1 of 1 tests pass" in text,
+    }
+
+
+# tools of assistants
+
+TOOL_ROWS = {
+    "who_can": (Row(words="who-can --operation WRITE --topic t", strong="nobody can do this"),),
+    "what_can": (Row(words="what-can --principal User:z", strong="can do nothing"),),
+    "explain": (
+        Row(
+            words="explain --principal User:b --operation READ --topic other",
+            strong='"decision": "DENIED"(?!.*premises)',
+        ),
+    ),
+    "diff": (Row(words=f"diff {BOTH}", strong="every request is decided the same", by=ONLY_ONE),),
+    "check": (Row(words="check no-public", strong="the claim is proved|PROVED"),),
+    "when": (Row(words="when --operation WRITE --topic t", strong="never allowed", live=False),),
+    "lint": (Row(words="lint --select 04", strong="none: no finding"),),
+    "unused": (Row(words="unused --index {}/index --days 1 --gap 3d", strong='"removable": true', by=ONLY_ONE),),
+}
+
+
+def test_every_tool_has_a_row():
+    assert set(TOOL_ROWS) == {tool.name for tool in TOOLS}
+
+
+def tool_cases() -> Iterator[object]:
+    for tool in TOOLS:
+        for row in TOOL_ROWS[tool.name]:
+            for name, premise in PREMISES.items():
+                if not row.by.isdisjoint(premise.group.split()) and (row.log if premise.log else row.live):
+                    yield pytest.param(tool, row, premise, id=f"{tool.name} with {name}")
+
+
+@pytest.mark.parametrize(("tool", "row", "premise"), list(tool_cases()))
+@pytest.mark.sample(12)
+def test_no_tool_claims_what_it_does_not_know(world, tmp_path, tool, row, premise):
+    with source(world, premise, known=True) as words:
+        assert re.search(row.strong, told(tool, row, world, words, tmp_path))
+    with source(world, premise) as words:
+        text = told(tool, row, world, words, tmp_path)
+    assert re.search(premise.name, text), text
+    assert not re.search(row.strong, text), text
+
+
+def told(tool, row: Row, home, words: tuple[str, str], fresh) -> str:
+    """The answer of a tool, of what its command prints here instead of in a process of its own."""
+    form = "json" if tool.name == "explain" else "jsonl"
+    ended = answered(row, home, words, fresh, "--format", form)
+    notices = [line.removeprefix("aclog: ") for line in ended.err.splitlines()]
+    rows = Rows(skip=0, has_head=tool.name == "check")
+    rows.feed(ended.out.encode())
+    state = AskedState(source="it", end_offset=None, why_none="none", as_of=None)
+    line = CommandLine(words=("x",), stdin=None, state=state, to_state=None)
+    return json.dumps(answer_of(tool, line, Ended(code=ended.code, notices=tuple(notices), error=None), rows))
+
+
+# the library, and the decision point
+
+
+@pytest.mark.parametrize("name", [name for name, premise in PREMISES.items() if premise.group not in {"live", "log"}])
+def test_the_library(world, name):
+    premise = PREMISES[name]
+    for known in (True, False):
+        with source(world, premise, known=known) as (flag, value):
+            opened = library.open_log(value) if flag == "--log" else library.open_log(bootstrap_server=value)
+            with opened as log:
+                image = log.image()
+            authorizer = image.authorizer()
+            answer = authorizer.check("User:b", "READ", "other")
+            same = image.diff(image)
+            texts = [str(answer), answer.explain(), str(same)]
+        assert [text for text in texts[:2] if text.startswith("DENIED: ")] == (texts[:2] if known else [])
+        assert ("premises" in answer.to_dict()) is not known
+        assert bool(authorizer.premises) is not known
+        assert authorizer.who_can("WRITE", "t") == []
+        if not known:
+            assert re.search(premise.name, "; ".join(each.note() for each in authorizer.premises.unknown))
+            is_same = premise.group in {"users", "open", "users open"}  # both have them
+            assert bool(same.premises) is not is_same
+
+
+@pytest.mark.parametrize("name", [name for name, premise in PREMISES.items() if premise.group not in {"live", "log"}])
+def test_the_decision_point(world, name):
+    premise = PREMISES[name]
+    for known in (True, False):
+        with source(world, premise, known=known) as words:
+            flag, value = words
+            given = {flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}
+            chosen = choose_source(SourceSelection(**given))
+            premises = LivePremises(read=lambda at=chosen.source: premises_of(at, frozenset()), tell=lambda _: None)
+            live = LiveState(source=chosen.source, seconds=60, tell=lambda _: None)
+            deciders = Deciders(
+                live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises
+            )
+            live._look()
+            request = KafkaRequest(
+                principal="User:b", host="::1", operation=AclOperation.READ, resource_type=2, name="other"
+            )
+            answer = json.loads(deciders.at(None).decide(request).text(0))
+        assert answer["decision"] is False
+        assert ("premises" in answer.get("context", {})) is not known
+
+
+# what is not a question about rules
+
+
+def test_a_damaged_checkpoint(world, tmp_path):
+    [checkpoint] = (world / "checkpoints").glob("*.checkpoint")
+    control = aclog("snapshot", "verify", checkpoint).ok()
+    assert ": whole: " in control.out
+    damaged = tmp_path / checkpoint.name
+    data = bytearray(checkpoint.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    found = aclog("snapshot", "verify", damaged)
+    assert found.code == 1
+    assert ": whole: " not in found.out
+    refused = aclog("check", "no-public", "--snapshot", damaged)
+    assert (refused.code, refused.out) == (2, "")
+
+
+@pytest.mark.parametrize("name", ["hidden allow.everyone", "another authorizer", "newer Kafka"])
+@pytest.mark.parametrize("command", ["usage", "usage-index", "suggest", "simulate"])
+def test_jobs_on_spark(world, tmp_path, monkeypatch, command, name):
+    pytest.importorskip("pyspark")
+    from aclog.cli.spark import jobs
+
+    monkeypatch.setattr(jobs, "spark_session", lambda _master: nullcontext(None))
+    premise = PREMISES[name]
+    more = {
+        "usage": ("--requests", world / "accesses.jsonl", "--out", tmp_path / "out"),
+        "usage-index": ("--accesses", world / "accesses.jsonl", "--index", tmp_path / "index"),
+        "suggest": ("--accesses", world / "accesses.jsonl"),
+        "simulate": (
+            *("--requests", world / "accesses.jsonl", "--out", tmp_path / "out"),
+            *("--to-acls", world / "same.jsonl"),
+        ),
+    }[command]
+    with source(world, premise) as words:
+        moment = ("--as-of", "5") if premise.log else ()
+        refused = aclog("spark", command, *words, *moment, *more)
+    assert refused.code == 2
+    assert re.search(premise.name, refused.err)
+    assert refused.out == ""
