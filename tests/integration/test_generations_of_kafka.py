@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from aclog.authorizer.rule_object import object_of_rule
+from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.real_node import RealNode
@@ -35,5 +37,25 @@ def test_a_live_cluster_states_it(tmp_path, version):
             assert (upgraded.code, "GAINED  User:alice" in upgraded.out) == (
                 (0, False) if version == KAFKA_44 else (1, True)
             )
+        for place in (server, controller):
+            _plans_by_what_the_brokers_run(place, tmp_path / place[0], version)
         lint = aclog("lint", *server, *GIVEN, "--format", "jsonl", "--select", "04")
         assert [json.loads(line)["lint"] for line in lint.lines] == ([] if version == KAFKA_44 else ["04"])
+
+
+def _plans_by_what_the_brokers_run(place, home, version):
+    """A plan of a rule with a range, and a grant that the range makes needless, at a live cluster."""
+    home.mkdir()
+    added = acl("bills", "User:bob", RANGE)
+    (home / "want.jsonl").write_text(f"{json.dumps(object_of_rule(added))}\n")
+    words = ("--want", home / "want.jsonl", "--journal", home / "journal", "--out", home / "PLAN")
+    shown = aclog("plan", *place, *words, *GIVEN)
+    assert shown.code == 1, shown
+    assert (f"from {RANGE}" in shown.out.partition("Steps")[0]) is (version == KAFKA_44)
+    assert "may decide" not in shown.out
+    settings = json.loads((home / "PLAN").read_text().splitlines()[0])["settings"]
+    assert settings["generations"] == ["4.4" if version == KAFKA_44 else "4.3"]
+    asked = ("--principal", "User:alice", "--intent", "consume", "--topic", "orders", "--group", "g")
+    steps = aclog("grant", *place, *asked, "--host", "10.1.2.3", *GIVEN, "--format", "jsonl")
+    topics = [json.loads(line)["rule"]["resourceName"] for line in steps.lines]
+    assert ("orders" in topics) is (version != KAFKA_44), steps
