@@ -201,6 +201,10 @@ fuzz-native: venv $(VENV)/.native  ## the native core under two sanitizers: BASE
 	  PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED) $(BIN)/python -m tests.scenarios.native_fuzz --bases $(BASES) \
 	  $(if $(filter 200000,$(BASES)),--out benchmarks/results/fuzz-native.txt)
 
+.PHONY: campaign-hostile
+campaign-hostile: venv  ## `apply` and `mirror` beside 2,000 servers that lie: wrong lengths, flipped bits, dropped writes, damaged batches and snapshots
+	$(BIN)/python -m tests.scenarios.hostile_peers --cases 2000
+
 .PHONY: campaign-differences
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt

@@ -11,11 +11,13 @@ from pathlib import Path
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
-from aclog.sources.formats.file_tree import DirectoryTree, FileTree
+from aclog.sources.formats.file_tree import LARGEST, DirectoryTree, FileTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.read_options import ReadOptions
 from aclog.sources.rule_lines import FoundRules, line_rules
 from aclog.sources.text_lines import STDIN, blocks, display_name
+
+_BLOCK_LINES = 1_000
 
 
 def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
@@ -52,8 +54,9 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
     with GitTree(place=parse_git_place(text)) as tree:
         if tree.file is None:
             return tree_rules(tree, options, check)
-        content = unzipped(tree.read(tree.file), tree.name)
-        return _file_rules(tree.display(tree.file), iter([content.split(b"\n")]), tree, options, check=check)
+        lines = unzipped(tree.read(tree.file), tree.name).split(b"\n")
+        found = (lines[at : at + _BLOCK_LINES] for at in range(0, len(lines), _BLOCK_LINES))
+        return _file_rules(tree.display(tree.file), found, tree, options, check=check)
 
 
 def _file_rules(
@@ -65,13 +68,24 @@ def _file_rules(
     check: Callable[[StandardAcl], None],
 ) -> FoundRules:
     """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole."""
-    first = [] if options.form is AclsFormat.JSONL else list(_until_text(found))
+    bounded = _bounded(name, found)
+    first = [] if options.form is AclsFormat.JSONL else list(_until_text(bounded))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
         return line_rules(name, chain(first, found), check)
     from aclog.sources.rule_trees import content_rules
 
-    content = b"\n".join(line for lines in chain(first, found) for line in lines)
+    content = b"\n".join(line for lines in chain(first, bounded) for line in lines)
     return content_rules(name, content, beside, options, check=check)
+
+
+def _bounded(name: str, found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield the blocks of what is held as a whole: a small file may decompress to more than the memory."""
+    size = 0
+    for lines in found:
+        size += sum(map(len, lines)) + len(lines)
+        if size > LARGEST:
+            raise ConfigError(f"{name}: larger than {LARGEST >> 20} MiB")
+        yield lines
 
 
 def _until_text(found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:

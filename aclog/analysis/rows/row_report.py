@@ -124,10 +124,11 @@ def _markdown_row(cells: Iterable[str]) -> str:
 def markdown_text(text: str) -> str:
     r"""Escape what markdown would take for more than text, such as `*`, which is common in ACLs.
 
-    GitHub and GitLab also notify whom `@name` names, and make links of addresses and of `#12`; a stranger chose them.
+    GitHub and GitLab also notify whom `@name` names, make links of addresses and of `#12`, and set what stands between
+    two `$` as a formula, where `User:ad{}min` reads `User:admin`; a stranger chose them.
     """
     escaped = "".join(f"\\{character}" if character in r"\|*_<>[]`~" else character for character in text)
-    return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;"))
+    return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;")).replace("$", "&#36;")
 
 
 def _example(row: Row) -> str:

@@ -50,6 +50,8 @@ MOST_FILES = 200_000
 """Of one tree, with its directories: symbolic links can make few of them look like endlessly many."""
 DEEPEST = 200
 """Levels of directories: more than people make, and few enough for a recursive walk."""
+LARGEST = 64 << 20
+"""In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
 
 
 @define(eq=False, slots=False)

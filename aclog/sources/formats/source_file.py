@@ -7,12 +7,10 @@ from functools import cached_property
 from attrs import define
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats.file_tree import LARGEST, FileTree
 from aclog.sources.formats.node import Node
 from aclog.sources.formats.yaml_nodes import parse_documents
 
-LARGEST = 64 << 20
-"""In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
 _GZIP = b"\x1f\x8b"
 _GZIP_HEADER = 31
 """What zlib expects: a window of 2^15 bytes, with the header and the trailer of gzip."""

@@ -294,6 +294,7 @@ class TestReview:
             ("User:www.x.y", "User:www&#8203;.x.y"),
             ("User:#12 ~~x~~", r"User:#&#8203;12 \~\~x\~\~"),
             ("User:&lt;b", "User:&amp;lt;b"),
+            ("User:$ad{}min$", "User:&#36;ad{}min&#36;"),
         ],
     )
     def test_markdown_mentions_nobody_and_links_nowhere(self, name: str, shown: str) -> None:

@@ -2,12 +2,14 @@
 
 import gzip
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from aclog.authorizer.origin import origin_text
 from aclog.metalog.errors import ConfigError
+from aclog.sources import rule_files
 from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats import file_tree
 from aclog.sources.formats.file_tree import DirectoryTree
@@ -33,6 +35,22 @@ def test_gzip_is_read_and_told_by_the_lines_inside(tmp_path: Path) -> None:
     path = tmp_path / "rules.gz"
     path.write_bytes(gzip.compress((_RULE % "a" + _RULE % "b").encode()))
     assert _places(AclsSource(str(path))) == {"a": [f"{path}:1"], "b": [f"{path}:2"]}
+
+
+@pytest.mark.parametrize("unit", [b"a: 1\n", b"\n", b" \n"])
+def test_a_small_file_that_decompresses_to_more_than_is_read_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: bytes
+) -> None:
+    monkeypatch.setattr(rule_files, "LARGEST", 1 << 20)
+    path = tmp_path / "rules.yaml.gz"
+    path.write_bytes(gzip.compress(unit * (16 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError, match=f"{path}: larger than 1 MiB"):
+            AclsSource(str(path)).image()
+        assert tracemalloc.get_traced_memory()[1] < 300 << 20, "as a whole it takes more"
+    finally:
+        tracemalloc.stop()
 
 
 def test_all_members_of_a_gzip_file_are_read(tmp_path: Path) -> None:
