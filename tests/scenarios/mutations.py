@@ -101,10 +101,10 @@ MUTATIONS = (
     Mutation(
         number=5,
         area="snapshots",
-        what="a checkpoint gets its name before its content is fsynced",
+        what="a checkpoint has its name while its content is still being written",
         path="aclog/snapshots/checkpoint_writer.py",
-        old="                progress(written)\n        os.fsync(fd)\n",
-        new="                progress(written)\n",
+        old="        with written_whole(path) as fd:\n",
+        new='        with path.open("wb", buffering=0) as file:\n            fd = file.fileno()\n',
         tests=("tests/snapshots/test_checkpoint_writer.py",),
     ),
     Mutation(
