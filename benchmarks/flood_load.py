@@ -1,7 +1,7 @@
 """A flood of connections from one address, until stdin ends: `python -m benchmarks.flood_load --port N --kind idle`.
 
-So many are held open: what the server closes is opened again. Prints `ready` once as many were opened, and at the end
-how many were opened in all.
+So many are opened at once; what the server closes is opened again, 1,000 a second. Prints `ready` once as many were
+opened, and at the end how many were opened in all.
 """
 
 import argparse
@@ -20,7 +20,7 @@ KINDS = {
     "hello": b"",
 }
 """What each of them sends: nothing, half a header, requests without a token or a login, or half a TLS handshake."""
-_AT_ONCE = 200
+_AT_ONCE, _AGAIN_PER_S = 200, 1_000
 _PAUSE_S = 0.002
 
 
@@ -43,9 +43,10 @@ class Flood:
         self._selector = selectors.DefaultSelector()
         self.opened, self.open = 0, 0
 
-    def fill(self, connections: int) -> None:
-        """Open what is lacking, a part at a time."""
-        for _ in range(min(connections - self.open, _AT_ONCE)):
+    def fill(self, connections: int, seconds: float) -> None:
+        """Open what is lacking, a part at a time; `seconds` after the first `connections` were opened."""
+        may_open = connections + int(seconds * _AGAIN_PER_S) - self.opened
+        for _ in range(max(min(connections - self.open, _AT_ONCE, may_open), 0)):
             made = socket.socket()
             made.setblocking(False)
             made.bind((self._source, 0))
@@ -91,12 +92,12 @@ def main() -> None:
     arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(arguments.connections + 100, hard), hard))
-    flood, is_ready = Flood(arguments.port, arguments.kind, arguments.source), False
+    flood, is_ready, begun = Flood(arguments.port, arguments.kind, arguments.source), False, 0.0
     while not flood.has_ended():
-        flood.fill(arguments.connections)
+        flood.fill(arguments.connections, time.monotonic() - begun if is_ready else 0.0)
         flood.look()
         if not is_ready and flood.opened >= arguments.connections:
-            is_ready = True
+            is_ready, begun = True, time.monotonic()
             print("ready", flush=True)
         time.sleep(_PAUSE_S)
     print(flood.opened, flush=True)

@@ -8,12 +8,14 @@ import contextlib
 import logging
 import socket
 import ssl
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from typing import Any
 from weakref import WeakValueDictionary
 
 from attrs import define, field
 
+from aclog.console.rate_budget import Budget, RateBudget
 from aclog.console.refusals import Refusals
 from aclog.nodes.connection_budget import ConnectionBudget, Reason, Shares, Slot, network_of
 from aclog.nodes.server.acceptor import Acceptor
@@ -25,9 +27,15 @@ HEADER_S = 5.0
 """From the accept to the end of the first header of an unauthenticated connection."""
 _HANDSHAKES = 8
 """Of one network at the same time: each takes about a millisecond of the event loop."""
-_ACCEPTED_AT_ONCE = 32
-"""So few that a client's header is read before its network's share of connections has been accepted once more."""
-_BACKLOG = 2048
+_ACCEPTED_AT_ONCE, _REPLACED_AT_ONCE = 1024, 16
+"""Connections that are accepted, and of one network replace others, before existing ones get a turn on the event loop.
+
+The newest replace others; those beyond are closed, which takes microseconds: a flood of one network must not stay in the
+system's queue, in which the connections of all networks wait in one line.
+"""
+RATE = Budget(burst=200, seconds=0.005)
+"""Of answers to unauthenticated requests of one network: 200 at once, and 200 a second."""
+_BACKLOG = 4096
 _KEY = "aclog.arrival"
 
 _log = logging.getLogger(__name__)
@@ -53,6 +61,8 @@ class Arrival:
     """On the event loop's clock: when its first header must be there."""
     budget: ConnectionBudget
     refusals: Refusals
+    rates: RateBudget
+    """Of answers to unauthenticated requests, by network."""
     slot: Slot | None = field(default=None, init=False)
     """None: it was not admitted."""
     is_of_proxy: bool = field(default=False, init=False)
@@ -83,6 +93,17 @@ class Arrival:
         if self.slot is None or self.is_of_proxy or self.budget.authenticate(self.slot, identity):
             return True
         self.refusals.request("identity")
+        return False
+
+    def answered(self) -> bool:
+        """Count an answer; False: its network has had too many without authentication, and it is to be closed."""
+        if not self.is_stranger:
+            return True
+        now = asyncio.get_running_loop().time()
+        self.rates.spend(self.network, now, 1.0)
+        if self.rates.wait(self.network, now) == 0:
+            return True
+        self.refusals.connection("rate")
         return False
 
     def busy(self, is_busy: bool) -> None:
@@ -170,6 +191,9 @@ class Gate:
     _acceptor: Acceptor | None = field(default=None, init=False)
     _arrivals: dict["asyncio.Task[None]", Arrival] = field(factory=dict, init=False)
     """Those that are being connected."""
+    _rates: RateBudget = field(factory=lambda: RateBudget(RATE), init=False)
+    _replacing: dict[str, deque[socket.socket]] = field(factory=dict, init=False)
+    """Of this batch, by network, the newest ones of those that have to replace others."""
     _turns: "WeakValueDictionary[str, asyncio.Semaphore]" = field(factory=WeakValueDictionary, init=False)
     """For TLS handshakes, by network."""
 
@@ -180,7 +204,13 @@ class Gate:
         self.listening.setblocking(False)
         self.listening.listen(_BACKLOG)
         self.refusals.watch(lambda: self.budget.strangers, lambda: self.budget.authenticated)
-        self._acceptor = Acceptor(listening=self.listening, name=self.name, take=self._take, at_once=_ACCEPTED_AT_ONCE)
+        self._acceptor = Acceptor(
+            listening=self.listening,
+            name=self.name,
+            take=self._take,
+            at_end=self._replace,
+            at_once=_ACCEPTED_AT_ONCE,
+        )
         self._acceptor.start()
 
     async def stop(self) -> None:
@@ -195,13 +225,41 @@ class Gate:
     def _take(self, connected: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
-            address = connected.getpeername()[0]
-            connected.setblocking(False)
+            network = network_of(connected.getpeername()[0])
         except OSError:  # disconnected already
             connected.close()
             return
-        arrival = Arrival(socket=connected, deadline=loop.time() + HEADER_S, budget=self.budget, refusals=self.refusals)
-        arrival.slot = self.budget.open(network_of(address), arrival.end)
+        if self._rates.wait(network, loop.time()) > 0:
+            self.refusals.connection("rate")
+            connected.close()
+            return
+        if self.budget.needs_place(network):
+            newest = self._replacing.setdefault(network, deque())
+            newest.append(connected)
+            if len(newest) > _REPLACED_AT_ONCE:
+                self.refusals.connection("network")
+                newest.popleft().close()
+            return
+        self._admit(connected, network)
+
+    def _replace(self) -> None:
+        """Admit the newest ones of a batch in the places of others."""
+        replacing, self._replacing = self._replacing, {}
+        for network, newest in replacing.items():
+            for connected in newest:
+                self._admit(connected, network)
+
+    def _admit(self, connected: socket.socket, network: str) -> None:
+        loop = asyncio.get_running_loop()
+        connected.setblocking(False)
+        arrival = Arrival(
+            socket=connected,
+            deadline=loop.time() + HEADER_S,
+            budget=self.budget,
+            refusals=self.refusals,
+            rates=self._rates,
+        )
+        arrival.slot = self.budget.open(network, arrival.end)
         if arrival.slot is None:
             self.refusals.connection("unauthenticated")
             connected.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from attrs import define, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-_CONNECTIONS = ("network", "unauthenticated", "identity", "header", "handshake")
+_CONNECTIONS = ("network", "unauthenticated", "identity", "header", "handshake", "rate")
 _REQUESTS = ("identity", "body", "past")
 
 
@@ -22,7 +22,8 @@ class Refusals:
         self._connections = Counter(
             "aclog_web_connections_refused",
             "Connections that were closed: too many of a network (network), too many unauthenticated ones "
-            "(unauthenticated), too many of an identity (identity), no whole header or no TLS handshake in time.",
+            "(unauthenticated), too many of an identity (identity), no whole header in time (header), no TLS handshake "
+            "in time (handshake), too many unauthenticated requests a second of a network (rate).",
             ["reason"],
             registry=self.registry,
         )

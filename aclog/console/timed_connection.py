@@ -76,6 +76,8 @@ class TimedConnection(H11Protocol):
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
         self._wait()
+        if self.arrival is not None and not self.arrival.answered():  # before the next one of a pipeline begins
+            self.transport.close()
         super().on_response_complete()
         self._note()
         if self._has_ended and self.cycle.response_complete:

@@ -5,6 +5,7 @@ so all peers of a network count together.
 """
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Literal, TypeAlias
 
@@ -15,6 +16,7 @@ Reason: TypeAlias = Literal["network", "unauthenticated", "identity"]
 connections, or that of its identity."""
 
 
+@lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """Return the network of a peer: an IPv4 address, or the /64 of an IPv6 one; what is no address is as it is."""
     try:
@@ -100,6 +102,10 @@ class ConnectionBudget:
         self.strangers += 1
         self._resize(network, len(held) - 1, len(held))
         return slot
+
+    def needs_place(self, network: str) -> bool:
+        """Return whether a new connection of a network would have to replace another one."""
+        return self._is_full or len(self._strangers.get(network, ())) >= self.shares.of_network
 
     def authenticate(self, slot: Slot, identity: Hashable) -> bool:
         """Count a connection as one of an identity; False: it holds as many as it may, and all of them are busy."""

@@ -13,8 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from aclog.cli import serving
+from aclog.console import gate
 from aclog.console.gate import authenticate
 from aclog.console.pdp.tokens import Tokens
+from aclog.console.rate_budget import Budget
 from aclog.console.timed_connection import TimedConnection
 from tests.support.builders.acls import acl
 from tests.support.nodes.certificates import Authority
@@ -131,6 +133,24 @@ def test_who_has_authenticated_may_take_longer_for_a_header(monkeypatch) -> None
             time.sleep(0.05)
         connection.sendall(question[30:].replace(b"Host: x", b"Host: x\r\nConnection: close"))
         assert read_all(connection).count(b'"decision":true') == 2
+
+
+def test_requests_without_a_token_are_answered_at_a_bounded_rate(monkeypatch) -> None:
+    monkeypatch.setattr(gate, "RATE", Budget(burst=5, seconds=1e6))
+    found = point_of(HeldSource(image_of(acl("t", "User:a"))), tokens=Tokens.of([TOKEN]))
+    question = post_bytes("/access/v1/evaluation", ALLOWED, f"Authorization: Bearer {TOKEN}")
+    with ServedPoint(found) as served, served.connect() as known:
+        known.sendall(question)
+        assert b'"decision":true' in known.recv(1 << 12)
+        with served.connect() as connection:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+            assert read_all(connection).count(b" 401 ") == 5
+        with served.connect() as connection:
+            assert read_all(connection) == b"", "it is closed on accept"
+        known.sendall(question)
+        assert b'"decision":true' in known.recv(1 << 12)
+        assert asked(served, OTHER) == 200
+    assert count(found.refusals, "aclog_web_connections_refused_total", reason="rate") == 2
 
 
 async def _slow(request: Request) -> Response:

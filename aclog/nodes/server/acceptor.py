@@ -24,6 +24,8 @@ class Acceptor:
     """Of the listener, for the log."""
     take: Callable[[socket.socket], None]
     """Owns the socket from then on."""
+    at_end: Callable[[], None] = lambda: None
+    """Called after each batch."""
     at_once: int = 64
     """The most connections accepted before existing ones get a turn on the event loop."""
     _is_open: bool = field(default=True, init=False)
@@ -41,6 +43,12 @@ class Acceptor:
             self.listening.close()
 
     def _accept(self) -> None:
+        try:
+            self._accept_some()
+        finally:
+            self.at_end()
+
+    def _accept_some(self) -> None:
         for _ in range(self.at_once):
             if not self._is_open:
                 return
