@@ -5,14 +5,16 @@ import json
 import time
 import urllib.error
 import urllib.request
+import warnings
 
 import pytest
 from attrs import evolve
 from joserfc import jwt
-from joserfc.jwk import ECKey, OctKey, RSAKey
-from starlette.responses import JSONResponse, PlainTextResponse
+from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from aclog.console.login.oidc.errors import LoginError
+from aclog.console.login.oidc.id_token import claims_of
 from aclog.console.login.oidc.oidc_way import OidcWay
 from aclog.console.login.oidc.settings import OidcSettings, read_settings
 from aclog.console.login.ways import way_of
@@ -438,6 +440,37 @@ def test_answers_of_the_token_endpoint(login, answer):
     login.provider.answer = answer
     assert login.is_refused()
     assert len(login.told) == 1
+
+
+def drips() -> StreamingResponse:
+    async def pieces():
+        while True:
+            yield b" "
+            await asyncio.sleep(0.05)
+
+    return StreamingResponse(pieces(), media_type="application/json")
+
+
+def test_an_answer_that_never_ends_is_given_up(login, monkeypatch):
+    """Each piece of it comes in time."""
+    login.log_in(login.browser())  # what the provider says of itself is known by now
+    monkeypatch.setattr("aclog.console.login.oidc.provider._IN_ALL_S", 1.0)
+    login.provider.answer = drips
+    assert login.is_refused()
+    assert login.told == ["login: token endpoint: TimeoutError"]
+
+
+def test_a_signature_that_a_library_calls_deprecated_is_not_warned_of():
+    key = OKPKey.generate_key("Ed25519", parameters={"kid": "ed", "use": "sig"})
+    claims = {"iss": "i", "aud": CLIENT, "sub": "alice", "iat": 100, "exp": 400, "nonce": "n"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        token = jwt.encode({"alg": "EdDSA", "kid": "ed"}, claims, key, algorithms=["EdDSA"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = {"issuer": "i", "client_id": CLIENT, "nonce": "n", "access_token": None}
+        found = claims_of(token, KeySet([key]), **asked, algorithms=["EdDSA"], now=200)
+    assert found == claims
 
 
 def test_a_provider_that_is_away_is_said(provider):

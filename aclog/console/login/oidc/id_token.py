@@ -1,11 +1,12 @@
 """ID tokens: who signed one, for whom, for which login, and until when (OpenID Connect Core 3.1.3.7)."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
+from joserfc.errors import InvalidKeyIdError, JoseError, SecurityWarning
 from joserfc.jwk import Key, KeySet, import_key
 from joserfc.jws import JWSRegistry
 
@@ -52,7 +53,9 @@ def claims_of(
         raise LoginError("The provider sent no ID token.", "the token endpoint's answer holds no id_token")
     registry = JWSRegistry(algorithms=[each for each in ALGORITHMS if each in algorithms], strict_check_header=False)
     try:
-        token = jwt.decode(id_token, keys, registry=registry)
+        with warnings.catch_warnings():  # `EdDSA` is deprecated (RFC 9864), and what providers have
+            warnings.simplefilter("ignore", SecurityWarning)
+            token = jwt.decode(id_token, keys, registry=registry)
         claims = CodeIDToken(
             token.claims,
             token.header,

@@ -20,7 +20,8 @@ from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError
 
 _WELL_KNOWN = "/.well-known/openid-configuration"
-_TIMEOUT_S = 10.0
+_TIMEOUT_S, _IN_ALL_S = 10.0, 30.0
+"""For each step of an answer, and for all of it: one that comes a byte at a time would never end."""
 _KEPT_S, _READ_AGAIN_S = 3600.0, 10.0
 _MOST = 1 << 20
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")
@@ -113,7 +114,7 @@ class Provider:
 
     async def _token(self, metadata: Metadata, code: str, verifier: str) -> Mapping[str, Any]:
         try:
-            async with self._client(metadata) as client:
+            async with asyncio.timeout(_IN_ALL_S), self._client(metadata) as client:
                 found = await client.fetch_token(
                     metadata.token_endpoint,
                     grant_type="authorization_code",
@@ -157,6 +158,7 @@ class Provider:
         body = bytearray()
         try:
             async with (
+                asyncio.timeout(_IN_ALL_S),
                 httpx2.AsyncClient(timeout=_TIMEOUT_S, verify=self._tls) as client,
                 client.stream("GET", url, headers={"Accept": "application/json"}) as answer,
             ):
