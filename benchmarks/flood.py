@@ -114,10 +114,25 @@ def console(scratch: Path, log: Path) -> Iterator[Server]:
         )  # fmt: skip
         wait_until(lambda: _probe(found, "/readyz") == 200)
         cookie = log_in(port, "User:admin")
+        wait_until(lambda: _is_at_rest(port, cookie))
         yield Server(
             what=found.what, port=port, health=health, tls=None, method="GET", path=found.path, body=None,
             headers={"Cookie": cookie},
         )  # fmt: skip
+
+
+def _is_at_rest(port: int, cookie: str) -> bool:
+    """Return whether a console has read the past and has looked for findings."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    try:
+        for path, text in (("/findings", b"being looked for"), ("/changes", b"still being read")):
+            connection.request("GET", path, headers={"Cookie": cookie})
+            reply = connection.getresponse()
+            if text in reply.read() or reply.status != 200:
+                return False
+    finally:
+        connection.close()
+    return True
 
 
 def log_in(port: int, name: str) -> str:

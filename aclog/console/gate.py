@@ -31,10 +31,10 @@ _ACCEPTED_AT_ONCE, _REPLACED_AT_ONCE = 1024, 16
 """Connections that are accepted, and of one network replace others, before existing ones get a turn on the event loop.
 
 The newest replace others; those beyond are closed, which takes microseconds: a flood of one network must not stay in
-the system's queue, in which the connections of all networks wait in one line.
+the queue of the system, in which the connections of all networks wait in one line.
 """
-RATE = Budget(burst=200, seconds=0.005)
-"""Of answers to unauthenticated requests of one network: 200 at once, and 200 a second."""
+RATE = Budget(burst=50, seconds=0.01)
+"""Of answers to unauthenticated requests of one network: 50 at once, and 100 a second."""
 _BACKLOG = 4096
 _KEY = "aclog.arrival"
 

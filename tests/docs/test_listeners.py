@@ -89,6 +89,8 @@ def test_the_limits_of_the_web_servers() -> None:
     assert f"{guard._STRANGERS >> 20} MiB of all peers, {guard._STRANGERS >> 21} MiB of one network" in costs
     text = PAGE.read_text(encoding="utf-8")
     assert f"{shares_of(CONNECTIONS).of_identity} for one identity" in text
+    a_second = 1 / gate.RATE.seconds
+    assert f"{gate.RATE.burst} answers to unauthenticated requests at once and {a_second:g} a second" in text
     assert f"at most {gate._HANDSHAKES} TLS handshakes of one network" in text
 
 
