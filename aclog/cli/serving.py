@@ -27,7 +27,8 @@ from aclog.nodes.server.admission import connections_within_files
 from aclog.nodes.telemetry.http_endpoint import Check, HttpEndpoint
 from aclog.sources.choice import ChosenSource
 from aclog.sources.server_flags import parse_servers
-from aclog.terminal.notices import FewNotices, warn
+from aclog.terminal.few_notices import FewNotices
+from aclog.terminal.notices import warn
 from aclog.terminal.output import say
 
 _POLLED_S = 10.0

@@ -39,7 +39,8 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.choice import premises_of
 from aclog.sources.paths import LogSource
-from aclog.terminal.notices import FewNotices, note, warn
+from aclog.terminal.few_notices import FewNotices
+from aclog.terminal.notices import note, warn
 
 _FOLLOWED_S = 0.4
 """Between two looks at a log: with the half second in which a page asks, a change is seen within one."""

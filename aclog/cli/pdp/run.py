@@ -26,7 +26,8 @@ from aclog.console.pdp.mapping_file import read_mapping
 from aclog.console.pdp.measures import Measures
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.choice import premises_of
-from aclog.terminal.notices import FewNotices, note, warn
+from aclog.terminal.few_notices import FewNotices
+from aclog.terminal.notices import note, warn
 
 _FOLLOWED_S = 0.2
 """Between two looks at a log."""
