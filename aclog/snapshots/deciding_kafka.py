@@ -188,12 +188,9 @@ def kafka_of_levels(
 
 
 def possible_generations(image: Image) -> tuple[Generation, ...]:
-    """Return the generations that may decide, as the nodes of a state are known, as if an ACL had a range as host."""
+    """Return the generations that may decide, as the brokers of a state are known, as if an ACL had a range as host."""
     named = _finalized(image)
-    if named is not None:
-        return (named,)
-    controlling = _controller_levels(image) if ranges_concern_controllers(image.acls) else None
-    return kafka_of_levels(_broker_levels(image), SOME_RANGE, controlling).generations
+    return kafka_of_levels(_broker_levels(image), SOME_RANGE).generations if named is None else (named,)
 
 
 def _finalized(image: Image) -> Generation | None:
