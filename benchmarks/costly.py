@@ -74,7 +74,7 @@ class Admin:
     def visible_after(self, log: FileLog, number: int) -> float:
         """Return the seconds from a commit of a rule until a page has it."""
         name = f"new.topic-{number}"
-        log.append([encode_record(acl_record(number, acl(name, "User:new")))], timestamp=3).result(60)
+        log.append([encode_record(acl_record(number, acl(name, "User:new")))], timestamp=3).result(300)
         begun = time.monotonic()
         while f">{name}<".encode() not in self.get(f"/rules?resource={name}"):
             time.sleep(0.02)

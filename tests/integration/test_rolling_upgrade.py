@@ -152,7 +152,7 @@ def creates_acls(cluster: Cluster, node: Node) -> bool:
     async def ask() -> bool:
         security = client_security(client_properties(cluster.home, "carol"))
         async with await connect(HostPort(host="localhost", port=node.port), security) as connection:
-            [result] = await acl_requests.create_acls(connection, [KNOWN], 60)
+            [result] = await acl_requests.create_acls(connection, [KNOWN], SECONDS)
             assert result.error is None or getattr(result.error, "code", None) == 31, result
             return result.error is None
 

@@ -5,7 +5,7 @@
 A case answers every request rightly but for a few answers, which are of a wrong length or correlation id, cut off, with
 flipped bits, with a huge length of an array, said twice, or of another request; or the server says that it did what it
 did not. A leader also sends damaged batches, offsets that jump, other epochs and marks, another cluster's log and
-snapshots that end early. Each command ends by itself, with one line for people and no traceback.
+snapshots that end early. Each command ends by itself, with at most a dozen lines and no traceback.
 """
 
 import argparse

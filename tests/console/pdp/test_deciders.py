@@ -1,7 +1,5 @@
 """What decides while what it is made of is replaced."""
 
-from uuid import UUID
-
 import pytest
 from attrs import evolve
 
@@ -9,10 +7,10 @@ from aclog.authorizer.settings import Settings
 from aclog.console.pdp.decider import Decider, KafkaRequest
 from aclog.console.pdp.errors import NotReadyError
 from aclog.console.pdp.mapping import default_mapping, parse_mapping
-from aclog.metalog.records import BrokerFeature, RegisterBrokerRecord
 from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl
+from tests.support.builders.state_records import registration
 from tests.support.web.points import HeldSource, image_of, look, point_of
 
 
@@ -51,14 +49,8 @@ UNSTATED = Settings(is_kafka_stated=False)
 
 def run_by(*levels: int) -> Image:
     """A state whose brokers' software supports these levels of metadata.version."""
-    registered = [
-        RegisterBrokerRecord(
-            broker_id=number, incarnation_id=UUID(int=number), broker_epoch=1, end_points=(),
-            features=(BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=level),),
-        )
-        for number, level in enumerate(levels)
-    ]  # fmt: skip
-    return evolve(image_of(RANGE), cluster=ClusterImage.EMPTY.apply(enumerate(registered)))
+    registered = enumerate(registration(number, level) for number, level in enumerate(levels))
+    return evolve(image_of(RANGE), cluster=ClusterImage.EMPTY.apply(registered))
 
 
 @pytest.mark.parametrize(("levels", "allowed"), [((30, 30), False), ((33,), True)])

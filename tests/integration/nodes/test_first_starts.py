@@ -164,7 +164,7 @@ def first_records(log: Path) -> list[tuple[int, str, object]]:
 def test_the_first_transaction_is_that_of_kafka_4_4(
     formatted: Callable[[str, Path], Path], ports: Ports, tmp_path: Path
 ) -> None:
-    """Byte for byte, with the default of min.insync.replicas that goes with eligible leader replicas."""
+    """The same records at the same offsets, decoded, min.insync.replicas of eligible leader replicas among them."""
     found = {}
     for starts in ("aclog", "4.4"):
         node = node_of(starts, formatted("4.4", tmp_path / starts), ports)

@@ -8,6 +8,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.telemetry import http_endpoint as http
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
+from tests.support.processes.waiting import SECONDS
 
 
 class Node:
@@ -61,7 +62,7 @@ async def rest(reader) -> bytes:
 
 def run(scenario):
     async def whole():
-        async with asyncio.timeout(30), Node() as node:
+        async with asyncio.timeout(SECONDS), Node() as node:
             await scenario(node)
 
     asyncio.run(whole())
@@ -158,6 +159,7 @@ def test_a_probe_gets_through_however_many_connections_are_idle(others, sent):
 
 def test_a_flood_of_one_address_does_not_close_the_connections_of_others(monkeypatch):
     monkeypatch.setattr(http, "HTTP_CONNECTIONS", 8)
+    monkeypatch.setattr(http, "_SECONDS", SECONDS)  # while 40 others connect, a slow machine takes its time
 
     async def scenario(node):
         reader, writer = await asyncio.open_connection("127.0.0.1", node.endpoint.port, local_addr=("127.0.0.2", 0))
@@ -173,6 +175,7 @@ def test_a_flood_of_one_address_does_not_close_the_connections_of_others(monkeyp
 
 def test_readers_that_do_not_take_their_answers_give_way_too(monkeypatch):
     monkeypatch.setattr(http, "HTTP_CONNECTIONS", 8)
+    monkeypatch.setattr(http, "_SECONDS", SECONDS)  # while 40 others connect, a slow machine takes its time
 
     async def scenario(node):
         node.endpoint.metrics = lambda: bytes(1 << 23)

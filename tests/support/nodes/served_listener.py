@@ -21,6 +21,7 @@ from aclog.nodes.wire.frames import frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from aclog.nodes.wire.message_builder import build, build_response
 from aclog.nodes.wire.messages import decode_response, encode_request
+from tests.support.processes.waiting import SECONDS
 
 _SEND_BUFFER = 256 << 10
 
@@ -174,7 +175,7 @@ def run(scenario, listener=PLAINTEXT, **settings):
 
     async def whole():
         before = len(asyncio.all_tasks())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS):
             async with serving(listener, **settings) as served:
                 await scenario(served)
             assert len(asyncio.all_tasks()) == before

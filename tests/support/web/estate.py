@@ -14,6 +14,7 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord, RemoveAccessControlEntryRecord
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.week import rule_json
+from tests.support.processes.waiting import SECONDS
 
 PREFIXED, DENY = PatternType.PREFIXED, AclPermissionType.DENY
 CONTRACTOR = acl("pii-customers", "User:contractor")
@@ -109,14 +110,14 @@ def write_batches(folder: Path, batches: Iterable[tuple[datetime, list[object]]]
     times = [(int(when.timestamp() * 1000), records) for when, records in batches]
     with open_log(folder, create=True, timestamp=times[0][0]) as log:
         for when, records in times:
-            log.append([encode_record(record) for record in records], timestamp=when).result(60)
+            log.append([encode_record(record) for record in records], timestamp=when).result(SECONDS)
 
 
 def append(folder: Path, *, add: Iterable[StandardAcl] = (), remove: Iterable[StandardAcl] = ()) -> None:
     """Append one batch of changes to a log."""
     records = [*map(_remove, remove), *map(added, add)]
     with open_log(folder) as log:
-        log.append([encode_record(each) for each in records], timestamp=time.time_ns() // 1_000_000).result(60)
+        log.append([encode_record(each) for each in records], timestamp=time.time_ns() // 1_000_000).result(SECONDS)
 
 
 def added(rule: StandardAcl) -> object:
