@@ -31,7 +31,8 @@ from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, registered_levels
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image, kafka_of_levels
+from aclog.snapshots.image import Image
 from aclog.sources.live_kafka import live_levels
 from aclog.sources.quorum import QuorumSource
 from aclog.terminal.notices import warn
@@ -115,23 +116,23 @@ class ServerPlace:
         return Settings(super_users=super_users_of(found) or frozenset(), allow_everyone=allow_everyone)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what each broker answers, or is registered with at the controllers; all may, if these do not tell.
+        """Return what each broker answers, or what the controllers' log states; all may, if these do not tell.
 
         Raises as WritablePlace.kafka.
         """
         if self._nodes.role is not Role.BROKER:
-            return kafka_of_levels(self._registered(), ranges)
+            return kafka_of_image(self._registered(), ranges)
         live = self._run(live_levels(self._nodes.servers, self._nodes.security, controllers=False))
         return kafka_of_levels(live.brokers, ranges)
 
-    def _registered(self) -> dict[int, int]:
-        """Return the levels of the brokers that the quorum's log has; none if this login may not follow it."""
+    def _registered(self) -> Image:
+        """Return the state that the quorum's log has; an empty one if this login may not follow it."""
         quorum = QuorumSource(self._nodes.servers, self._nodes.security, self._nodes.notify)
         try:
-            return registered_levels(quorum.image().cluster)
+            return quorum.image()
         except MetadataError as error:
             self._nodes.notify(f"what the brokers run is not known: {error}")
-            return {}
+            return Image.EMPTY
         finally:
             quorum.close()
 

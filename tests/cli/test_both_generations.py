@@ -12,7 +12,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import in_cidr
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.authorizer.settings import Settings
-from aclog.metalog.records import UnregisterBrokerRecord
+from aclog.metalog.records import FeatureLevelRecord, UnregisterBrokerRecord
 from tests.cli.test_generations import BY_A, DENIED, RANGE, RULES, WHO, log_of, objects, warnings
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
@@ -83,6 +83,15 @@ def test_a_plan_is_of_the_kafka_that_the_brokers_of_its_log_run(unstated, rollin
         shown, out = plan_of(rolling, tmp_path, added, more=("--kafka-version", version))
         assert (gained in shown.out, ONLY_NEW in shown.out) == (expected, False)
         assert "generations" not in json.loads(out.read_text().splitlines()[0])["settings"]
+
+
+def test_a_plan_is_of_the_kafka_that_the_level_of_its_log_implies(tmp_path):
+    """No broker is registered, and none of an older Kafka could be."""
+    at_33 = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    shown, out = plan_of(log_of(tmp_path / "log", [at_33]), tmp_path, acl("orders", "User:c", RANGE))
+    assert f"  GAINED  User:c: READ, DESCRIBE on TOPIC orders, from {RANGE}" in shown.lines
+    assert "may decide" not in shown.out
+    assert json.loads(out.read_text().splitlines()[0])["settings"]["generations"] == ["4.4"]
 
 
 def test_a_plan_without_a_range_says_nothing_of_it(unstated, tmp_path):
