@@ -149,6 +149,19 @@ def test_a_test_that_holds_on_one_of_them_only_fails_and_says_so(unstated, rule_
     assert [row["failures"][0]["generation"] for row in rows if row.get("verdict") == "FAILED"] == ["4.3", "4.4"]
 
 
+def test_a_failure_is_explained_by_a_kafka_on_which_it_is_one(unstated, rule_tests):
+    """User:c can on none, which comes first; User:a can on 4.4 only."""
+    rule_tests.write_text(
+        "tests: [{who_can: {'READ topic:orders': ['User:b', 'User:c']}, host: 10.1.2.3}]\n",
+    )
+    lines = aclog("test", rule_tests, *unstated).lines
+    assert next(line for line in lines if line.startswith("  found: ")) == "  found: User:c cannot"
+    decided = [line.strip() for line in lines if "decided by" in line]
+    assert len(decided) == 1
+    deciding = [line.strip() for line in lines if line.strip().startswith("decides: ")]
+    assert [line.removeprefix("decides: ") for line in deciding] == [decided[0].split("decided by ")[1]]
+
+
 def test_a_file_of_tests_names_its_kafka(unstated, rule_tests):
     rule_tests.write_text(f"kafka-version: 4.4.0\n{rule_tests.read_text()}")
     result = aclog("test", rule_tests, *unstated)
