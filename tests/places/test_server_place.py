@@ -1,4 +1,5 @@
 import asyncio
+import re
 import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -261,6 +262,22 @@ def test_settings_are_unknown_where_brokers_tell_different_ones_or_none():
         assert place.settings() == Settings()
         other.refusals[DESCRIBE_CONFIGS] = 31, None
         assert place.settings() is None
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [
+        (31, "Request(...)@1f", "broker 1: the user of --command-config needs DESCRIBE_CONFIGS on the cluster"),
+        (7, "too slow", "on broker 1: too slow"),
+    ],
+)
+def test_only_a_refusal_is_a_lack_of_rights(code, text, said):
+    with FakeBroker() as one, place_of(one) as place:
+        one.refusals[DESCRIBE_CONFIGS] = code, text
+        assert place.settings() is None
+        notes = [premise.note() for premise in place.premises(frozenset()).unknown]
+        assert notes
+        assert all(re.search(said, note) for note in notes), notes
 
 
 def test_the_kafka_of_controllers_is_what_the_level_of_their_log_implies(monkeypatch):
