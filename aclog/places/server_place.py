@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.creation_checks import refusal
 from aclog.authorizer.premises import Premises
@@ -75,6 +76,8 @@ class ServerPlace:
     """How long, in seconds, its nodes may take to agree, and to show what was written."""
     _written: dict[StandardAcl, bool] = field(factory=dict, init=False)
     """What was written last, and whether it is there since."""
+    _shown: ClusterSettings | None = field(default=None, init=False)
+    """What the brokers showed when they were asked last."""
     _changes: ClusterChanges = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -99,8 +102,8 @@ class ServerPlace:
         return None
 
     def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return what the brokers do not all show alike. Raises as WritablePlace.settings."""
-        found = self._run(settings_of(self._nodes))
+        """Return what brokers do not all show alike, as `settings` read it last. Raises as WritablePlace.settings."""
+        found = self._shown or self._run(settings_of(self._nodes))
         shown = {SUPER_USERS_CONFIG: super_users_of(found), ALLOW_EVERYONE_CONFIG: allow_everyone_of(found)}
         return found.premises(given | {name for name, value in shown.items() if value is not None})
 
@@ -109,7 +112,7 @@ class ServerPlace:
 
         Super users that are not told count as none. Raises as WritablePlace.settings.
         """
-        found = self._run(settings_of(self._nodes))
+        found = self._shown = self._run(settings_of(self._nodes))
         allow_everyone = allow_everyone_of(found)
         if allow_everyone is None:
             return None

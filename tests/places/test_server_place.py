@@ -280,6 +280,16 @@ def test_only_a_refusal_is_a_lack_of_rights(code, text, said):
         assert all(re.search(said, note) for note in notes), notes
 
 
+def test_brokers_are_asked_once_for_settings_and_premises():
+    with FakeBroker() as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD, "super.users": None}
+        assert place.settings() == Settings()
+        one.refusals[DESCRIBE_CONFIGS] = 31, None
+        assert place.premises(frozenset()).names == ("super.users",)
+        assert place.settings() is None
+        assert set(place.premises(frozenset()).names) == {"super.users", "allow.everyone.if.no.acl.found"}
+
+
 def test_the_kafka_of_controllers_is_what_the_level_of_their_log_implies(monkeypatch):
     """No broker is registered there, and none of an older Kafka could be."""
     level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=33)
