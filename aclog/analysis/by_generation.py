@@ -8,12 +8,18 @@ from aclog.authorizer.generation import Generation
 T = TypeVar("T")
 
 
+def _itself(value: object) -> Hashable:
+    return value
+
+
 def merged(
-    answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]], key: Callable[[T], Hashable]
+    answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]],
+    key: Callable[[T], Hashable] = _itself,
 ) -> Iterator[tuple[T, Generation | None]]:
     """Yield what the answers of all generations contain, with the generation of what only one contains.
 
-    With one generation nothing is compared, and nothing is read ahead.
+    `key`: what two generations must agree on, for a value to be that of both. With one generation nothing is compared,
+    and nothing is read ahead.
     """
     if len(answers) == 1:
         yield from ((value, None) for values in answers.values() for value in values)
@@ -31,6 +37,13 @@ def merged(
 def only_on(generation: Generation | None) -> str:
     """Return such as ` (on Kafka 4.4 only)`; empty for what holds on all."""
     return "" if generation is None else f" (on {generation} only)"
+
+
+def marked(
+    answers: Mapping[Generation, Iterable[object]] | Mapping[Generation | None, Iterable[object]],
+) -> Iterator[str]:
+    """Yield the texts of what the answers contain; what only one generation says ends with `only_on`."""
+    yield from (f"{value}{only_on(only)}" for value, only in merged(answers, str))
 
 
 def generation_object(generation: Generation | None) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """A comparison of two policies: regions in which they decide differently, rows for people, and what is counted."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from aclog.analysis.by_generation import merged
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
 from aclog.analysis.flips import Flips
@@ -20,6 +21,7 @@ from aclog.analysis.rows.row import Row
 from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells, row_lines
 from aclog.analysis.rows.table_forms import Kind, arrow_table, html_table, pandas_frame
 from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.rule_change import RuleChange, changes_between
@@ -155,3 +157,11 @@ class Comparison:
 
     def _accesses_of(self, row: Row) -> int | None:
         return None if self.flips is None else self.flips.among(row)
+
+
+def rows_of_each(
+    compared: Mapping[Generation, Comparison] | Mapping[Generation | None, Comparison],
+) -> Iterator[ReportRow]:
+    """Yield the rows for people of the comparisons of all generations that may decide, each with `only`."""
+    found = merged({generation: comparison.rows() for generation, comparison in compared.items()}, row_cells)
+    yield from (evolve(report, only=only) for report, only in found)

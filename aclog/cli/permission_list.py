@@ -1,9 +1,9 @@
 """Prints permissions."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from aclog.analysis.answers.permission_report import all_of, permission_lines, permission_object
-from aclog.analysis.answers.permissions import SUPER_USER, Permission
+from aclog.analysis.answers.permissions import SUPER_USER, Permission, permission_key
 from aclog.analysis.by_generation import generation_object, merged, only_on
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import located_text
@@ -60,12 +60,7 @@ def print_permissions(
         say(printable(f"and more if {more.unless()}"))
 
 
-def permission_key(permission: Permission) -> Hashable:
-    """Return what two generations must agree on, for one permission to be that of both."""
-    return permission.region, permission.rules, permission.denies
-
-
 def print_denies(rules: Mapping[Generation, Iterable[StandardAcl]], origins: Origins) -> None:
     """Print rules that deny something, by the generation of Kafka; what only one denies is marked."""
-    for rule, generation in merged(rules, lambda each: each):
+    for rule, generation in merged(rules):
         say(printable(f"denied: {located_text(rule, origins)}{only_on(generation)}"))

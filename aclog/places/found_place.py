@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -169,7 +170,7 @@ def find_place(
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
         settings, known = _settings(told or ToldSettings(), by_place, address.kind)
-        ranges = (*hosts, *ranges_among(state.contents), *_ranges_of(own))
+        ranges = chain(hosts, ranges_among(state.contents), _ranges_of(own))
         kafka = _OLD_KAFKA if told is None else _kafka(told, place, ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
         premises = _premises(place, told, known=known)
@@ -197,11 +198,15 @@ def find_place(
         )
 
 
-def _kafka(told: ToldSettings, place: Place, ranges: Sequence[str]) -> DecidingKafka:
-    """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike."""
+def _kafka(told: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
+    """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike.
+
+    `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
+    """
     if told.generation is not None:
         return DecidingKafka(generations=(told.generation,), stated=told.generation)
-    return place.kafka(ranges) if ranges else _OLD_KAFKA
+    hosts = set(ranges)
+    return place.kafka(hosts) if hosts else _OLD_KAFKA
 
 
 def _ranges_of(journal: Journal | None) -> Iterable[str]:

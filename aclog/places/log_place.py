@@ -1,7 +1,7 @@
 """A log directory as a place: a whole plan is one batch, or one metadata transaction, so there is no state between."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from hashlib import sha256
@@ -35,7 +35,7 @@ from aclog.planning.errors import StoppedError
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, registered_levels
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image
 from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.visible_records import visible_records
@@ -59,8 +59,8 @@ class LogPlace:
     _note: ApplyNote | None = field(default=None, init=False)
     """Of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
-    _levels: Mapping[int, int] = field(factory=dict, init=False)
-    """Of the brokers that are registered in what was read last (aclog.snapshots.deciding_kafka)."""
+    _image: Image = field(default=Image.EMPTY, init=False)
+    """What was read last; empty while there is no log."""
 
     batching: Batching = field(default=Batching.ALL, init=False)
 
@@ -104,8 +104,10 @@ class LogPlace:
             return self._state(self._writer.image, self._writer.log.end_offset())
         formatted = formatted_log(self.directory)
         if formatted is not None:
+            self._image = formatted.image
             return PlaceState.of_image(formatted.image.acls, exists=False)
         if is_absent(self.directory):
+            self._image = Image.EMPTY
             check_parent(self.directory)
             return PlaceState.of_image(AclsImage.empty(), exists=False)
         self._source = self._source or LogSource(self.directory, self.notify)
@@ -113,8 +115,8 @@ class LogPlace:
         return self._state(image, image.end_offset)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what the registrations of the brokers state. As Place has it."""
-        return kafka_of_levels(self._levels, ranges)
+        """Return what the finalized level implies, or the registrations of the brokers state. As Place has it."""
+        return kafka_of_image(self._image, ranges)
 
     def note_begin(self, note: ApplyNote) -> None:
         """Remember the apply: its note is written together with what it writes."""
@@ -188,7 +190,7 @@ class LogPlace:
         return Made.ALL if found.done else self._made_records(found)
 
     def _state(self, image: Image, end_offset: int) -> PlaceState:
-        self._levels = registered_levels(image.cluster)
+        self._image = image
         return PlaceState.of_image(image.acls, end_offset)
 
     def _made_records(self, found: AppliedChange) -> Made | None:

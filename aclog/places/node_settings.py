@@ -15,6 +15,7 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.config_requests import node_configs
 from aclog.nodes.client.peer import Role
 from aclog.places.cluster_nodes import ClusterNodes
+from aclog.sources.live_settings import refusal_text
 
 _T = TypeVar("_T")
 
@@ -39,9 +40,8 @@ async def settings_of(nodes: ClusterNodes) -> ClusterSettings:
         name = f"broker {node.node_id}"
         try:
             configs = await node_configs(connection, node.node_id, READ_CONFIGS)
-        except RequestError:
-            right = "the user of --command-config needs DESCRIBE_CONFIGS on the cluster"
-            found.append(NodeSettings(node=name, problem=right))
+        except RequestError as error:
+            found.append(NodeSettings(node=name, problem=refusal_text(error, "DESCRIBE_CONFIGS")))
         else:
             found.append(NodeSettings(node=name, values={key: config.value for key, config in configs.items()}))
     return ClusterSettings(nodes=tuple(found), serves_acls=True)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, acl_text
+from aclog.authorizer.cluster_settings import ClusterSettings
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.creation_checks import refusal
 from aclog.authorizer.premises import Premises
@@ -31,7 +32,8 @@ from aclog.planning.batching import Batching
 from aclog.planning.journal.sent import Made
 from aclog.planning.place import ApplyNote, PlaceState
 from aclog.planning.step import Step
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, registered_levels
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image, kafka_of_levels
+from aclog.snapshots.image import Image
 from aclog.sources.live_kafka import live_levels
 from aclog.sources.quorum import QuorumSource
 from aclog.terminal.notices import warn
@@ -74,6 +76,8 @@ class ServerPlace:
     """How long, in seconds, its nodes may take to agree, and to show what was written."""
     _written: dict[StandardAcl, bool] = field(factory=dict, init=False)
     """What was written last, and whether it is there since."""
+    _shown: ClusterSettings | None = field(default=None, init=False)
+    """What the brokers showed when they were asked last."""
     _changes: ClusterChanges = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -98,8 +102,8 @@ class ServerPlace:
         return None
 
     def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return what the brokers do not all show alike. Raises as WritablePlace.settings."""
-        found = self._run(settings_of(self._nodes))
+        """Return what brokers do not all show alike, as `settings` read it last. Raises as WritablePlace.settings."""
+        found = self._shown or self._run(settings_of(self._nodes))
         shown = {SUPER_USERS_CONFIG: super_users_of(found), ALLOW_EVERYONE_CONFIG: allow_everyone_of(found)}
         return found.premises(given | {name for name, value in shown.items() if value is not None})
 
@@ -108,30 +112,30 @@ class ServerPlace:
 
         Super users that are not told count as none. Raises as WritablePlace.settings.
         """
-        found = self._run(settings_of(self._nodes))
+        found = self._shown = self._run(settings_of(self._nodes))
         allow_everyone = allow_everyone_of(found)
         if allow_everyone is None:
             return None
         return Settings(super_users=super_users_of(found) or frozenset(), allow_everyone=allow_everyone)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what each broker answers, or is registered with at the controllers; all may, if these do not tell.
+        """Return what each broker answers, or what the controllers' log states; all may, if these do not tell.
 
         Raises as WritablePlace.kafka.
         """
         if self._nodes.role is not Role.BROKER:
-            return kafka_of_levels(self._registered(), ranges)
+            return kafka_of_image(self._registered(), ranges)
         live = self._run(live_levels(self._nodes.servers, self._nodes.security, controllers=False))
         return kafka_of_levels(live.brokers, ranges)
 
-    def _registered(self) -> dict[int, int]:
-        """Return the levels of the brokers that the quorum's log has; none if this login may not follow it."""
+    def _registered(self) -> Image:
+        """Return the state that the quorum's log has; an empty one if this login may not follow it."""
         quorum = QuorumSource(self._nodes.servers, self._nodes.security, self._nodes.notify)
         try:
-            return registered_levels(quorum.image().cluster)
+            return quorum.image()
         except MetadataError as error:
             self._nodes.notify(f"what the brokers run is not known: {error}")
-            return {}
+            return Image.EMPTY
         finally:
             quorum.close()
 

@@ -63,7 +63,7 @@ def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
         generations=_generations(found.kafka, (*near, *(content_of(step.acl) for step in steps))),
     )
     denied = {each: transient_denials(steps, near, settings) for each, settings in plan.each_settings.items()}
-    return evolve(plan, transient=tuple(_object(*each) for each in merged(denied, _itself)))
+    return evolve(plan, transient=tuple(_object(*each) for each in merged(denied)))
 
 
 def _generations(kafka: DecidingKafka | None, contents: Iterable[bytes]) -> tuple[Generation, ...] | None:
@@ -75,7 +75,3 @@ def _generations(kafka: DecidingKafka | None, contents: Iterable[bytes]) -> tupl
 
 def _object(region: Region, only: Generation | None) -> JsonObject:
     return {**region_object(region), "text": f"{region}{only_on(only)}", **generation_object(only)}
-
-
-def _itself(region: Region) -> Region:
-    return region

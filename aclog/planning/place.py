@@ -71,7 +71,7 @@ class Place(Protocol):
         ...
 
     def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return what decides there and is unknown, for the state that was read last.
+        """Return what decides there and is unknown, for the state and the settings that were read last.
 
         `given`: the properties whose values are known. Raises as `settings`.
         """

@@ -124,7 +124,8 @@ class DecidingKafka:
         """Return why several generations may decide; empty if one does."""
         if self.is_known:
             return ""
-        unstated = "controllers" if self.nodes.of_generation else "brokers"
+        has_brokers = any(ids.brokers for ids in self.nodes.of_generation.values())
+        unstated = "controllers" if has_brokers else "brokers"
         return self.nodes.gap() or self.nodes.difference() or f"the source does not state the version of its {unstated}"
 
     def ambiguity(self) -> str:
@@ -154,14 +155,24 @@ def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool 
     it: by what they answer themselves, or by their registrations. `controllers`: whether controllers decide some of the
     requests that are asked about; None: if a range of the state could matter to any that they decide.
     """
-    if named is None:
-        named = _finalized(image)
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
     if controllers is None:
         controllers = ranges_concern_controllers(image.acls)
-    controlling = _controller_levels(image) if controllers else None
-    return kafka_of_levels(_broker_levels(image), range_hosts(image.acls), controlling)
+    return kafka_of_image(image, range_hosts(image.acls), _controller_levels(image) if controllers else None)
+
+
+def kafka_of_image(
+    image: Image, ranges: Iterable[str], controllers: Mapping[int, int | None] | None = None
+) -> DecidingKafka:
+    """Return what may decide by what a state implies for all nodes, else by the levels of its brokers.
+
+    `ranges` and `controllers` as for `kafka_of_levels`: the hosts need not be those of the state's own ACLs.
+    """
+    finalized = _finalized(image)
+    if finalized is not None:
+        return DecidingKafka(generations=(finalized,), stated=finalized)
+    return kafka_of_levels(_broker_levels(image), ranges, controllers)
 
 
 def kafka_of_levels(
@@ -189,8 +200,7 @@ def kafka_of_levels(
 
 def possible_generations(image: Image) -> tuple[Generation, ...]:
     """Return the generations that may decide, as the brokers of a state are known, as if an ACL had a range as host."""
-    named = _finalized(image)
-    return kafka_of_levels(_broker_levels(image), SOME_RANGE).generations if named is None else (named,)
+    return kafka_of_image(image, SOME_RANGE).generations
 
 
 def _finalized(image: Image) -> Generation | None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.log import LogReader
 from aclog.metalog.records import (
     BrokerRegistrationChangeRecord,
@@ -62,8 +63,17 @@ def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
         DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
-    cluster, kafka = begin.cluster, _kafka_of(begin.cluster)
+    kafka = _kafka_of(begin.cluster)
     yield KafkaChange(offset=begin.end_offset, end_offset=begin.end_offset, timestamp=begin.timestamp, kafka=kafka)
+    try:
+        yield from _changes(begin, kafka, reader)
+    except DecodeError as e:
+        raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
+
+
+def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
+    """Yield each change after the state with which a history begins, and what may decide in that."""
+    cluster = begin.cluster
     seen = (each for each in visible_records(begin.provenance, reader, _is_wanted) if _is_of_broker(each))
     for end_offset, step in groupby(seen, lambda each: each.end_offset):
         records = list(step)

@@ -28,7 +28,7 @@ async def broker_settings(servers: Sequence[HostPort], security: ClientSecurity)
         try:
             brokers = await LiveNodes.brokers(connection, security)
         except RequestError as error:
-            return ClusterSettings(nodes=(NodeSettings(node="the brokers", problem=_refused(error, "DESCRIBE")),))
+            return ClusterSettings(nodes=(NodeSettings(node="the brokers", problem=refusal_text(error, "DESCRIBE")),))
         return ClusterSettings(nodes=await _settings(brokers), serves_acls=True)
 
 
@@ -48,7 +48,7 @@ async def controller_settings(
         try:
             live = await LiveNodes.controllers(connection, security)
         except RequestError as error:
-            return ClusterSettings(nodes=(NodeSettings(node="the controllers", problem=_refused(error, "ALTER")),))
+            return ClusterSettings(nodes=(NodeSettings(node="the controllers", problem=refusal_text(error, "ALTER")),))
         controllers = await _settings(live)
     by_id = {node.node_id: answer for node, answer in zip(live.nodes, controllers, strict=False)}
     lacking = any(each.authorizer == "" for each in controllers)
@@ -93,13 +93,14 @@ async def _answered(name: str, connection: Connection, node_id: int) -> NodeSett
     try:
         configs = await node_configs(connection, node_id, READ_CONFIGS)
     except RequestError as error:
-        return NodeSettings(node=name, problem=_refused(error, "DESCRIBE_CONFIGS"))
+        return NodeSettings(node=name, problem=refusal_text(error, "DESCRIBE_CONFIGS"))
     except MetadataError as error:
         return NodeSettings(node=name, problem=str(error))
     return NodeSettings(node=name, values={key: config.value for key, config in configs.items()})
 
 
-def _refused(error: RequestError, right: str) -> str:
+def refusal_text(error: RequestError, right: str) -> str:
+    """Return why a node does not answer, as a clause; `right`: the operation that the question takes."""
     if error.code == CLUSTER_AUTHORIZATION_FAILED:  # a Kafka's own text is the memory address of its request
         return f"the user of --command-config needs {right} on the cluster"
     return str(error)

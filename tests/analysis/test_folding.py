@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from aclog.analysis.difference import differences
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import contains
+from aclog.analysis.regions.names import Literal, NamePart, Subtree, contains
 from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_text import names_text, who_text
+from aclog.analysis.rows import name_folding
 from aclog.analysis.rows.causes import candidates_of
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.naive_rows import naive_rows
+from aclog.analysis.rows.name_folding import fold, folds_to_more
 from aclog.analysis.rows.row import Row, Setting
 from aclog.analysis.rows.row_text import summary_text, what_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
@@ -104,6 +106,16 @@ def test_rows_are_exact_or_summaries_and_never_more_than_naive_ones(random: Rand
         assert flip in [(each is Direction.LOST, each is Direction.GAINED) for each in row.directions]
     for_settings = sum(4 if each.setting in EXACTLY_TOLD else 1 for each in candidates_of(old, new, []))
     assert len(found) <= len(naive_rows(changed_rules(old, new))) + for_settings
+
+
+def test_as_many_parts_are_left_as_folding_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there are too many parts to fold until those that lie in the widest one are left out."""
+    monkeypatch.setattr(name_folding, "MOST", 6)
+    inner: list[NamePart] = [Literal(name=f"a{n}") for n in range(5)]
+    outer: list[NamePart] = [Subtree(prefix="a"), Subtree(prefix="bb", except_literals=("bbb",)), Literal(name="bbb")]
+    for parts in (inner, outer, [*inner, *outer], [*inner, *outer, *(Literal(name=f"c{n}") for n in range(5))]):
+        count = len(fold(parts))
+        assert [folds_to_more(parts, most) for most in (count - 1, count)] == [True, False]
 
 
 def test_years_of_commits_read_in_a_few_rows() -> None:

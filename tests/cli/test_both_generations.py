@@ -12,7 +12,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import in_cidr
 from aclog.authorizer.rule_object import object_of_rule
 from aclog.authorizer.settings import Settings
-from aclog.metalog.records import UnregisterBrokerRecord
+from aclog.metalog.records import FeatureLevelRecord, UnregisterBrokerRecord
 from tests.cli.test_generations import BY_A, DENIED, RANGE, RULES, WHO, log_of, objects, warnings
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
@@ -85,6 +85,15 @@ def test_a_plan_is_of_the_kafka_that_the_brokers_of_its_log_run(unstated, rollin
         assert "generations" not in json.loads(out.read_text().splitlines()[0])["settings"]
 
 
+def test_a_plan_is_of_the_kafka_that_the_level_of_its_log_implies(tmp_path):
+    """No broker is registered, and none of an older Kafka could be."""
+    at_33 = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    shown, out = plan_of(log_of(tmp_path / "log", [at_33]), tmp_path, acl("orders", "User:c", RANGE))
+    assert f"  GAINED  User:c: READ, DESCRIBE on TOPIC orders, from {RANGE}" in shown.lines
+    assert "may decide" not in shown.out
+    assert json.loads(out.read_text().splitlines()[0])["settings"]["generations"] == ["4.4"]
+
+
 def test_a_plan_without_a_range_says_nothing_of_it(unstated, tmp_path):
     shown, out = plan_of(unstated, tmp_path, acl("other", "User:c"))
     assert "may decide" not in shown.out
@@ -138,6 +147,19 @@ def test_a_test_that_holds_on_one_of_them_only_fails_and_says_so(unstated, rule_
     rows = [json.loads(line) for line in aclog("test", rule_tests, *unstated, "--format", "jsonl").lines]
     assert [row["verdict"] for row in rows if "case" in row] == ["FAILED", "FAILED", "PASSED"]
     assert [row["failures"][0]["generation"] for row in rows if row.get("verdict") == "FAILED"] == ["4.3", "4.4"]
+
+
+def test_a_failure_is_explained_by_a_kafka_on_which_it_is_one(unstated, rule_tests):
+    """User:c can on none, which comes first; User:a can on 4.4 only."""
+    rule_tests.write_text(
+        "tests: [{who_can: {'READ topic:orders': ['User:b', 'User:c']}, host: 10.1.2.3}]\n",
+    )
+    lines = aclog("test", rule_tests, *unstated).lines
+    assert next(line for line in lines if line.startswith("  found: ")) == "  found: User:c cannot"
+    decided = [line.strip() for line in lines if "decided by" in line]
+    assert len(decided) == 1
+    deciding = [line.strip() for line in lines if line.strip().startswith("decides: ")]
+    assert [line.removeprefix("decides: ") for line in deciding] == [decided[0].split("decided by ")[1]]
 
 
 def test_a_file_of_tests_names_its_kafka(unstated, rule_tests):

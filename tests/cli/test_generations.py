@@ -250,6 +250,11 @@ def test_a_difference_is_shown_by_generation(unstated, tmp_path):
     assert [line for line in changed.lines if line.startswith("On ")] == ["On Kafka 4.3:", "On Kafka 4.4:"]
     table = aclog("diff", "--acls", tmp_path / "before", "--to-log", unstated[1], "--format", "markdown")
     assert [line for line in table.lines if line.startswith("#")] == ["### Kafka 4.3", "### Kafka 4.4"]
+    found = aclog("diff", "--acls", tmp_path / "before", "--to-log", unstated[1], "--format", "sarif")
+    (run,) = json.loads(found.out)["runs"]
+    first_lines = [result["message"]["text"].partition("\n")[0] for result in run["results"]]
+    assert [line.partition(" (on ")[2] for line in first_lines] == ["Kafka 4.3 only)", *["Kafka 4.4 only)"] * 2]
+    assert [result["properties"]["generation"] for result in run["results"]] == ["4.3", "4.4", "4.4"]
 
 
 def test_files_of_rules_are_decided_as_the_cluster_they_are_compared_with(new, old, tmp_path):

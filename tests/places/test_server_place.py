@@ -1,23 +1,31 @@
+import asyncio
+import re
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
+from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
+from aclog.metalog.records import FeatureLevelRecord
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.peer import Role
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM
 from aclog.nodes.wire.api_versions import BROKER_APIS
-from aclog.places import cluster_changes
-from aclog.places.server_place import MOST_REMOVED, open_server_place
+from aclog.places import cluster_changes, server_place
+from aclog.places.server_place import MOST_REMOVED, ServerPlace, open_server_place
 from aclog.planning.batching import Batching
 from aclog.planning.ordering import ordered
+from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker
 from tests.support.kafka.server import free_port
@@ -254,6 +262,43 @@ def test_settings_are_unknown_where_brokers_tell_different_ones_or_none():
         assert place.settings() == Settings()
         other.refusals[DESCRIBE_CONFIGS] = 31, None
         assert place.settings() is None
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [
+        (31, "Request(...)@1f", "broker 1: the user of --command-config needs DESCRIBE_CONFIGS on the cluster"),
+        (7, "too slow", "on broker 1: too slow"),
+    ],
+)
+def test_only_a_refusal_is_a_lack_of_rights(code, text, said):
+    with FakeBroker() as one, place_of(one) as place:
+        one.refusals[DESCRIBE_CONFIGS] = code, text
+        assert place.settings() is None
+        notes = [premise.note() for premise in place.premises(frozenset()).unknown]
+        assert notes
+        assert all(re.search(said, note) for note in notes), notes
+
+
+def test_brokers_are_asked_once_for_settings_and_premises():
+    with FakeBroker() as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD, "super.users": None}
+        assert place.settings() == Settings()
+        one.refusals[DESCRIBE_CONFIGS] = 31, None
+        assert place.premises(frozenset()).names == ("super.users",)
+        assert place.settings() is None
+        assert set(place.premises(frozenset()).names) == {"super.users", "allow.everyone.if.no.acl.found"}
+
+
+def test_the_kafka_of_controllers_is_what_the_level_of_their_log_implies(monkeypatch):
+    """No broker is registered there, and none of an older Kafka could be."""
+    level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=33)
+    image = evolve(Image.EMPTY, features=Image.EMPTY.features.apply([level]))
+    quorum = SimpleNamespace(image=lambda: image, close=lambda: None)
+    monkeypatch.setattr(server_place, "QuorumSource", lambda *_: quorum)
+    nodes = SimpleNamespace(role=Role.CONTROLLER, servers=(), security=ClientSecurity(), notify=str)
+    with asyncio.Runner() as runner:
+        assert ServerPlace(runner, nodes).kafka(["10.0.0.0/8"]).generations == (Generation.V4_4,)
 
 
 # writing

@@ -123,6 +123,10 @@ def test_one_answer_needs_one_kafka_and_the_reason_is_named():
         ),
         (registered(BY_CONTROLLERS, at(33)), "the source does not state the version of its controllers"),
         (
+            with_controllers(BY_CONTROLLERS, controller_registration(9, 33)),
+            "the source does not state the version of its brokers",
+        ),
+        (
             with_controllers(registered(BY_CONTROLLERS, at(30), at(33)), controller_registration(1, 33)),
             "the nodes differ: broker 0 runs Kafka 4.3, broker 1 and controller 1 run Kafka 4.4",
         ),

@@ -1,6 +1,6 @@
 """What a policy allows, with the rules behind it: the answers to "who can" and "what can"."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
@@ -33,6 +33,11 @@ class Permission:
     """Rules that take away a part of what `rules` would give."""
     extent: Extent | None = None
     """How much of the names that are asked about it has; None if the question names no prefix (see `with_extents`)."""
+
+
+def permission_key(permission: Permission) -> Hashable:
+    """Return what two generations of Kafka must agree on, for one permission to be that of both."""
+    return permission.region, permission.rules, permission.denies
 
 
 def permissions(policy: Policy, query: Query) -> Iterator[Permission]:

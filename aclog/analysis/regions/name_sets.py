@@ -7,29 +7,28 @@ from aclog.authorizer.acl import WILDCARD, PatternType
 
 
 def common(one: Names, other: Names) -> Names:
-    """Return the names that are in both sets."""
+    """Return the names that are in both sets; parts may overlap."""
     if one == other:
         return one
-    parts = (_common_part(a, b) for a in one for b in other)
+    parts = (common_part(a, b) for a in one for b in other)
     return tuple(dict.fromkeys(part for part in parts if part is not None))
 
 
-def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
+def common_part(one: NamePart, other: NamePart) -> NamePart | None:
+    """Return the names that two parts have in common; None if they have none."""
     if isinstance(one, Literal):
         return one if one.name in other else None
     if isinstance(other, Literal):
         return other if other.name in one else None
-    shallower, deeper = sorted((one.prefix, other.prefix), key=len)
-    if not deeper.startswith(shallower):
+    outer, inner = sorted((one, other), key=lambda part: len(part.prefix))
+    if not inner.prefix.startswith(outer.prefix) or inner.prefix.startswith(outer.except_prefixes):
         return None
-    prefixes = {*one.except_prefixes, *other.except_prefixes}
-    if deeper.startswith(tuple(prefixes)):
-        return None
-    literals = {*one.except_literals, *other.except_literals}
+    if not (outer.except_prefixes or outer.except_literals):
+        return inner
+    prefixes = {*inner.except_prefixes, *(each for each in outer.except_prefixes if each.startswith(inner.prefix))}
+    literals = {*inner.except_literals, *(each for each in outer.except_literals if each.startswith(inner.prefix))}
     return Subtree(
-        prefix=deeper,
-        except_prefixes=tuple(sorted(each for each in prefixes if each.startswith(deeper))),
-        except_literals=tuple(sorted(each for each in literals if each.startswith(deeper))),
+        prefix=inner.prefix, except_prefixes=tuple(sorted(prefixes)), except_literals=tuple(sorted(literals))
     )
 
 

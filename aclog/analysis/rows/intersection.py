@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
+from aclog.analysis.regions.name_sets import common
 from aclog.analysis.regions.principals import Principals, everyone_but, only
 from aclog.analysis.regions.region import Region, Request
 from aclog.analysis.regions.witness import witness
@@ -17,7 +17,7 @@ def common_request(one: Region, other: Region) -> Request | None:
     None is missed, unless ranges of addresses overlap without their first addresses, or with exceptions.
     """
     operations, principals = one.operations & other.operations, _principals(one.principals, other.principals)
-    names = common_names(one.names, other.names)
+    names = common(one.names, other.names)
     if one.resource_type != other.resource_type or not operations or not names:
         return None
     if not principals.named and not principals.complement:
@@ -27,30 +27,6 @@ def common_request(one: Region, other: Region) -> Request | None:
         if request in one and request in other:
             return request
     return None
-
-
-def common_names(some: Names, others: Names) -> Names:
-    """Return the names that two unions have in common; parts may overlap."""
-    found = (common_part(part, other) for part in some for other in others)
-    return tuple(part for part in found if part is not None)
-
-
-def common_part(one: NamePart, other: NamePart) -> NamePart | None:
-    """Return the names that two parts have in common; None if they have none."""
-    if isinstance(one, Literal):
-        return one if one.name in other else None
-    if isinstance(other, Literal):
-        return other if other.name in one else None
-    outer, inner = sorted((one, other), key=lambda part: len(part.prefix))
-    if not inner.prefix.startswith(outer.prefix) or inner.prefix.startswith(outer.except_prefixes):
-        return None
-    if not (outer.except_prefixes or outer.except_literals):
-        return inner
-    prefixes = {*inner.except_prefixes, *(each for each in outer.except_prefixes if each.startswith(inner.prefix))}
-    literals = {*inner.except_literals, *(each for each in outer.except_literals if each.startswith(inner.prefix))}
-    return Subtree(
-        prefix=inner.prefix, except_prefixes=tuple(sorted(prefixes)), except_literals=tuple(sorted(literals))
-    )
 
 
 def _principals(one: Principals, other: Principals) -> Principals:

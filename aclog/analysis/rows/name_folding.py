@@ -17,22 +17,22 @@ def fold(parts: Iterable[NamePart]) -> Names:
 
     Beyond `MOST` parts and exceptions only what lies in the widest part is left out.
     """
-    distinct = set(parts)
-    if sum(map(_size, distinct)) > MOST:
-        distinct = _without_inner(distinct)
-    if len(distinct) > 1 and sum(map(_size, distinct)) <= MOST:
-        distinct = _folded(distinct)
-    return tuple(sorted(distinct, key=place))
+    return tuple(sorted(_least(set(parts)), key=place))
 
 
 def folds_to_more(parts: Iterable[NamePart], most: int) -> bool:
-    """Return whether `fold` returns more parts than this; without folding those that are too many for it."""
+    """Return whether `fold` returns more parts than this; nothing is folded where there are no more to begin with."""
     distinct = set(parts)
-    if len(distinct) <= most:
-        return False
-    if sum(map(_size, distinct)) > MOST:
-        return len(_without_inner(distinct)) > most
-    return len(_folded(distinct)) > most
+    return len(distinct) > most and len(_least(distinct)) > most
+
+
+def _least(parts: set[NamePart]) -> set[NamePart]:
+    """Return the same names as the fewest parts that folding finds."""
+    if sum(map(_size, parts)) > MOST:
+        parts = _without_inner(parts)
+        if sum(map(_size, parts)) > MOST:
+            return parts
+    return _folded(parts) if len(parts) > 1 else parts
 
 
 def _without_inner(parts: set[NamePart]) -> set[NamePart]:

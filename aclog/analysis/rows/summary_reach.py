@@ -7,13 +7,13 @@ from typing import TypeAlias
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
+from aclog.analysis.regions.name_sets import common_part
 from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
 from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.region import Difference, Region
 from aclog.analysis.rows.clauses import clauses_of
 from aclog.analysis.rows.extent import Extent, hosts_meet, names_meet, principals_meet
 from aclog.analysis.rows.extent_index import NameIndex
-from aclog.analysis.rows.intersection import common_part
 from aclog.analysis.rows.name_folding import folds_to_more
 from aclog.analysis.rows.row import Bound, Clause
 from aclog.authorizer.acl import WILDCARD, ResourceType

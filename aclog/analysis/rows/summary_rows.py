@@ -172,14 +172,14 @@ def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
     for draft in drafts:
         for extent in draft.hull if draft.setting is None else ():
             holders[extent].append(draft)
-    hull, few = index_of_extents(holders), len(holders) <= _FEW_EXTENTS
+    hull = index_of_extents(holders) if len(holders) > _FEW_EXTENTS else None
     for kind in sorted({extent.resource_type for extent in holders}):
         wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
         for entry in policy.acls.matching(wanted):
             region = extent_of(entry.acl, policy.settings).region()
             met = (
                 {extent for extent in holders if extent.meets(region)}
-                if few
+                if hull is None
                 else {extent for extent, part in near_region(hull, region) if extent.meets(region, (part,))}
             )
             for draft in {id(draft): draft for extent in met for draft in holders[extent]}.values():

@@ -45,8 +45,11 @@ class TestedState:
 
     def failing(self, outcome: Outcome) -> Policy:
         """Return the policy on which a case fails: of several the first one."""
-        only = outcome.failures[0].only if outcome.failures else None
-        return self.policy if only is None else self.policies[only]
+        return self.policy_of(outcome.failures[0]) if outcome.failures else self.policy
+
+    def policy_of(self, failure: Failure) -> Policy:
+        """Return a policy on which a case fails so: of several the first one."""
+        return self.policy if failure.only is None else self.policies[failure.only]
 
 
 def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
@@ -59,9 +62,10 @@ def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
         yield from _why(failure, state)
     if len(outcome.failures) > _SHOWN:
         yield f"  and {len(outcome.failures) - _SHOWN:,} more: --format jsonl has all"
-    first = next((each.request for each in outcome.failures if each.request is not None), None)
-    if first is not None:
-        yield from (f"  {line}" for line in _explanation(first, state.failing(outcome), state.origins))
+    for failure in outcome.failures:
+        if failure.request is not None:
+            yield from (f"  {line}" for line in _explanation(failure.request, state.policy_of(failure), state.origins))
+            break
     changes = nearest_change(case, state.failing(outcome))
     if changes:
         yield f"  {NEAREST_CHANGE}"

@@ -8,7 +8,7 @@ from attrs import frozen
 from aclog.analysis.answers.permission_report import permission_lines, permission_object
 from aclog.analysis.answers.permissions import Permission
 from aclog.analysis.by_generation import generation_object, merged, only_on
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, rows_of_each
 from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
@@ -16,13 +16,13 @@ from aclog.analysis.regions.names import Names
 from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.analysis.regions.witness import witness
-from aclog.analysis.rows.row_report import decided_by_text, request_text
+from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
 from aclog.analysis.side_premises import turning
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.cli.differing import Compared, difference_lines, difference_objects
+from aclog.cli.differing import Compared, difference_objects
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
 from aclog.cli.region_columns import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
@@ -110,7 +110,7 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
             )
             for generation, sides in each.items()
         }
-    found = [difference for difference, _ in merged(_differences(compared), lambda each: each)]
+    found = [difference for difference, _ in merged(_differences(compared))]
     unknown = next(iter(each.values())).premises
     if found:
         verdict = Verdict(refuted=True, premises=unknown.unknown.turning(allowed=True))
@@ -123,7 +123,7 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
         columns = with_generation(DIFFERENCE_COLUMNS, compared)
         _print_rows(head, columns, rows, output, verdict.sentence(claim))
     else:
-        _say(claim, verdict, [list(lines) for lines in difference_lines(compared)])
+        _say(claim, verdict, [list(row_lines(row)) for row in rows_of_each(compared)])
     return verdict.exit_code
 
 

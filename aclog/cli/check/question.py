@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
+from aclog.analysis.answers.permissions import Permission, intent_permissions, permission_key, permissions
 from aclog.analysis.by_generation import merged
 from aclog.analysis.regions.principals import Principals
 from aclog.authorizer.generation import Generation
@@ -14,7 +14,6 @@ from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.output import Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.permission_list import permission_key
 from aclog.cli.policies import policies_of
 from aclog.cli.premises import read_premises
 from aclog.terminal.progress import tracked

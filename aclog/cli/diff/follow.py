@@ -3,16 +3,17 @@
 from attrs import define, evolve, field, frozen
 from prometheus_client import Counter
 
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.analysis.regions.region_json import JsonObject
+from aclog.analysis.rows.row_report import row_lines
 from aclog.authorizer.acl import AclOperation, acl_text
 from aclog.authorizer.generation import Generation, controllers_decide
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
-from aclog.cli.differing import Compared, difference_lines, difference_objects
+from aclog.cli.differing import Compared, difference_objects
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.step_changes import step_changes
@@ -192,8 +193,8 @@ class _Follower:
             return
         place = f"offset {step.before.end_offset}..{step.after.end_offset - 1}, {time_text(step.after.timestamp)}"
         say(f"{place}: {what}", flush=True)
-        for row in difference_lines(reports):
-            for text in row:
+        for row in rows_of_each(reports):
+            for text in row_lines(row):
                 say(f"  {printable(text)}", flush=True)
         if not lines:
             say("  no difference: every request is decided as before", flush=True)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.metadata import version
 
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, rows_of_each
 from aclog.analysis.rows.row_report import markdown_lines
 from aclog.analysis.rows.sarif import sarif_log
 from aclog.analysis.side_premises import turning
 from aclog.cli.diff.flags import DiffFlags
-from aclog.cli.differing import Compared, difference_objects, difference_rows
+from aclog.cli.differing import Compared, difference_objects
 from aclog.cli.flags.output import Output
 from aclog.cli.policies import SideFlags
 from aclog.cli.region_columns import DIFFERENCE_COLUMNS, with_generation
@@ -62,7 +62,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             "more accesses may flip"
         )
     if output.form is OutputFormat.SARIF:
-        rows = [row for row, _ in difference_rows(found)]
+        rows = list(rows_of_each(found))
         log = sarif_log(rows, version=version("aclog"), path=flags.target.file(), refs=sides.refs())
         emit(json_text(log))
     else:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from aclog.analysis.by_generation import merged, only_on
+from aclog.analysis.by_generation import marked
 from aclog.analysis.regions.region import Direction
 from aclog.authorizer.rule_change import RuleChange
 from aclog.cli.flags.apply import ApplyFlags
@@ -106,7 +106,7 @@ def _side_effects(found: FoundPlace, wanted: IntentChange) -> list[str]:
         generation: side_effects(wanted.changes, found.state.contents, settings, wanted.aside)
         for generation, settings in each.items()
     }
-    return [f"{region}{only_on(only)}" for region, only in merged(regions, str)]
+    return list(marked(regions))
 
 
 def _tell(lines: Iterable[str], output: Output) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from aclog.analysis.by_generation import merged, only_on
+from aclog.analysis.by_generation import marked
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.difference import differences
 from aclog.analysis.regions.query import Query
@@ -42,7 +42,7 @@ def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
     return Proof(
         text=f"{resource_text(resource)} is decided as before",
         holds=not by,
-        details=tuple(f"{line}{only_on(only)}" for line, only in merged(refuting, str)),
+        details=tuple(marked(refuting)),
         only=by[0] if len(by) == 1 else None,
     )
 

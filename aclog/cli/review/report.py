@@ -7,7 +7,7 @@ from importlib.metadata import version
 from attrs import evolve, frozen
 
 from aclog.analysis.by_generation import merged
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, rows_of_each
 from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.review.document_text import markdown_lines, text_lines
@@ -20,7 +20,7 @@ from aclog.analysis.review.review import Review
 from aclog.analysis.review.review_document import document_of
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.origin import FileOrigin, TwoOrigins
-from aclog.cli.differing import Compared, difference_rows
+from aclog.cli.differing import Compared
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.linting import LintInputs, lint_inputs, run_lint
 from aclog.cli.review.flags import ChangeFlags, ReviewFlags, ReviewFormat, fail_on_kinds
@@ -88,7 +88,7 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     accesses = _accesses(settings)
     review = Review(
         comparisons=compared,
-        rows=[evolve(row, only=only) for row, only in difference_rows(compared)],
+        rows=list(rows_of_each(compared)),
         renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
         moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
         replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
@@ -122,7 +122,7 @@ def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
 
 def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
     found = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
-    return [evolve(each, only=only) for each, only in merged(found, lambda flip: flip)]
+    return [evolve(each, only=only) for each, only in merged(found)]
 
 
 def _accesses(settings: RepositorySettings) -> Accesses | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -24,8 +23,6 @@ from aclog.planning.errors import RefusedError
 from aclog.planning.granting.asked import Asked, one_address
 from aclog.planning.granting.least import least_rules
 from aclog.planning.granting.near_rules import by_rules_alone, changed_policy, near_rules, policy_with
-
-T = TypeVar("T")
 
 
 @frozen(kw_only=True)
@@ -77,17 +74,13 @@ def grant(
         if overruled[generation]:
             _check_some_allowed(asked, wanted, policy, generation)
     reused = {generation: _reused(asked, wanted, added, policy) for generation, policy in policies.items()}
-    reasons = list(merged(reused, _itself))
+    reasons = list(merged(reused))
     return Grant(
         added=added,
         reused=tuple(reason for reason, _ in reasons),
-        overruled=tuple(evolve(found, only=only) for found, only in merged(overruled, _itself)),
+        overruled=tuple(evolve(found, only=only) for found, only in merged(overruled)),
         reused_only={reason: only for reason, only in reasons if only is not None},
     )
-
-
-def _itself(found: T) -> T:
-    return found
 
 
 def _query(asked: Asked) -> Query:

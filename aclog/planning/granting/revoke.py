@@ -1,11 +1,11 @@
 """Revoking: a principal's own rules that give what is asked, what else these gave, and what still allows it."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from attrs import evolve, frozen
 
-from aclog.analysis.answers.permissions import Permission, permissions
+from aclog.analysis.answers.permissions import Permission, permission_key, permissions
 from aclog.analysis.by_generation import merged
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
@@ -65,12 +65,8 @@ def revoke(
         generation: list(_still(asked, changed_policy(policy_with(near, own), removed=removed, added=added)))
         for generation, own in each.items()
     }
-    found = (Still(permission=permission, only=only) for permission, only in merged(still, _key))
+    found = (Still(permission=permission, only=only) for permission, only in merged(still, permission_key))
     return Revocation(removed=removed, added=added, still=tuple(found))
-
-
-def _key(permission: Permission) -> Hashable:
-    return permission.region, permission.rules, permission.denies
 
 
 def _is_own(acl: StandardAcl, asked: Asked) -> bool:

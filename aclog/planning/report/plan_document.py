@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from aclog.analysis.by_generation import merged
+from aclog.analysis.comparison import rows_of_each
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.review.document import Document, Item, Section
 from aclog.analysis.review.risk import risk
-from aclog.analysis.rows.row_report import ReportRow, row_cells, row_lines
+from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.planning.plan_file import plan_digest
 from aclog.planning.report.plan_report import PlanReport
@@ -93,8 +93,8 @@ class _Writer:
         yield Section(title=steps_title(plan.place.batching), items=tuple(steps), shown=None)
 
     def _effect(self) -> Section:
-        found = merged({each: effect.comparison.rows() for each, effect in self.report.effects.items()}, row_cells)
-        rows = sorted((evolve(report, only=only) for report, only in found), key=risk)
+        found = {generation: effect.comparison for generation, effect in self.report.effects.items()}
+        rows = sorted(rows_of_each(found), key=risk)
         if not rows:
             same = self.report.turning.decided("no difference: every request is decided the same")
             return self._section("What changes for people", [Item(text=same)])

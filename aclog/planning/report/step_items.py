@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aclog.analysis.by_generation import merged, only_on
+from aclog.analysis.by_generation import marked
 from aclog.analysis.review.document import Item
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
@@ -73,7 +73,7 @@ def _hidden(count: int, *, adds: bool) -> Item:
 
 def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
     taken = {each: _taken(report, effect, acl) for each, effect in report.effects.items()}
-    yield from (f"{line}{only_on(only)}" for line, only in merged(taken, str))
+    yield from marked(taken)
     if report.uses is not None:
         yield report.uses.text(acl)
 
