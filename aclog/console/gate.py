@@ -63,8 +63,8 @@ class Arrival:
     refusals: Refusals
     rates: RateBudget
     """Of answers to unauthenticated requests, by network."""
-    slot: Slot | None = field(default=None, init=False)
-    """None: it was not admitted."""
+    slot: Slot = field(init=False)
+    """Set once it is admitted: who serves it has it."""
     is_of_proxy: bool = field(default=False, init=False)
     """Whether it carries requests of many clients."""
     _transport: asyncio.Transport | None = field(default=None, init=False)
@@ -75,12 +75,12 @@ class Arrival:
     @property
     def is_stranger(self) -> bool:
         """Whether it is unauthenticated."""
-        return self.slot is not None and self.slot.identity is None
+        return self.slot.identity is None
 
     @property
     def network(self) -> str:
         """Of its peer."""
-        return "" if self.slot is None else self.slot.network
+        return self.slot.network
 
     def connected(self, transport: asyncio.Transport) -> None:
         """Note what carries it, after the TLS handshake."""
@@ -90,7 +90,7 @@ class Arrival:
 
     def authenticate(self, identity: Hashable) -> bool:
         """Count it as one of an identity; False: that one has too many connections with requests in progress."""
-        if self.slot is None or self.is_of_proxy or self.budget.authenticate(self.slot, identity):
+        if self.is_of_proxy or self.budget.authenticate(self.slot, identity):
             return True
         self.refusals.request("identity")
         return False
@@ -108,13 +108,11 @@ class Arrival:
 
     def busy(self, is_busy: bool) -> None:
         """Note whether a request is in progress."""
-        if self.slot is not None:
-            self.slot.is_busy = is_busy
+        self.slot.is_busy = is_busy
 
     def close(self) -> None:
         """Note that the connection has ended."""
-        if self.slot is not None:
-            self.budget.close(self.slot)
+        self.budget.close(self.slot)
 
     def end(self, reason: Reason) -> None:
         """Close the connection at once, in whatever state it is."""
@@ -168,7 +166,7 @@ def authenticate(scope: Mapping[str, Any], identity: Hashable | None) -> bool:
 def identity_of(scope: Mapping[str, Any]) -> Hashable:
     """Return the identity whose budgets a request draws on: that of its connection, else its network."""
     arrival: Arrival | None = scope.get("state", {}).get(_KEY)
-    if arrival is None or arrival.slot is None:
+    if arrival is None:
         client = scope.get("client")
         return ("network", network_of(client[0] if client else ""))
     return ("network", arrival.network) if arrival.slot.identity is None else arrival.slot.identity
@@ -259,11 +257,12 @@ class Gate:
             refusals=self.refusals,
             rates=self._rates,
         )
-        arrival.slot = self.budget.open(network, arrival.end)
-        if arrival.slot is None:
+        slot = self.budget.open(network, arrival.end)
+        if slot is None:
             self.refusals.connection("unauthenticated")
             connected.close()
             return
+        arrival.slot = slot
         if self.proxy is not None and arrival.network == network_of(self.proxy):
             arrival.is_of_proxy = self.budget.authenticate(arrival.slot, ("proxy", self.proxy))
         task = loop.create_task(self._connect(arrival))

@@ -179,7 +179,9 @@ class LiveHistory:
 
     def _add(self, changes: Sequence[Change], watch: RuleWatch) -> None:
         def added(known: KnownHistory) -> KnownHistory:
-            """Return the history with these changes at its end, shortened if it is too long."""
+            """Return the history with these changes at its end, shortened if it is too long; its trouble is over."""
+            if known.trouble is not None:
+                known = evolve(known, trouble=None, edition=known.edition + 1)
             timeline = known.timeline.followed_by(changes, end=watch.end_offset, acls=watch.acls)
             if len(timeline) <= self.most + self.most // 10:  # some at a time, as it takes a copy of the rest
                 return evolve(known, timeline=timeline)

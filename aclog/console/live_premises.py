@@ -1,4 +1,4 @@
-"""What is unknown of the settings that decide in a running cluster, read with its first state."""
+"""What is unknown of the settings that decide, and what the first state lacks: read once, with that state."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,10 @@ from aclog.authorizer.premises import ALL_KNOWN, Premises
 
 @define(eq=False, kw_only=True)
 class LivePremises:
-    """Read once, by the thread that reads the states; any other may look at what it has read."""
+    """Read once, by the thread that reads the states; any other may look at what it has read.
+
+    Gaps of a log (aclog.sources.gaps) are those at the start, too: one that opens or closes later is not seen.
+    """
 
     read: Callable[[], Premises]
     """Raises MetadataError: no node of the cluster has an authorizer."""

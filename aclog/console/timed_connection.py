@@ -22,7 +22,8 @@ class TimedConnection(H11Protocol):
     """uvicorn's connection, which ends if a request and its answer take longer than `seconds`.
 
     Headers or a body that come a byte at a time, and an answer that nobody reads, would hold it for ever. While the
-    client has not authenticated, the header of a request must be whole within `header_seconds`.
+    client has not authenticated, the header of its first request must be whole within `header_seconds` of the accept,
+    and that of a later one within as many of its first byte.
     """
 
     seconds = 30.0

@@ -66,8 +66,9 @@ class Slot:
 class ConnectionBudget:
     """The open connections of a server, which owns it. Used from one thread.
 
-    A new connection that finds its budget full replaces the oldest idle one of the largest network: a client
-    that sends its request at once gets through, however many connections are idle.
+    A new connection that finds its budget full replaces the oldest idle one of its own network if that holds its share,
+    else of the network that holds most; a busy one only if none is idle. So idle connections keep no client out, but a
+    request that comes after its connection was replaced is lost.
     """
 
     shares: Shares
@@ -135,8 +136,10 @@ class ConnectionBudget:
         crowd = self._strangers.get(next(iter(self._by_size[-1]), ""), {})
         if crowd and (not self.keeps_evenly or len(crowd) > own + 1):
             return self._end_one(crowd, "unauthenticated")
+        if self.keeps_evenly:
+            return False
         most = max(self._authenticated.values(), key=len, default={})
-        return not self.keeps_evenly and self._end_one(most, "identity", also_busy=False)
+        return self._end_one(most, "identity", also_busy=False)
 
     def _end_one(self, slots: Iterable[Slot], reason: Reason, *, also_busy: bool = True) -> bool:
         """Close the oldest idle connection of these; if all are busy, the oldest one or none."""

@@ -111,13 +111,21 @@ def is_parquet(path: str) -> bool:
 
 
 def is_lines(path: str) -> bool:
-    """Return whether a path is one of text: stdin, or a file that is neither Parquet nor Avro."""
+    """Return whether a path is one of text: stdin, a pipe, or a file that is neither Parquet nor Avro."""
     if path == STDIN:
         return True
-    if path.endswith(_PARQUET) or not Path(path).is_file():
+    if path.endswith(_PARQUET) or Path(path).is_dir() or not Path(path).exists():
         return False
+    if not Path(path).is_file():  # what a pipe begins with is read once only
+        return True
     with Path(path).open("rb") as opened:
         return opened.read(4) not in _BINARY
+
+
+def need_file(path: str, why: str) -> None:
+    """Raise ConfigError if a path is stdin or a pipe, which can be read once only; `why` says what reads it again."""
+    if path == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()):
+        raise ConfigError(f"{display_name(path)}: {why}: expected a file: write the accesses to one first")
 
 
 def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
@@ -142,13 +150,15 @@ def _found_batches(path: str) -> "Iterator[AccessBatch]":
 def _text_batches(path: str) -> "Iterator[AccessBatch]":
     """Yield what is in lines as they arrive; gzip is recognised by its first bytes."""
     from aclog.usage.accesses.access_input import read_lines  # here: pyarrow
-    from aclog.usage.accesses.form import form_of
+    from aclog.usage.accesses.form import AccessForm, form_of
 
     form = None
     for lines in blocks(path):
         block = b"".join(line + b"\n" for line in lines)
         if form is None and block.strip():
             form = form_of(BytesIO(block), display_name(path).removesuffix(".gz"), named=False)
+            if form in {AccessForm.PARQUET, AccessForm.AVRO}:
+                need_file(path, "Parquet and Avro cannot be read from a pipe")
         if form is not None:
             yield from read_lines(block, form, UTC)
 

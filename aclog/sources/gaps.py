@@ -1,9 +1,11 @@
-"""What a state lacks of the log that it was read from: premises of every answer about it."""
+"""What a state lacks of the log that it was read from: premises of every answer about it.
+
+A command and a live server read them once, at the start, with the first state.
+"""
 
 from collections.abc import Iterable
 
 from aclog.authorizer.premises import Premise
-from aclog.metalog.filelog.reader import NOT_WHOLE
 from aclog.snapshots.newer_kafka import NewerKafka
 
 STATE = "the state"
@@ -15,13 +17,13 @@ def newer_gaps(newer: NewerKafka) -> tuple[Premise, ...]:
     return _gap(newer.warnings(), "an aclog that knows the Kafka that wrote it")
 
 
-def tail_gaps(missing: Iterable[str], notes: Iterable[str]) -> tuple[Premise, ...]:
+def tail_gaps(missing: Iterable[str], torn: str | None) -> tuple[Premise, ...]:
     """Return what the end of a log lacks.
 
-    `missing`: the notes of records that were committed and are not there (CommittedMark.notes). `notes`: those of the
-    reader, of which some tell of bytes that are not a whole batch.
+    `missing`: the notes of records that were committed and are not there (CommittedMark.notes). `torn`: that of the
+    reader about bytes that are not a whole batch (FileLogReader.torn_note).
     """
-    return _gap((*missing, *(note for note in notes if NOT_WHOLE in note)), "the whole log")
+    return _gap((*missing, *(() if torn is None else (torn,))), "the whole log")
 
 
 def _gap(problems: Iterable[str], settled_by: str) -> tuple[Premise, ...]:

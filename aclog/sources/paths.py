@@ -140,7 +140,7 @@ class LogSource:
         if log is None or self._last.next_offset < log.high_watermark():
             return newer
         missing = () if self._committed is None else self._committed.notes(log.high_watermark())
-        return (*newer, *tail_gaps(missing, log.notes))
+        return (*newer, *tail_gaps(missing, log.torn_note))
 
     def image_at(self, moment: Moment) -> Image:
         """Return the state at a moment.

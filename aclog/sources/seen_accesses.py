@@ -23,7 +23,7 @@ from aclog.sources.accesses import (
     is_parquet,
     read_accesses,
 )
-from aclog.sources.parquet import need_pyarrow
+from aclog.sources.parquet import has_pyarrow, need_pyarrow
 from aclog.sources.text_lines import STDIN, display_name, numbered
 from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, object_of
 
@@ -52,7 +52,8 @@ def read_seen_accesses(path: str) -> SeenAccesses:
         OSError: it cannot be read.
 
     """
-    if not _is_table(path) and (not is_lines(path) or _has_events(path)):
+    is_table = _is_table(path)
+    if not is_table and (not is_lines(path) or _has_events(path)):
         found = read_accesses(path)
         return SeenAccesses(
             principals=frozenset(request.principal for request in found.counts),
@@ -61,7 +62,7 @@ def read_seen_accesses(path: str) -> SeenAccesses:
             unread=found.unread,
         )
     principals, requests, malformed, unread = set[str](), set[Request](), 0, 0
-    for principal, request in _from_parquet(path) if _is_table(path) else _from_lines(path):
+    for principal, request in _from_parquet(path) if is_table else _from_lines(path):
         if not isinstance(principal, str):
             malformed += 1
             unread += principal is Unread.ACCESS
@@ -82,13 +83,15 @@ def _is_table(path: str) -> bool:
 
 
 def _has_events(path: str) -> bool:
-    """Return whether the first object in a file is an event, of a known kind or not."""
-    if path == STDIN:
+    """Return whether the first object in a file is an event, of a known kind or not; a pipe is not looked at."""
+    if path == STDIN or not Path(path).is_file():
         return False
     for _, line in numbered(path):
         if not is_audit_line(line):
             value = object_of(line)
-            return not isinstance(value, Reason) and not EVENT_KEYS.isdisjoint(value)
+            if isinstance(value, Reason):
+                return False
+            return not EVENT_KEYS.isdisjoint(value) or (has_pyarrow() and "logger" in value)
     return False
 
 
@@ -118,7 +121,7 @@ def _who_of(line: bytes) -> str | Unread:
     value = object_of(line)
     if isinstance(value, Reason):  # torn, perhaps
         return Unread.ACCESS if any(sign in line for sign in SIGNS_OF_OBJECTS) else Unread.OTHER
-    return Unread.OTHER if value.keys().isdisjoint(COLUMNS) else Unread.ACCESS
+    return Unread.OTHER if value.keys().isdisjoint({*COLUMNS, *EVENT_KEYS}) else Unread.ACCESS
 
 
 def _from_parquet(path: str) -> Iterator[tuple[str | Unread, Request | None]]:

@@ -2,9 +2,13 @@
 
 import gzip
 import json
+import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
+from threading import Thread
 
 import fastavro
 import pyarrow as pa
@@ -156,6 +160,83 @@ def test_without_pyarrow_lines_are_read_one_by_one(tmp_path, monkeypatch):
         read_accesses(str(tmp_path / "events"))
     with pytest.raises(ConfigError, match=r"pip install 'aclog\[parquet\]'"):
         read_accesses(str(tmp_path / "t.parquet"))
+
+
+@contextmanager
+def piped(path: Path, data: bytes) -> Iterator[str]:
+    """A pipe, out of which the data comes once."""
+    os.mkfifo(path)
+    writer = Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    try:
+        yield str(path)
+    finally:
+        end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else the writer of a pipe that was not read never ends
+        while writer.is_alive():
+            with suppress(BlockingIOError):
+                os.read(end, 1 << 16)
+        os.close(end)
+        path.unlink()
+
+
+@pytest.mark.parametrize("with_pyarrow", [True, False])
+@pytest.mark.parametrize("name", ["audit lines", "JSON lines"])
+def test_a_pipe_is_read_as_a_file_is(tmp_path, monkeypatch, name, with_pyarrow):
+    (tmp_path / "log").write_text(FORMS[name]())
+    expected, seen = read_accesses(str(tmp_path / "log")), read_seen_accesses(str(tmp_path / "log"))
+    assert expected.counts
+    assert seen.principals
+    if not with_pyarrow:
+        for module in ("accesses", "seen_accesses", "parquet"):
+            monkeypatch.setattr(f"aclog.sources.{module}.has_pyarrow", lambda: False)
+    for data in ((tmp_path / "log").read_bytes(), gzip.compress((tmp_path / "log").read_bytes())):
+        with piped(tmp_path / "pipe", data) as path:
+            assert read_accesses(path) == expected
+        with piped(tmp_path / "pipe", data) as path:
+            assert read_seen_accesses(path) == seen
+
+
+def test_events_from_a_pipe_are_accesses(tmp_path):
+    (tmp_path / "log").write_text(FORMS["OCSF"]())
+    with piped(tmp_path / "pipe", (tmp_path / "log").read_bytes()) as path:
+        assert read_accesses(path) == read_accesses(str(tmp_path / "log"))
+
+
+@pytest.mark.parametrize("form", ["Parquet", "Avro"])
+def test_a_pipe_of_a_binary_form_is_refused(tmp_path, form):
+    data = {"Parquet": b"PAR1" + bytes(60), "Avro": b"Obj\x01" + bytes(60)}[form]
+    with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match="Parquet and Avro cannot be read fr"):
+        read_accesses(path)
+    with piped(tmp_path / "pipe", data) as path, pytest.raises(ConfigError, match="no line has a principal"):
+        read_seen_accesses(path)
+
+
+def test_commands_that_read_accesses_more_than_once_refuse_a_pipe(tmp_path):
+    log = ("--log", SMALL / "__cluster_metadata-0")
+    for args in (
+        ("usage", *log),
+        ("denied", *log),
+        ("suggest", *log),
+        ("usage-index", *log, "--index", tmp_path / "index"),
+        ("simulate", *log, "--to-super-users", "User:a"),
+    ):
+        with piped(tmp_path / "pipe", LOGGED.read_bytes()) as path:
+            result = aclog(*args, "--accesses", path)
+        assert result.code == 2
+        assert f"{path}: not a regular file: an access log is read more than once" in result.err
+    assert not (tmp_path / "index").exists()
+
+
+def test_lint_counts_events_after_other_accesses_as_unread(tmp_path):
+    (tmp_path / "log").write_text(texts(PLAIN, OCSF))
+    assert read_seen_accesses(str(tmp_path / "log")).unread == 1
+
+
+def test_lint_sees_who_made_the_accesses_of_a_nodes_json_log(tmp_path):
+    (tmp_path / "log").write_text('{"logger": "aclog", "message": "started"}\n' + FORMS["audit events"]())
+    found = read_accesses(str(tmp_path / "log"))
+    assert found.counts
+    assert read_seen_accesses(str(tmp_path / "log")).requests == set(found.counts)
 
 
 def test_lint_sees_who_made_the_accesses_of_events(tmp_path):

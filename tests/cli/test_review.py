@@ -34,6 +34,12 @@ def test_an_accident_is_in_the_first_five_lines(repository: Repository, request_
         assert result.code == ("FAILS" in result.lines[0])
 
 
+def test_accesses_that_can_be_read_only_once_are_refused(repository: Repository) -> None:
+    result = aclog("review", *CHECKED, "--accesses", "-", stdin=Path("accesses.jsonl").read_bytes())
+    assert result.code == 2
+    assert "stdin: a review reads the accesses twice" in result.err
+
+
 def test_a_change_that_is_committed_is_reviewed_by_its_name_and_so_is_the_working_tree(repository: Repository) -> None:
     repository.git("switch", "--quiet", "--create", "change")
     apply(PULL_REQUESTS[0], Path())

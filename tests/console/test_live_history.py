@@ -9,6 +9,7 @@ import pytest
 from aclog.console.live_history import LiveHistory
 from aclog.console.live_state import LiveState
 from aclog.metalog.batches import iter_batches
+from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.file_names import list_checkpoints, segment_name
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -187,6 +188,37 @@ def test_nothing_is_known_before_the_first_state():
         opened.close()
 
 
+def test_what_is_read_after_trouble_is_published_without_it(tmp_path, monkeypatch):
+    data = records_of(SMALL)
+    starts = [(header.base_offset, at) for at, header in iter_batches(data)]
+    (_, position), (later, on) = starts[len(starts) // 3], starts[2 * len(starts) // 3]
+    path = tmp_path / segment_name(0)
+    path.write_bytes(data[:position])
+    published, newest, set_known = [], LiveHistory._newest_image, LiveHistory._set
+
+    def late(history):
+        if not any(each.trouble for each in published):
+            raise LogError("not read yet")
+        return newest(history)
+
+    def kept(history, change):
+        set_known(history, change)
+        published.append(history.known)
+
+    monkeypatch.setattr(LiveHistory, "_newest_image", late)
+    monkeypatch.setattr(LiveHistory, "_set", kept)
+    with live_history(source(tmp_path)) as live:
+        cut = whole(live).timeline.end
+        write_checkpoint(recover(SMALL, later).image, tmp_path)
+        (tmp_path / segment_name(later)).write_bytes(data[on:])
+        path.unlink()
+        wait_until(lambda: live.known.timeline.end > cut)
+    assert "not read yet" in {each.trouble for each in published}
+    assert {each.trouble for each in published if each.timeline.end > cut} == {None}
+    editions = [each.edition for each in published]
+    assert editions == sorted(editions)
+
+
 def test_records_that_a_snapshot_replaced_are_one_step(tmp_path):
     data = records_of(SMALL)
     starts = [(header.base_offset, at) for at, header in iter_batches(data)]
@@ -203,8 +235,9 @@ def test_records_that_a_snapshot_replaced_are_one_step(tmp_path):
         path.unlink()
         end = recover(tmp_path).image.end_offset
         wait_until(lambda: live.known.timeline.end == end)
-        timeline = live.known.timeline
-        assert live.known.trouble is None
+        known = live.known
+    timeline = known.timeline
+    assert known.trouble is None
     gaps = [each for each in timeline.changes if each.gap]
     assert gaps
     assert {each.end_offset for each in gaps} == {later} or {each.end_offset for each in gaps} == {end}

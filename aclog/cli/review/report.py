@@ -33,7 +33,7 @@ from aclog.cli.review.sides import ReviewSides, Side, SideReader
 from aclog.cli.review.test_part import HeadTests
 from aclog.cli.review.unread import unread
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import Accesses, read_accesses
+from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.name_file import NameFile
 from aclog.sources.repository.settings import RepositorySettings
 from aclog.terminal.json_text import json_text
@@ -76,6 +76,8 @@ def review_change(change: ChangeFlags, settings: RepositorySettings, repository:
     path = change.path or settings.source.acls
     if path is None:
         raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
+    if settings.source.accesses is not None:
+        need_file(settings.source.accesses, "a review reads the accesses twice, which a pipe cannot be")
     names = None if settings.source.topics is None else NameFile(settings.source.topics)
     sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
     topics = None if names is None else ExistingNames.of(names.names())

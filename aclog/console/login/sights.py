@@ -31,6 +31,8 @@ class Sights:
     _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
     """For as long as somebody else keeps the state."""
     _lock: Lock = field(factory=Lock, init=False)
+    _making: Lock = field(factory=Lock, init=False)
+    """Of images, which take longer than `of`: the event loop waits for that one."""
 
     def of(self, principal: str, host: str | None) -> All | Own:
         """Return what a principal at an address may see, by the newest state; before the first, its own.
@@ -59,7 +61,7 @@ class Sights:
         """Return a state, of any moment, as a viewer may see it."""
         if isinstance(sight, All):
             return image
-        with self._lock:
+        with self._making:
             kept = self._images.setdefault(image, OrderedDict())
             known = kept.get(sight.principal)
             if known is None:

@@ -43,9 +43,24 @@ class OwnStates:
         seen = self._seen(whole)
         with self._lock:
             known = self._versions.get(seen)
-            if known is None:
-                known = self._versions[seen] = seen.image.acls.digest().hex()
+        if known is None:
+            known = seen.image.acls.digest().hex()
+            with self._lock:
+                self._versions[seen] = known
         return f"{self.states.start_ms}-{known}"
+
+    @property
+    def is_version_known(self) -> bool:
+        """Whether `version` takes no computing, so that an event loop may ask for it."""
+        try:
+            whole = self.states.now()
+        except NotReadyError:
+            return True
+        if not decides_alone(whole.image, whole.policy.settings):
+            return True
+        with self._lock:
+            seen = self._kept.get(whole)
+            return seen is not None and seen in self._versions
 
     def now(self) -> State:
         """Return the newest state as the viewer sees it. Raises as States.now."""

@@ -26,7 +26,7 @@ from aclog.console.pdp.deciders import Deciders
 from aclog.console.pdp.decision_log import DecisionLog
 from aclog.console.pdp.envoy import PREFIX, envoy_answer
 from aclog.console.pdp.errors import BadRequestError, NotReadyError
-from aclog.console.pdp.json_body import MOST_BYTES, parse_body
+from aclog.console.pdp.json_body import MOST_BYTES, levels, parse_body
 from aclog.console.pdp.measures import Measures
 from aclog.console.pdp.opa import ALLOW, PATH, opa_answer
 from aclog.console.pdp.reply import Reply
@@ -249,19 +249,10 @@ def _may_ask_for_the_past(data: bytearray) -> bool:
 def _asks_for_the_past(data: bytearray) -> bool:
     """Return whether a body has the key `as_of` anywhere; not if it cannot be read."""
     try:
-        level: list[Any] = [parse_body(data)]
+        body = parse_body(data)
     except BadRequestError:
         return False
-    while level:
-        if any(type(each) is dict and each.get("as_of") is not None for each in level):
-            return True
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if type(outer) is dict else outer)
-            if type(inner) is dict or type(inner) is list
-        ]
-    return False
+    return any(type(each) is dict and each.get("as_of") is not None for level in levels(body) for each in level)
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

@@ -1,6 +1,7 @@
 """JSON bodies as I-JSON (RFC 7493): what two readers could take for two things is refused."""
 
 import json
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -34,8 +35,22 @@ def parse_body(data: bytes | bytearray) -> dict[str, Any]:
         raise BadRequestError(f"not JSON: {str(error)[:80]}") from None
     if not isinstance(value, dict):
         raise BadRequestError("expected a JSON object")
-    _check_depth(value)
+    if any(depth == _DEEPEST for depth, _ in enumerate(levels(value))):
+        raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")
     return value
+
+
+def levels(value: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the objects and arrays of each level of nesting, from that of the value itself on."""
+    level: list[Any] = [value]
+    while level:
+        yield level
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -50,18 +65,3 @@ def _number(text: str) -> float:
     if not isfinite(found):
         raise ValueError(f"{text[:80]} is no number of JSON")
     return found
-
-
-def _check_depth(value: dict[str, Any]) -> None:
-    """Raise BadRequestError: arrays and objects are nested too deeply."""
-    level: list[Any] = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if type(outer) is dict else outer)
-            if type(inner) is dict or type(inner) is list
-        ]
-        if not level:
-            return
-    raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")

@@ -110,6 +110,7 @@ class WebConsole:
             try:
                 sent = await read_sent(request)
             except FormError as error:
+                await self._know_version(request, self._console_of(request))
                 return self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
             try:
                 return await self._pools.costly(
@@ -140,6 +141,7 @@ class WebConsole:
     async def _busy(self, request: Request, path: str) -> Response:
         """Return the refusal of a costly page beyond the one that is made for a viewer at a time."""
         await asyncio.sleep(self.retry_s)
+        await self._know_version(request, self._console_of(request))
         response = self._plain(request, _trouble(path, "Ask again in a moment", _ONE_AT_A_TIME), 429)
         response.headers["Retry-After"] = str(_RETRY_S)
         return response
@@ -157,6 +159,7 @@ class WebConsole:
 
     async def _answered(self, path: str, view: View, request: Request) -> Response:
         console = self._console_of(request)
+        await self._know_version(request, console)
         around = self._around(request, console)  # a page may be newer than its version
         asked = Asked()
         try:
@@ -177,6 +180,12 @@ class WebConsole:
         if form == "csv":
             return await self._pools.newest(None, _csv, made.page, asked.word("table"))
         return HTMLResponse(made.document(around), made.status)
+
+    async def _know_version(self, request: Request, console: Console) -> None:
+        """Compute the version of what one viewer sees in a thread, so that the event loop need not."""
+        states = console.states
+        while isinstance(states, OwnStates) and not states.is_version_known:
+            await self._in_thread(request, False, getattr, states, "version")
 
     def _console_of(self, request: Request) -> Console:
         """Return the console as it is for who looks."""
@@ -294,7 +303,9 @@ class WebConsole:
         return status, None, console.version
 
     async def _live(self, request: Request) -> Response:
-        status, trouble, version = self._status(self._console_of(request))
+        console = self._console_of(request)
+        await self._know_version(request, console)
+        status, trouble, version = self._status(console)
         found = {"status": status, "trouble": trouble, "version": version}
         return JSONResponse(found, headers={"Cache-Control": "no-store"})
 
@@ -302,6 +313,7 @@ class WebConsole:
         return PlainTextResponse("ok\n")
 
     async def _not_found(self, request: Request, _error: Exception) -> Response:
+        await self._know_version(request, self._console_of(request))
         page = _trouble("/", "There is no such page", "The views are in the menu above.")
         return self._plain(request, page, 404)
 

@@ -22,8 +22,6 @@ _GROWTH = 1.5
 
 UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the last records may not be"
 """End of the note about a log that Kafka wrote; irrelevant if the quorum is known to have a single voter."""
-NOT_WHOLE = "bytes that are not a whole batch"
-"""What the note about bytes after the last whole batch has: they may be the beginning of a batch that was committed."""
 
 
 @define(eq=False)
@@ -36,6 +34,7 @@ class FileLogReader(Closeable):
 
     directory: Path
     _tail_notes: tuple[str, ...] = field(init=False, default=())
+    _torn_note: str | None = field(init=False, default=None)
     _segments: Segments
     _marks: MarkFile | None = field(init=False, default=None)
     _high_watermark: int = field(init=False, default=-1)
@@ -53,7 +52,13 @@ class FileLogReader(Closeable):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know: the writer's notice at this moment, and where a log that Kafka wrote is cut."""
-        return (*notices(self.directory), *self._tail_notes)
+        torn = () if self._torn_note is None else (self._torn_note,)
+        return (*notices(self.directory), *self._tail_notes, *torn)
+
+    @property
+    def torn_note(self) -> str | None:
+        """Of `notes`, that about bytes after the last whole batch, which may begin one that was committed."""
+        return self._torn_note
 
     def start_offset(self) -> int:
         """Return the first offset that can still be read; retention raises it."""
@@ -107,7 +112,8 @@ class FileLogReader(Closeable):
             self._marks.close()
             self._marks = None
         self._marks = open_valid_mark_file(self.directory)
-        self._tail_notes = self._tail_notes if self._marks is None else ()
+        if self._marks is not None:
+            self._tail_notes, self._torn_note = (), None
 
     def _kafka_log_end(self) -> int:
         """Return the end of the last whole batch, computed again only if the last segment has changed."""
@@ -117,7 +123,8 @@ class FileLogReader(Closeable):
         if seen != self._end_seen:
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
             self._end, self._end_seen = tail.end_offset, seen
-            self._tail_notes = _kafka_notes(self.directory, tail)
+            end = f"{self.directory}: the end of this Kafka log, offset {tail.end_offset}"
+            self._tail_notes, self._torn_note = (f"{end}, {UNCOMMITTED_TAIL}",), _torn_note(tail)
         self._reopen_marks()  # an aclog writer may have taken over in the meantime
         return self._end if self._marks is None else self._marks.read().offset
 
@@ -182,9 +189,8 @@ def _identity(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
-    note = f"{directory}: the end of this Kafka log, offset {tail.end_offset}, {UNCOMMITTED_TAIL}"
+def _torn_note(tail: Tail) -> str | None:
     if not tail.torn_bytes:
-        return (note,)
+        return None
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
-    return note, f"{where}: ignored {tail.torn_bytes} {NOT_WHOLE} ({tail.problem})"
+    return f"{where}: ignored {tail.torn_bytes} bytes that are not a whole batch ({tail.problem})"

@@ -5,7 +5,6 @@ from 4.4 on that checkpoint alone, with the records in it. And meta.properties i
 """
 
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -25,8 +24,9 @@ from aclog.metalog.control_records import (
     control_batch,
     snapshot_header_records,
 )
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, PARTIAL_SUFFIX, checkpoint_name
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name
 from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, fsync_directory, log_error, replace_durably, write_all
+from aclog.metalog.filelog.partial_files import written_whole
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.config.node_config import NodeConfig
@@ -144,24 +144,12 @@ def _write_first_checkpoint(directory: Path, data: bytes) -> None:
     log = directory / METADATA_DIRECTORY
     _make(log)
     path = log / FIRST_CHECKPOINT
-    # Kafka's name for a snapshot being written; a node deletes such files at its start.
-    partial = log / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
     try:
-        _write_read_only(partial, data)
-        partial.replace(path)
-        fsync_directory(log)
+        with written_whole(path) as fd:
+            os.fchmod(fd, READ_ONLY)
+            write_all(fd, data)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise log_error(error, path, "cannot write") from error
-
-
-def _write_read_only(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, READ_ONLY)
-    try:
-        write_all(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _make(directory: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -47,11 +48,30 @@ class FileTree(Protocol):
 
 
 MOST_FILES = 200_000
-"""Of one tree, with its directories: symbolic links can make few of them look like endlessly many."""
+"""Of one tree, with its directories: symbolic links, and in git a directory that stands in many places, can make few of
+them look like endlessly many."""
 DEEPEST = 200
 """Levels of directories: more than people make, and few enough for a recursive walk."""
 LARGEST = 64 << 20
 """In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
+
+
+class Destination(Enum):
+    """Where a path leads, symbolic links followed."""
+
+    INSIDE = "INSIDE"
+    OUTSIDE = "OUTSIDE"
+    GIT = "GIT"
+    """Into a `.git`, in any case of its letters, which may hold credentials."""
+
+
+def destination(path: Path, boundary: Path) -> Destination:
+    """Return where a path that a stranger may have written leads: nothing outside of the boundary is to be read."""
+    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(boundary))
+    if not real.is_relative_to(root):
+        return Destination.OUTSIDE
+    is_git = any(part.lower() == ".git" for part in real.relative_to(root).parts)
+    return Destination.GIT if is_git else Destination.INSIDE
 
 
 @define(eq=False, slots=False)
@@ -125,11 +145,11 @@ class DirectoryTree:
         found = Path(self.display(path))
         if self._is_one_file and path == Path(self.name).name:
             return found  # the user named it
-        real = Path(os.path.realpath(found))
-        if not real.is_relative_to(self._boundary):
-            raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
-        if any(part.lower() == ".git" for part in real.relative_to(self._boundary).parts):
-            raise ConfigError(f"{found}: leads into .git, which may hold credentials: nothing in it is read")
+        match destination(found, self._boundary):
+            case Destination.OUTSIDE:
+                raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
+            case Destination.GIT:
+                raise ConfigError(f"{found}: leads into .git, which may hold credentials: nothing in it is read")
         return found
 
 

@@ -8,15 +8,10 @@ from typing import Self
 from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import DEEPEST, MOST_FILES
 from aclog.sources.git.git_command import ask_git
 from aclog.sources.git.git_files import Found, GitFiles
 from aclog.sources.git.git_place import GitPlace
-
-_MOST_FILES = 200_000
-"""Of one tree, with its directories: symbolic links, and a directory that stands in many places, can make few of them
-look like endlessly many."""
-_DEEPEST = 200
-"""Levels of directories: more than people make, and few enough for a recursive walk."""
 
 _POINTERS = {
     b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS, which has its content",
@@ -79,8 +74,8 @@ class GitTree:
             return [self.file]
         found = []
         for number, path in enumerate(self._below("", self._existing(self._root), ())):
-            if number == _MOST_FILES:
-                raise ConfigError(f"{self.name}: more than {_MOST_FILES:,} files")
+            if number == MOST_FILES:
+                raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
             if not path.endswith("/"):
                 found.append(path)
         return sorted(found)
@@ -128,8 +123,8 @@ class GitTree:
         """Yield the files under a directory, and the directories, ending in `/`; none that leads back to one above."""
         if directory.path in above:
             return
-        if len(above) == _DEEPEST:
-            raise ConfigError(f"{self._files.shown(directory.path)}: more than {_DEEPEST} levels of directories")
+        if len(above) == DEEPEST:
+            raise ConfigError(f"{self._files.shown(directory.path)}: more than {DEEPEST} levels of directories")
         for name in self._files.directory(directory):
             if name.startswith("."):
                 continue

@@ -3,13 +3,13 @@
 A stranger may have written the file, in a pull request: what it names lies in its repository, or nothing is read.
 """
 
-import os
 from pathlib import Path
 
 from attrs import frozen
 
 from aclog.analysis.lint.catalogue import parse_lints
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import Destination, destination
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.repository.discovery import find_settings_file, repository_root, shown_path
 from aclog.sources.repository.kafka_version import ranges_of
@@ -87,9 +87,9 @@ class _Paths:
         """Return a path from the working directory. Raises ConfigError: it leads out of the repository, or to .git."""
         found = self.directory / path
         if self.repository is not None:
-            root, real = (Path(os.path.realpath(each)) for each in (self.repository, found))
-            if not real.is_relative_to(root) or any(part.lower() == ".git" for part in real.relative_to(root).parts):
-                where = "into .git" if real.is_relative_to(root) else "out of the repository"
+            leads = destination(found, self.repository)
+            if leads is not Destination.INSIDE:
+                where = "into .git" if leads is Destination.GIT else "out of the repository"
                 raise table.error(
                     key,
                     f"{path[:200]!r} leads {where}: a pull request may have written this: give it as a flag, or "

@@ -140,7 +140,7 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 
 
 def _found(given: str) -> Iterator[Path]:
-    """Yield the files of a path or glob. Raises ConfigError: there are none."""
+    """Yield the files of a path or glob. Raises ConfigError: there are none, or one is a pipe, which is read once."""
     path = Path(given)
     if path.is_file():
         yield path
@@ -151,6 +151,12 @@ def _found(given: str) -> Iterator[Path]:
         raise ConfigError(
             f"{given}: no such file, or a directory without files (names with `.` or `_` in front are skipped)"
         )
+    for file in found:
+        if file.exists() and not file.is_file():
+            raise ConfigError(
+                f"{file}: not a regular file: an access log is read more than once, which a pipe cannot be: write the "
+                "accesses to a file first"
+            )
     yield from found
 
 

@@ -1,6 +1,7 @@
 """What a viewer sees of the rules: that nothing of others' is in it, and that it explains each of his decisions."""
 
 import gc
+from threading import Thread
 
 import pytest
 from attrs import evolve
@@ -130,6 +131,21 @@ def test_what_is_seen_explains_each_decision(rules, everyone):
 
 def test_a_rule_without_a_colon_decides_for_everybody():
     assert not decides_alone(image_of(acl("t", "nobody")), Settings())
+
+
+def test_who_sees_what_does_not_wait_for_what_another_sees(monkeypatch):
+    whole = image_of(acl("t", "User:a"))
+    sights, seen = Sights(newest=lambda: whole, settings=Settings()), []
+
+    def slow(image, sight):
+        asker = Thread(target=lambda: seen.append(sights.of("User:b", "10.0.0.1")), daemon=True)
+        asker.start()
+        asker.join(120)  # only a hang takes that long
+        return visible_image(image, sight)
+
+    monkeypatch.setattr("aclog.console.login.sights.visible_image", slow)
+    sights.image(whole, Own("User:a"))
+    assert seen == [Own("User:b")]
 
 
 def test_sights_are_decided_anew_when_the_state_changes():

@@ -1,9 +1,11 @@
 """The console behind a login: who may DESCRIBE the cluster sees all, anybody else his own rights, and is told so."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from attrs import evolve
+from starlette.requests import Request
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType, StandardAcl
 from aclog.authorizer.origin import FileOrigin
@@ -11,6 +13,9 @@ from aclog.authorizer.settings import Settings
 from aclog.console.findings.item import Kind
 from aclog.console.findings.looked import Looked, Use, Uses
 from aclog.console.login.password_way import PasswordWay
+from aclog.console.login.sights import Sights
+from aclog.console.login.visibility import All, Own
+from aclog.console.pages.console import Console
 from aclog.console.pages.views import OWN_VIEWS, VIEWS
 from aclog.console.web.app import WebConsole
 from aclog.snapshots.image import Image
@@ -63,6 +68,30 @@ def logged_in(web: WebConsole, name: str, address: str = "127.0.0.1") -> Browser
     browser.get("/login")
     assert browser.post("/login", {"name": f"User:{name}", "password": PASSWORD}).status == 303
     return browser
+
+
+@pytest.mark.parametrize("path", ["/rules", "/live", "/none"])
+def test_the_event_loop_does_not_make_what_one_viewer_sees(
+    web: WebConsole, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    alice, makers, loops = logged_in(web, "alice"), list[threading.Thread](), list[threading.Thread]()
+    image, console_of_request = Sights.image, WebConsole._console_of
+
+    def made(sights: Sights, whole: Image, sight: All | Own) -> Image:
+        """Note in which thread."""
+        makers.append(threading.current_thread())
+        return image(sights, whole, sight)
+
+    def noted(self: WebConsole, request: Request) -> Console:
+        """Note the thread of the event loop."""
+        loops.append(threading.current_thread())
+        return console_of_request(self, request)
+
+    monkeypatch.setattr(Sights, "image", made)
+    monkeypatch.setattr(WebConsole, "_console_of", noted)
+    assert alice.get(path).status == (404 if path == "/none" else 200)
+    assert makers
+    assert not set(makers) & set(loops)
 
 
 def test_nobody_sees_anything_before_the_login(web: WebConsole) -> None:

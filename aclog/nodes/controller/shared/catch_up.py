@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import os
 import shutil
 from pathlib import Path
 
 from aclog.metalog.errors import LogError, MetadataError
-from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, CheckpointFile
-from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error
+from aclog.metalog.filelog.file_names import CheckpointFile
+from aclog.metalog.filelog.filesystem import log_error
+from aclog.metalog.filelog.partial_files import written_whole
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import checkpoints_in
@@ -93,17 +93,9 @@ def download_checkpoint(
 
 def _copied(found: CheckpointFile, directory: Path) -> CheckpointFile:
     path = directory / found.path.name
-    # Written under a partial name, fsynced, renamed: a crash never leaves a truncated checkpoint under its final name.
-    partial = path.with_name(f"{path.stem}-0{path.suffix}{PARTIAL_SUFFIX}")
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as copy:
-            with found.path.open("rb") as original:
-                shutil.copyfileobj(original, copy)
-            copy.flush()
-            os.fsync(copy.fileno())
-        partial.replace(path)
-        fsync_directory(directory)
+        with found.path.open("rb") as original, written_whole(path) as fd, open(fd, "wb", closefd=False) as copy:
+            shutil.copyfileobj(original, copy)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise log_error(error, path, "cannot write") from error
     return CheckpointFile(end_offset=found.end_offset, epoch=found.epoch, path=path)
