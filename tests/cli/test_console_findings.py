@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
+from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders import drift
 from aclog.cli.console.finders.lint import LintFinder
+from aclog.cli.console.finders.tests import TestsFinder
 from aclog.cli.console.finding import Finding
 from aclog.cli.console.flags import FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import settings_of
 from aclog.console.findings.item import Item, Kind
 from aclog.console.findings.looked import Kept
 from aclog.console.findings.lookout import Lookout
@@ -26,6 +30,7 @@ from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.sources.rule_tests.reading import read_test_file
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration
@@ -373,6 +378,28 @@ def test_failing_tests_are_told_with_what_is_so_instead(log: Path, tmp_path: Pat
         view(console, "/findings", kind="tests", since=before)
         lookout_of(console).round()
         assert len(column(view(console, "/findings", kind="tests", since=before), "findings", "finding")) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (AuthorizerFlags(), (True, {"User:root"})),
+        (AuthorizerFlags(kafka_version="4.3.1"), (False, {"User:root"})),
+        (AuthorizerFlags(cidr=False), (False, {"User:root"})),
+        (AuthorizerFlags(super_users=""), (True, set())),
+    ],
+)
+def test_a_flag_wins_over_what_a_file_of_tests_states(
+    flags: AuthorizerFlags, expected: tuple[bool, set[str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "tests.yaml"
+    path.write_text(
+        "cidr: true\nsuper-users: [User:root]\ntests: [{name: a, principal: User:a, cannot: {READ: ['topic:t']}}]\n"
+    )
+    finder = TestsFinder(files=[str(path)], authorizer=flags, origins=NO_ORIGINS, place=ChangePlace())
+    settings = finder.settings_for(settings_of(flags), read_test_file(str(path)).settings)
+    assert (settings.cidr, settings.super_users) == expected
+    assert settings.is_kafka_stated
 
 
 @pytest.mark.slow(2)
