@@ -25,6 +25,13 @@ class Settings:
     """Whether `cidr` is what a person or a configuration states; if not, a state may state another
     (aclog.snapshots.deciding_kafka.settled)."""
 
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of Kafka that decides; None if it is not stated."""
+        if not self.is_kafka_stated:
+            return None
+        return Generation.V4_4 if self.cidr else Generation.V4_3
+
     def by_generation(self, generations: Collection[Generation]) -> "dict[Generation | None, Settings]":
         """Return the same for each of these generations of Kafka; under None, if it is one, or none is named."""
         if len(generations) <= 1:

@@ -13,7 +13,7 @@ from aclog.authorizer.settings import Settings
 from aclog.cli.flags.accesses import AccessesFlags
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.deciding_kafka import SETTLED_BY
+from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.zones import parse_zone
 from aclog.sources.choice import ChosenSource
@@ -155,18 +155,20 @@ class Judging:
         )
 
 
-def warn_of_unknown_kafka(rules: Rules) -> None:
-    """Say that it is not known by which Kafka some accesses are decided, if that is so."""
+def unknown_kafka(rules: Rules) -> str:
+    """Return that it is not known by which Kafka some accesses are decided; empty if that is known, or all the same."""
     kafka = rules.intervals.kafka
     if kafka is None or Ranges.UNKNOWN not in kafka.ranges:
-        return
-    hosts = rules.ranges
+        return ""
     when = "" if kafka.only is not None else " at all times of the log"
-    warn(
-        f"which Kafka decides is not known{when}, and {len(hosts):,} host{'' if len(hosts) == 1 else 's'} of ACLs such "
-        f"as {min(hosts)} {'is a range' if len(hosts) == 1 else 'are ranges'}, which Kafka 4.4 matches and Kafka 4.3 "
-        f"does not: what they may decide is not judged: {SETTLED_BY}"
-    )
+    hosts = ranges_text(sorted(rules.ranges))
+    return f"which Kafka decides is not known{when}, and {hosts}: what they may decide is not judged: {SETTLED_BY}"
+
+
+def warn_of_unknown_kafka(rules: Rules) -> None:
+    """Warn of accesses of which it is not known by which Kafka they are decided, if there may be any."""
+    if text := unknown_kafka(rules):
+        warn(text)
 
 
 def warn_of_rejects(rejects: Counter[Reason]) -> None:

@@ -29,6 +29,11 @@ class EachGeneration:
         """The flags of the only generation, or of the oldest."""
         return self.flags[self.kafka.generations[0]]
 
+    @property
+    def of_brokers(self) -> tuple[Generation, ...]:
+        """The generations that may decide what no controller decides."""
+        return tuple(each for each in self.kafka.generations if each not in self.kafka.only_controllers)
+
     def warn(self) -> None:
         """Warn that several generations may decide and that answers may differ; nothing if one decides."""
         if not self.is_known:

@@ -25,7 +25,6 @@ from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.printable import printable
-from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.mapped_file import check_mapping
 from aclog.sources.text_lines import blocks, display_name
@@ -204,9 +203,8 @@ def decide_requests(
     each = each_generation(image, flags)
     each.warn()
     authorizers = {generation: authorizer_of(image, own) for generation, own in each.flags.items()}
-    brokers = deciding_kafka(image, flags.generation, controllers=False).generations
     acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
-    decider = LineDecider(authorizers, acls, premises, brokers=brokers)
+    decider = LineDecider(authorizers, acls, premises, brokers=each.of_brokers)
     counted = _Counted(path)
     if output.is_rows and (output.columns or output.form is not OutputFormat.JSONL):
         output.print_rows(ANSWER_COLUMNS, _answers(decider, counted, answered))

@@ -61,7 +61,7 @@ def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
 
     """
     flags.warn_of_super_users()
-    return _policy(image, only_generation(image, flags))
+    return policy_by(image, only_generation(image, flags))
 
 
 def policies_of(
@@ -78,7 +78,7 @@ def policies_of(
     flags.warn_of_super_users()
     each = each_generation(image, flags, asked)
     each.warn()
-    return {generation: _policy(image, own) for generation, own in each.flags.items()}
+    return {generation: policy_by(image, own) for generation, own in each.flags.items()}
 
 
 def settings_of(flags: AuthorizerFlags) -> Settings:
@@ -92,7 +92,8 @@ def settings_of(flags: AuthorizerFlags) -> Settings:
     return _settings(flags)
 
 
-def _policy(image: Image, flags: AuthorizerFlags) -> Policy:
+def policy_by(image: Image, flags: AuthorizerFlags) -> Policy:
+    """Return the policy of a state by flags that name the Kafka; no warning. Raises ConfigError: as settings_of."""
     settings = _settings(flags)
     return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
@@ -171,8 +172,8 @@ class SideFlags:
         origins = self._origins(first, chosen, changes)
         return {
             generation: Sides(
-                old=_policy(old, self.authorizer.of_generation(own)),
-                new=_policy(after, after_flags.of_generation(to)),
+                old=policy_by(old, self.authorizer.of_generation(own)),
+                new=policy_by(after, after_flags.of_generation(to)),
                 changes=between,
                 images=(before, after),
                 sources=(first,) if chosen is None else (first, chosen),

@@ -1,4 +1,4 @@
-"""What a running cluster has set and no flag gives: read from it, and noted on stderr, before a command answers."""
+"""What is unknown of that which decides in a source, noted on stderr before a command answers."""
 
 from collections.abc import Set as AbstractSet
 
@@ -10,9 +10,11 @@ from aclog.terminal.notices import note
 
 
 def read_premises(chosen: ChosenSource, given: AbstractSet[str]) -> Premises:
-    """Return what is unknown of the settings that decide in a source, and note each.
+    """Return what is unknown of that which decides in a source, and note each.
 
-    `given`: the properties whose values are given (AuthorizerFlags.given).
+    In a running cluster these are the properties that are not in `given` and that a node hides or has set, and nodes
+    without an authorizer of Kafka's; of a log or checkpoint, the records that the state lacks that `chosen` returned
+    last. `given`: the properties whose values are given (AuthorizerFlags.given).
 
     Raises:
         RequestError: no node of the cluster has an authorizer.
@@ -25,7 +27,7 @@ def read_premises(chosen: ChosenSource, given: AbstractSet[str]) -> Premises:
 
 
 def refuse_unless_known(premises: Premises, what: str) -> None:
-    """Refuse to go on if more than super users is unknown, and the answer could not be corrected later.
+    """Refuse to go on if anything but the super users is unknown.
 
     Raises:
         ConfigError: it is; the text begins with `what`.

@@ -149,22 +149,17 @@ def serve(
 
     """
     config = server_config(app, endpoint, is_timed=is_timed)
-    failures, few = logging.getLogger("uvicorn.error"), _Few()
-    failures.addFilter(few)
     before = signal.getsignal(signal.SIGHUP)
     if hangup is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
     try:
         with _listening(endpoint.address) as bound:
-            server = Server(
-                config, said, hangup, proxy=endpoint.trusted_proxy, refusals=refusals or Refusals(), health=health
-            )
+            server = Server(config, said, hangup, proxy=endpoint.trusted_proxy, refusals=refusals, health=health)
             server.run(sockets=[bound])
         if server.failure is not None:
             raise server.failure
     finally:
         signal.signal(signal.SIGHUP, before)
-        failures.removeFilter(few)
 
 
 def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Config:
@@ -217,15 +212,19 @@ def followed(chosen: ChosenSource, followed_s: float) -> LiveState:
 
 
 class _Few(logging.Filter):
-    """Lets a few records a minute through: a request that fails is written with all of its traceback."""
+    """Lets a few records a minute through: a request that fails is written with all of its traceback.
+
+    One that failed as the client or the server ended before the answer did is none of them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._notices = FewNotices(tell=lambda _: None)
 
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 - whichever it is
+    def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is written."""
-        return self._notices.admit() is not None
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, asyncio.CancelledError | ClientDisconnect) and self._notices.admit() is not None
 
 
 class Server(uvicorn.Server):
@@ -246,9 +245,18 @@ class Server(uvicorn.Server):
         """Why it has not begun to listen."""
         self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
         self._said, self._hangup, self._proxy, self._health = said, hangup, proxy, health
-        self._refusals = refusals or Refusals()
+        self._refusals = Refusals() if refusals is None else refusals
         self._gate: Gate | None = None
         self._endpoint: HttpEndpoint | None = None
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until it has ended; of failures a few are written meanwhile."""
+        failures, few = logging.getLogger("uvicorn.error"), _Few()
+        failures.addFilter(few)
+        try:
+            super().run(sockets=sockets)
+        finally:
+            failures.removeFilter(few)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say where."""
@@ -275,7 +283,6 @@ class Server(uvicorn.Server):
         except OSError as error:  # another process has begun to listen since the socket was bound
             self.failure, self.should_exit = ConfigError(f"--listen: {error.strerror or error}"), True
             return
-        logging.getLogger("uvicorn.error").addFilter(_is_no_end)
         if self._hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
         say(self._said, flush=True)
@@ -315,11 +322,6 @@ class Server(uvicorn.Server):
         )
         made.arrival = arrival
         return made
-
-
-def _is_no_end(record: logging.LogRecord) -> bool:
-    """Return whether a line of uvicorn's log says more than that a client or the server ended before an answer did."""
-    return not record.exc_info or not isinstance(record.exc_info[1], asyncio.CancelledError | ClientDisconnect)
 
 
 def _listening(address: HostPort) -> socket.socket:

@@ -44,13 +44,12 @@ def when(
 
     from aclog.analysis.answers.questions import question_of
     from aclog.analysis.answers.timeline import intervals
+    from aclog.cli.deciding import each_generation
     from aclog.cli.interval_list import print_intervals
     from aclog.cli.policies import settings_of
     from aclog.cli.premises import read_premises
-    from aclog.snapshots.deciding_kafka import deciding_kafka
     from aclog.snapshots.kafka_history import kafka_history
     from aclog.sources.log_history import history_of, log_of
-    from aclog.terminal.notices import warn
     from aclog.terminal.progress import tracked
 
     asked.check()
@@ -64,8 +63,7 @@ def when(
     image = chosen.image()
     end, premises = image.end_offset, read_premises(chosen, authorizer.given())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
-    if not settings.is_kafka_stated and not (known := deciding_kafka(image, None)).is_known:
-        warn(known.ambiguity())
+    each_generation(image, authorizer).warn()
 
     def kafka() -> "Iterator[KafkaChange]":
         """Read the log once more, for what its brokers ran."""

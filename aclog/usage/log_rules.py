@@ -4,7 +4,6 @@ And which Kafka decided when, as the brokers registered in the log, or in a stat
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,12 @@ from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
 
 
-def rules_of_log(directory: Path) -> Rules:
-    """Return all ACLs that a log directory ever had.
+def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, Settings]:
+    """Return all ACLs that a log directory ever had, and the settings.
 
     An ACL is in force from the running maximum of batch timestamps at the batch that makes it visible, up to that of
-    its removal: the state as of a time T (--as-of) has the ACLs with from <= T < to.
+    its removal: the state as of a time T (--as-of) has the ACLs with from <= T < to. If the settings name no Kafka,
+    each access is decided by that of its time.
 
     Raises:
         LogError: there is no log, it cannot be read, or it has no record.
@@ -48,15 +48,8 @@ def rules_of_log(directory: Path) -> Rules:
         intervals = _Intervals(times)
         for change in history_from(start, reader):
             intervals.add(change)
-    return Rules.of_table(intervals.table(), known_from=times.known_from)
-
-
-def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, Settings]:
-    """Return the same, and the settings; if these name no Kafka, each access is decided by that of its time.
-
-    Raises as rules_of_log.
-    """
-    return rules_of_log(directory).by_kafka(settings, partial(kafka_of_log, directory))
+        rules = Rules.of_table(intervals.table(), known_from=times.known_from)
+        return rules.by_kafka(settings, lambda: _kafka_of(reader, start, times))
 
 
 def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Settings]:
@@ -65,18 +58,23 @@ def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Se
 
 
 def kafka_of_log(directory: Path) -> Iterator[tuple[int, Sequence[Generation]]]:
-    """Yield from which times on, in ms since 1970, which generations of Kafka may have decided. Raises as rules_of_log.
+    """Yield from which times on, in ms since 1970, which generations of Kafka may have decided.
 
     An ACL of that time is in force from the same time on. Before the first broker of a log there is no access.
+
+    Raises as deciding_rules_of_log.
     """
     with open_reader(directory) as reader:
         start = start_of_history(reader, list_checkpoints(directory))
-        times = _Times.of(reader, start)
-        first, *later = kafka_history(start, reader)
-        if later and not first.kafka.nodes.of_generation:
-            first, *later = later
-        yield ALWAYS, first.kafka.generations
-        yield from ((times.visible_at(each.end_offset), each.kafka.generations) for each in later)
+        yield from _kafka_of(reader, start, _Times.of(reader, start))
+
+
+def _kafka_of(reader: LogReader, start: Image, times: "_Times") -> Iterator[tuple[int, Sequence[Generation]]]:
+    first, *later = kafka_history(start, reader)
+    if later and not first.kafka.nodes.of_generation:
+        first, *later = later
+    yield ALWAYS, first.kafka.generations
+    yield from ((times.visible_at(each.end_offset), each.kafka.generations) for each in later)
 
 
 @frozen(eq=False)

@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
+from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import Settings
 from aclog.cli.console.finders import drift
 from aclog.cli.console.finders.lint import LintFinder
+from aclog.cli.console.finders.tests import TestsFinder
 from aclog.cli.console.finding import Finding
 from aclog.cli.console.flags import FindingsFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import settings_of
 from aclog.console.findings.item import Item, Kind
 from aclog.console.findings.looked import Kept
 from aclog.console.findings.lookout import Lookout
@@ -26,6 +30,10 @@ from aclog.console.pages.console import Console
 from aclog.console.pages.states import States
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.sources.rule_tests.reading import read_test_file
+from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import registration
 from tests.support.cli.command import aclog
 from tests.support.web.consoles import column, view
 
@@ -206,6 +214,43 @@ def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) 
         assert len(items(console, Kind.UNUSED)) == 1
 
 
+def test_a_log_proves_what_an_index_says_by_the_kafka_that_its_brokers_ran(tmp_path: Path) -> None:
+    """The log has an access that the index does not know, and that only a range allows."""
+    given = (acl("orders", "User:alice"), acl("orders", "User:carol", "10.0.0.0/8"))
+    log, index = tmp_path / "log", tmp_path / "index"
+    acls = [acl_record(number, each) for number, each in enumerate(given)]
+    write_log(log, [registration(1, 30), *acls], [registration(1, 33)])
+    known = [access("User:alice", day / 4) for day in range(-12, 1)]
+    accesses = lines(tmp_path / "accesses.jsonl", *known)
+    aclog("usage-index", "--log", log, "--accesses", accesses, "--index", index).ok()
+    flags = {"index": index, "days": 1, "accesses": [str(accesses)]}
+    with console_on(SourceFlags(log=log), **flags) as console:
+        looked = kept(console, Kind.UNUSED).looked
+        assert looked is not None
+        assert "decided again without what can go: all the same" in looked.summary
+    lines(accesses, *known, access("User:carol", -0.1))
+    with console_on(SourceFlags(log=log), **flags) as console:
+        found = kept(console, Kind.UNUSED)
+        assert found.looked is None
+        assert "1 accesses would be decided otherwise without what can go, such as User:carol" in str(found.error)
+
+
+def test_an_access_of_a_log_is_judged_by_the_kafka_of_its_own_time(tmp_path: Path) -> None:
+    """The brokers of the newest state take no host for a range; those at the time of the access did."""
+    log = tmp_path / "log"
+    ranged = acl_record(0, acl("orders", "User:carol", "10.0.0.0/8"))
+    now = int(datetime.now(tz=UTC).timestamp() * 1000)
+    day = 86_400_000
+    write_log(log, [registration(1, 33), ranged], [registration(1, 30)], times=[now - 30 * day, now - day])
+    accesses = lines(tmp_path / "accesses.jsonl", access("User:carol", -4), access("User:alice", -0.1))
+    with console_on(SourceFlags(log=log), days=10, accesses=[str(accesses)]) as console:
+        assert items(console, Kind.UNUSED) == ()
+    lines(accesses, access("User:carol", -0.5), access("User:alice", -0.1))
+    with console_on(SourceFlags(log=log), days=10, accesses=[str(accesses)]) as console:
+        (unused,) = items(console, Kind.UNUSED)
+        assert "10.0.0.0/8" in str(unused)
+
+
 @pytest.mark.parametrize("host", ["app1.example.org", 5])
 def test_a_rule_that_an_unread_access_may_need_is_not_judged(rules: Path, tmp_path: Path, host: object) -> None:
     known = [access("User:alice", day / 4) for day in range(-12, 1)]
@@ -333,6 +378,28 @@ def test_failing_tests_are_told_with_what_is_so_instead(log: Path, tmp_path: Pat
         view(console, "/findings", kind="tests", since=before)
         lookout_of(console).round()
         assert len(column(view(console, "/findings", kind="tests", since=before), "findings", "finding")) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (AuthorizerFlags(), (True, {"User:root"})),
+        (AuthorizerFlags(kafka_version="4.3.1"), (False, {"User:root"})),
+        (AuthorizerFlags(cidr=False), (False, {"User:root"})),
+        (AuthorizerFlags(super_users=""), (True, set())),
+    ],
+)
+def test_a_flag_wins_over_what_a_file_of_tests_states(
+    flags: AuthorizerFlags, expected: tuple[bool, set[str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "tests.yaml"
+    path.write_text(
+        "cidr: true\nsuper-users: [User:root]\ntests: [{name: a, principal: User:a, cannot: {READ: ['topic:t']}}]\n"
+    )
+    finder = TestsFinder(files=[str(path)], authorizer=flags, origins=NO_ORIGINS, place=ChangePlace())
+    settings = finder.settings_for(settings_of(flags), read_test_file(str(path)).settings)
+    assert (settings.cidr, settings.super_users) == expected
+    assert settings.is_kafka_stated
 
 
 @pytest.mark.slow(2)

@@ -5,10 +5,17 @@ from itertools import pairwise
 
 import pytest
 
+from aclog.analysis.rule_tests.cannot import Cannot
+from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.origin import FileOrigin
 from aclog.cli.diff.follow import FollowOptions, _Follower
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.follower_endpoint import FollowerStatus
 from aclog.cli.policies import settings_of
+from aclog.cli.test.follow import Guard, GuardOptions
+from aclog.cli.test.verdicts import Verdicts
 from aclog.metalog.records import (
     FeatureLevelRecord,
     OpaqueRecord,
@@ -427,6 +434,48 @@ def test_an_upgrade_is_followed_role_by_role(tmp_path, capsys):
         f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders; ALTER, DESCRIBE on CLUSTER, from {RANGE}",
         f"  LOST  User:b: READ on TOPIC orders, from {DENIED}",
     ]
+
+
+def turn_of(log, offsets, capsys):
+    """What turns a test, that User:a must not ALTER the cluster, from one state of a log to another."""
+    before, after = (LogSource(log, lambda _: None).image_at(offset) for offset in offsets)
+    settings = settings_of(AuthorizerFlags())
+    options = GuardOptions(
+        settings=settings, jsonl=True, http=None, give_up_after=None, webhook=None, exit_on_red=False
+    )
+    case = Cannot(
+        test="cluster",
+        origin=FileOrigin(file="guard.yaml", line=1),
+        subject=CaseSubject(principal="User:a"),
+        operations=1 << AclOperation.ALTER,
+        resource=parse_resource("cluster"),
+    )
+    guard = Guard(
+        chosen=choose_source(SourceSelection(log=log)),
+        options=options,
+        verdicts=Verdicts(cases=[case], settings=settings),
+        status=FollowerStatus(),
+        hook=None,
+    )
+    guard.begin(before)
+    assert capsys.readouterr().out == ""
+    guard.show(Followed(before=before, after=after, changes=None))
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_upgraded_controller_turns_a_test_of_what_controllers_decide(tmp_path, capsys):
+    log = tmp_path / "log"
+    log_of(log, [broker(1, 30), controller(3, 30), acl_record(9, ALTER)], [controller(3, 33)])
+    turn = turn_of(log, (6, 7), capsys)
+    assert (turn["event"], turn["changes"]) == ("RED", [])
+    assert turn["software"] == "the nodes differ: broker 1 runs Kafka 4.3, controller 3 runs Kafka 4.4"
+
+
+def test_the_first_range_that_turns_a_test_is_no_other_software(tmp_path, capsys):
+    log = write_log(tmp_path / "log", [acl_record(1, acl("orders", "User:a"))], [acl_record(9, ALTER)])
+    turn = turn_of(log, (1, 2), capsys)
+    assert (turn["event"], len(turn["changes"])) == ("RED", 1)
+    assert "software" not in turn
 
 
 NEVER = (

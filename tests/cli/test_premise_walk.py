@@ -883,7 +883,7 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
         "index": IndexFinder(
             index=home / "index", question=UnusedQuestion(days=1, gap=3 * DAY), log=None, proof=None, origins=NO_ORIGINS
         ),
-        "log": LogFinder(accesses=accesses, days=90, log=None, origins=NO_ORIGINS),
+        "log": LogFinder(accesses=accesses, days=90, log=None, is_kafka_named=True, origins=NO_ORIGINS),
         "tests": TestsFinder(
             files=[str(home / "cases.yaml")], authorizer=AuthorizerFlags(), origins=NO_ORIGINS, place=ChangePlace()
         ),

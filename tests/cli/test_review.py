@@ -152,6 +152,11 @@ def test_what_makes_a_review_doubtful_is_in_it(repository: Repository) -> None:
     assert lines[1] == "- kafka: the working tree does not have it, so it has no rules"
 
 
+def test_super_users_that_are_hardly_meant_are_warned_of_once(repository: Repository) -> None:
+    said = aclog("review", "kafka", "--base", "main", "--super-users", "User:a,User:b").err
+    assert said.count("warning: --super-users: ") == 1
+
+
 def test_settings_say_how_to_read_files(repository: Repository) -> None:
     _set_up(repository, '[source]\nacls = "kafka"\nformat = "terraform"\n')
     assert aclog("review", "--base", "main").ok().lines[-1].startswith("the working tree: 6 rules")

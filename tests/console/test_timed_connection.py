@@ -2,17 +2,19 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 import time
 
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aclog.console.timed_connection import TimedConnection
+from aclog.terminal.few_notices import FewNotices
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import wait_until
 from tests.support.web.served import ServedApp, post_bytes, read_all
@@ -37,8 +39,22 @@ async def whole(_request: Request) -> Response:
     return PlainTextResponse("x" * LONG)
 
 
+async def hangs_up(_request: Request) -> Response:
+    raise ClientDisconnect
+
+
+async def fails(_request: Request) -> Response:
+    raise RuntimeError("a failure")
+
+
 APP = Starlette(
-    routes=[Route("/slow", slow, methods=["GET", "POST"]), Route("/pieces", pieces), Route("/whole", whole)]
+    routes=[
+        Route("/slow", slow, methods=["GET", "POST"]),
+        Route("/pieces", pieces),
+        Route("/whole", whole),
+        Route("/hangs-up", hangs_up),
+        Route("/fails", fails),
+    ]
 )
 
 
@@ -161,3 +177,22 @@ def narrow(port: int) -> socket.socket:
     connection.settimeout(SECONDS_TO_READ)
     connection.connect(("127.0.0.1", port))
     return connection
+
+
+@pytest.mark.tier("test")
+def test_a_failure_is_written_after_any_number_of_hang_ups_and_a_few_of_many_are():
+    most = FewNotices(tell=print).most
+    logger, written = logging.getLogger("uvicorn.error"), list[str]()
+    writer = logging.Handler()
+    writer.emit = lambda record: written.append(str(record.exc_info[1]))
+    before = list(logger.filters)
+    try:
+        with ServedApp(APP, is_timed=False) as server:
+            logger.addHandler(writer)  # uvicorn's own configuration takes away those that were there before
+            for path in ("/hangs-up", "/fails"):
+                for _ in range(most + 2):
+                    server.say(get(path))
+    finally:
+        logger.removeHandler(writer)
+    assert written == ["a failure"] * most
+    assert logger.filters == before, "another server of this process counts for itself"

@@ -19,9 +19,12 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.policy import Policy, TwoPolicies, changed_rules
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import FeatureLevelRecord
 from aclog.pipeline.simulate import simulate
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
+from tests.support.builders.acls import acl_record
 from tests.support.builders.images import with_ids
+from tests.support.builders.state_logs import write_log
 from tests.support.models.engine_answers import decided, engine
 from tests.usage.decisions.test_bulk_authorizer import Interval
 
@@ -119,6 +122,36 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     assert simulate_command(spark, str(tmp_path / "table"), tmp_path / "more", before, after)
 
 
+def two_policies(first, second, settings):
+    return TwoPolicies.of(first, second, (settings, settings), given=(frozenset(), frozenset()), proves="x")
+
+
+def test_one_warning_tells_of_both_states_that_no_kafka_is_known(tmp_path, capsys):
+    path = tmp_path / "rules"
+    path.write_text(f"{json.dumps(object_of_rule(evolve(acl('User:a', 'orders'), host='10.0.0.0/8')))}\n")
+    two_policies(SourceFlags(acls=str(path)), SecondStateFlags(to_acls=str(path)), Settings(is_kafka_stated=False))
+    assert capsys.readouterr().err.count("which Kafka decides is not known") == 1
+
+
+@pytest.mark.parametrize("second_is_log", [True, False])
+def test_a_finalized_metadata_version_states_the_kafka_of_both_states(tmp_path, capsys, second_is_log):
+    """No broker is registered; at 4.4-IV1 every node has to be of Kafka 4.4."""
+    ranged = evolve(acl("User:a", "orders"), host="10.0.0.0/8")
+    level = FeatureLevelRecord(name="metadata.version", feature_level=33)
+    write_log(tmp_path / "log", [level, acl_record(1, ranged)])
+    (tmp_path / "rules").write_text(f"{json.dumps(object_of_rule(ranged))}\n")
+    log, rules = tmp_path / "log", str(tmp_path / "rules")
+    if second_is_log:
+        flags = SourceFlags(acls=rules), SecondStateFlags(to_log=log)
+    else:
+        flags = SourceFlags(log=log), SecondStateFlags(to_acls=rules)
+    both = two_policies(*flags, Settings(is_kafka_stated=False))
+    assert [(each.settings.cidr, each.rules.intervals.kafka) for each in (both.before, both.after)] == [
+        (True, None)
+    ] * 2
+    assert "is not known" not in capsys.readouterr().err
+
+
 def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys):
     ranged, plain = evolve(acl("User:a", "orders"), host="10.0.0.0/8"), acl("User:b", "orders")
     for name, rules in (("one", (ranged, plain)), ("none", ())):
@@ -127,12 +160,13 @@ def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys)
     frame_of(spark, rows).write.parquet(str(tmp_path / "log"))
     first, second = SourceFlags(acls=str(tmp_path / "one")), SecondStateFlags(to_acls=str(tmp_path / "none"))
     unnamed = Settings(is_kafka_stated=False)
-    both = TwoPolicies.of(first, second, (unnamed, unnamed))
-    assert "--kafka-version V settles it" in capsys.readouterr().err
+    both = two_policies(first, second, unnamed)
+    assert capsys.readouterr().err.count("--kafka-version V settles it") == 1
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
     assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
-    assert "1 accesses could not be read or decided (UNKNOWN_KAFKA 1): NOT_JUDGED" in capsys.readouterr().err
-    known = TwoPolicies.of(first, second, (unnamed.of_generation(Generation.V4_4),) * 2)
+    undecided = "1 accesses could not be read or decided (UNKNOWN_KAFKA 1): rules change that they may need"
+    assert undecided in capsys.readouterr().err
+    known = two_policies(first, second, unnamed.of_generation(Generation.V4_4))
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "known", known.before, known.after)
     assert spark.read.parquet(str(tmp_path / "known")).count() == 2
 

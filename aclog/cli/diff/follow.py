@@ -167,9 +167,7 @@ class _Follower:
         return self._policies(image, kafka)
 
     def _kafka(self, image: Image) -> DecidingKafka:
-        settings = self.options.settings
-        named = (Generation.V4_4 if settings.cidr else Generation.V4_3) if settings.is_kafka_stated else None
-        return deciding_kafka(image, named)
+        return deciding_kafka(image, self.options.settings.generation)
 
     def _policies(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
         settings = self.options.settings

@@ -3,11 +3,9 @@
 from attrs import evolve
 
 from aclog.analysis.regions.region import Direction
-from aclog.authorizer.acl import acl_text
 from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
 from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.unmatched import reasons_unmatched
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.granting import DoFlags
 from aclog.cli.flags.intent import IntentFlags
@@ -17,13 +15,14 @@ from aclog.cli.flags.target import TargetFlags
 from aclog.cli.granting.finished import IntentChange, check_do, finish
 from aclog.cli.granting.told import grant_lines
 from aclog.cli.planning.told_settings import told_settings
+from aclog.cli.rule_warnings import warn_of_unmatched
 from aclog.places.found_place import FoundPlace, find_place
 from aclog.planning.delete_limit import DeleteLimit
 from aclog.planning.granting.asked import Asked
 from aclog.planning.granting.grant import grant
 from aclog.planning.granting.needs import asked_needs
 from aclog.planning.granting.sharing import shared
-from aclog.terminal.notices import note, warn
+from aclog.terminal.notices import note
 
 
 def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: AuthorizerFlags, output: Output) -> int:
@@ -47,9 +46,7 @@ def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange
     # What is not known to be open is to be allowed by rules.
     settings = found.settings if found.settings_known else evolve(found.settings, allow_everyone=False)
     granted = grant(asked, found.state.contents, settings, found.kafka.generations)
-    for acl in granted.added:
-        for reason in reasons_unmatched(acl, cidr=settings.cidr):
-            warn(f"{acl_text(acl)}: {reason}")
+    warn_of_unmatched(granted.added, lambda: settings.cidr)
     return IntentChange(
         changes=[RuleChange(added=True, acl=acl) for acl in granted.added],
         aside=Direction.LOST,

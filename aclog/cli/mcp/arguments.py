@@ -144,8 +144,10 @@ class Check(_Comparing, _Asking, _Subjects):
         Literal["no-new-access", "equal", "not-granted", "only", "no-public"],
         Field(
             description="What to prove. no-new-access: a second state allows nothing new; equal: it decides everything "
-            "the same (both take to_as_of or change). not-granted: nobody, or none of the principals, is allowed this; "
-            "only: only the principals are allowed this; no-public: a principal that no rule names is allowed nothing."
+            "the same (both take the second state of diff: to_as_of, change, to_kafka_version, or the newest one if "
+            "as_of is given). not-granted: nobody, or none of the principals, is allowed this; only: only the "
+            "principals are allowed this; no-public: a principal that nothing names is allowed nothing, or nothing of "
+            "what is asked."
         ),
     ]
 

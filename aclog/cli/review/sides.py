@@ -11,7 +11,7 @@ from aclog.authorizer.generation import Generation
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.repository import authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import policy_of
+from aclog.cli.policies import policy_by
 from aclog.cli.review.flags import ChangeFlags
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.deciding_kafka import deciding_kafka
@@ -77,13 +77,25 @@ class ReviewSides:
     def policies(self, side: Side, authorizer: AuthorizerFlags | None = None) -> dict[Generation, Policy]:
         """Return the policy of a side for each of them; `authorizer`: by other flags than its own, and what they name.
 
+        Warns of super users in other flags that are hardly meant; those of the sides are warned of as they are read.
+
         Raises:
             ConfigError: a super user without a colon.
 
         """
-        flags = authorizer or side.authorizer
+        if authorizer is None or authorizer == side.authorizer:
+            return self._own_policies[side]
+        authorizer.warn_of_super_users()
+        return self._policies(side, authorizer)
+
+    @cached_property
+    def _own_policies(self) -> dict[Side, dict[Generation, Policy]]:
+        """The policies of both sides by their own flags, by side."""
+        return {side: self._policies(side, side.authorizer) for side in (self.base, self.head)}
+
+    def _policies(self, side: Side, flags: AuthorizerFlags) -> dict[Generation, Policy]:
         generations = self.generations if flags.generation is None else (flags.generation,)
-        return {each: policy_of(side.image, flags.of_generation(each)) for each in generations}
+        return {each: policy_by(side.image, flags.of_generation(each)) for each in generations}
 
     def head_has(self, file: str) -> bool:
         """Return whether the head has a file, by its path from the top of the repository."""
@@ -102,13 +114,15 @@ class SideReader:
     settings: RepositorySettings
 
     def read(self) -> ReviewSides:
-        """Read both sides.
+        """Read both sides; warn of super users that are hardly meant.
 
         Raises:
-            ConfigError: a commit that this clone does not have, a path that is on neither side, or malformed files.
+            ConfigError: a commit that this clone does not have, a path that is on neither side, malformed files, or a
+                super user without a colon.
             OSError: a file cannot be read.
 
         """
+        authorizer_flags(self.settings).warn_of_super_users()
         path = path_from_top(self.path)
         head_ref = self.change.head
         head_commit = None if head_ref is None else _known(head_ref)

@@ -13,7 +13,7 @@ from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.generation import Generation
 from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import warn_of_unknown_kafka
+from aclog.cli.access_log import unknown_kafka, warn_of_unknown_kafka
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.premises import read_premises, refuse_unless_known
@@ -22,9 +22,10 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.snapshots.deciding_kafka import possible_generations, registered_levels
+from aclog.snapshots.deciding_kafka import deciding_kafka, possible_generations
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
+from aclog.terminal.notices import warn
 from aclog.usage.arrow.acl_structs import ACL_FIELDS
 from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS
 from aclog.usage.decisions.rules import Rules
@@ -58,7 +59,7 @@ def rules_of(
     settings: Settings,
     *,
     own_time: bool,
-    given: AbstractSet[str] = frozenset(),
+    given: AbstractSet[str],
     proves: str | None = None,
 ) -> tuple[Rules, Settings]:
     """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
@@ -110,8 +111,8 @@ class TwoPolicies:
         second: SecondStateFlags,
         settings: tuple[Settings, Settings],
         *,
-        given: tuple[AbstractSet[str], AbstractSet[str]] = (frozenset(), frozenset()),
-        proves: str | None = None,
+        given: tuple[AbstractSet[str], AbstractSet[str]],
+        proves: str,
     ) -> Self:
         """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
 
@@ -135,7 +136,10 @@ class TwoPolicies:
             _check_premises(chosen, given[1], proves)
             changed = Rules.of_image(other.acls)
         old, new = _deciding(image, other)
-        return cls(before=_policy(rules, settings[0], old), after=_policy(changed, settings[1], new))
+        policies = _policy(rules, settings[0], old), _policy(changed, settings[1], new)
+        for text in dict.fromkeys(filter(None, (unknown_kafka(each.rules) for each in policies))):
+            warn(text)
+        return cls(before=policies[0], after=policies[1])
 
 
 def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation], Sequence[Generation]]:
@@ -147,12 +151,13 @@ def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation],
 
 
 def _states_kafka(image: Image) -> bool:
-    return bool(registered_levels(image.cluster) if image.live_levels is None else image.live_levels)
+    """Return whether a state says which Kafka decides: by its metadata.version, or of at least one broker."""
+    kafka = deciding_kafka(image, None, controllers=False)
+    return kafka.stated is not None or bool(kafka.nodes.of_generation or kafka.nodes.unknown)
 
 
 def _policy(rules: Rules, settings: Settings, generations: Sequence[Generation]) -> Policy:
     rules, settings = rules.by_kafka(settings, lambda: [(ALWAYS, generations)])
-    warn_of_unknown_kafka(rules)
     return Policy(rules=rules, settings=settings)
 
 

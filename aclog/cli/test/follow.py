@@ -9,7 +9,6 @@ from prometheus_client import Counter
 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case
-from aclog.authorizer.generation import Generation
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.follower import FollowerFlags
@@ -25,7 +24,7 @@ from aclog.cli.webhook import Webhook
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort
-from aclog.snapshots.deciding_kafka import deciding_kafka, kafka_text, possible_generations
+from aclog.snapshots.deciding_kafka import deciding_kafka, kafka_text
 from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -198,17 +197,16 @@ class Guard:
             raise _StoppedError
 
     def _software(self, step: Followed) -> str:
-        """Return which Kafka decides after a step, if that is another one; empty if it is not."""
+        """Return which Kafka decides after a step, if other generations may decide on these ACLs than before."""
         if self.options.settings.is_kafka_stated:
             return ""
-        before, after = (possible_generations(image) for image in (step.before, step.after))
-        return "" if before == after else kafka_text(deciding_kafka(step.after, None))
+        was, kafka = (deciding_kafka(each.with_acls(step.after.acls), None) for each in (step.before, step.after))
+        return "" if was.generations == kafka.generations else kafka_text(kafka)
 
     def _policies(self, image: Image) -> Policies:
         """Return the policies of a state, of each generation of Kafka that may decide on it."""
         settings = self.options.settings
-        named = (Generation.V4_4 if settings.cidr else Generation.V4_3) if settings.is_kafka_stated else None
-        generations = deciding_kafka(image, named).generations
+        generations = deciding_kafka(image, settings.generation).generations
         each = {generation: settings.of_generation(generation) for generation in generations}
         return {
             generation: Policy(image.acls.with_options(documented=own.documented, cidr=own.cidr), own)

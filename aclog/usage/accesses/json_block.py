@@ -5,7 +5,6 @@ Arrow parses whole blocks. What it does not take, or might take for something el
 
 import io
 import re
-from collections import Counter
 from datetime import tzinfo
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from aclog.authorizer.access_reject import Reason
 from aclog.usage.accesses.access_batch import (
     BROKER,
     LOGGED_DECISION,
@@ -23,13 +21,11 @@ from aclog.usage.accesses.access_batch import (
     AccessBatch,
 )
 from aclog.usage.accesses.access_times import times_of_millis, times_of_texts
-from aclog.usage.accesses.event_access import AccessRow
+from aclog.usage.accesses.event_block import batch_of, objects_of
 from aclog.usage.accesses.form import AccessForm
-from aclog.usage.accesses.json_object import object_of, once_each
-from aclog.usage.accesses.object_rows import DECISIONS, rows_of_object
-from aclog.usage.accesses.unread_objects import note_unread
+from aclog.usage.accesses.json_object import once_each
+from aclog.usage.accesses.object_rows import DECISIONS
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.unread import UnreadCounter
 
 _NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
 """A line that is not from a brace to a brace."""
@@ -86,16 +82,4 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
-    rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
-    for line in block.removesuffix(b"\n").split(b"\n"):
-        value = object_of(line, _once)
-        read = value if isinstance(value, Reason) else rows_of_object(value, AccessForm.JSONL, zone)
-        if isinstance(read, Reason):
-            rejects[read] += 1
-            note_unread(unread, read, line, None if isinstance(value, Reason) else value, zone)
-        else:
-            rows += read
-    del rejects[Reason.BLANK]
-    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
-    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.found)
+    return batch_of(objects_of(block, _once), AccessForm.JSONL, zone)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from pyspark.errors import PySparkException
 
+from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, LogError, ReplayError
@@ -19,7 +20,7 @@ from aclog.snapshots.recovery import recover
 from aclog.snapshots.rule_history import ChangeKind
 from aclog.snapshots.rule_history import history as replayed
 from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, RULE_COLUMNS
-from aclog.usage.log_rules import rules_of_log
+from aclog.usage.log_rules import deciding_rules_of_log
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
@@ -63,7 +64,7 @@ def test_fixtures(spark, name):
 
 def check_without_spark(rows, directory):
     """The same intervals, from the same time on."""
-    rules = rules_of_log(directory)
+    rules, _ = deciding_rules_of_log(directory, Settings())
     assert rules.intervals.known_from == known_from(directory)
     spans = [(None if each == ALWAYS else each) for each in rules.intervals.visible_from.tolist()]
     ends = [(None if each == FOREVER else each) for each in rules.intervals.visible_to.tolist()]

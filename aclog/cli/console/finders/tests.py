@@ -64,12 +64,12 @@ class TestsFinder:
     def settings_for(self, settings: Settings, stated: AuthorizerSettings) -> Settings:
         """Return the console's settings with those that a file states, unless a flag does."""
         given = self.authorizer
-        if not given.super_users and stated.super_users is not None:
+        if given.super_users is None and stated.super_users is not None:
             settings = evolve(settings, super_users=parse_super_users(stated.super_users))
         if not (given.allow_everyone or given.no_allow_everyone) and stated.allow_everyone is not None:
             settings = evolve(settings, allow_everyone=stated.allow_everyone)
         if not given.documented and stated.semantics is not None:
             settings = evolve(settings, documented=stated.semantics == Semantics.DOCUMENTED)
-        if not given.cidr and stated.cidr is not None:
-            settings = evolve(settings, cidr=stated.cidr)
+        if given.generation is None and stated.cidr is not None:
+            settings = evolve(settings, cidr=stated.cidr, is_kafka_stated=True)
         return settings

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.config import SUPER_USERS_CONFIG
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging
+from aclog.cli.access_log import AccessLog, Judging, unknown_kafka
 from aclog.cli.console.finders.files import signature_of
 from aclog.cli.console.unused_looked import by_index, by_log, none_removable, unused_then
 from aclog.cli.flags.accesses import AccessesFlags
@@ -16,10 +16,9 @@ from aclog.console.findings.looked import Looked, Subject
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.sources.cluster_identity import cluster_id_of
-from aclog.usage.decisions.rules import Rules
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.log_rules import rules_of_log
+from aclog.usage.log_rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.report import report
 from aclog.usage.unused.state_rules import StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
@@ -66,11 +65,15 @@ class LogFinder:
     accesses: AccessesFlags
     days: int
     log: Path | None
+    is_kafka_named: bool
+    """Whether a flag names the Kafka that decides; else that decides which the brokers run."""
     origins: Origins
 
     def look(self, subject: Subject) -> Looked:
         """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
-        judging = _judging(self.log, subject, subject.policy.settings)
+        # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
+        settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
+        judging = _judging(self.log, subject, settings)
         counted, judged = AccessLog.of(self.accesses).count_window(judging, self.days, None, with_coverage=True)
         if counted.logged_denials and counted.logged_denials == counted.rows.total:
             raise ConfigError(
@@ -79,6 +82,7 @@ class LogFinder:
             )
         skipped = sum(counted.rejects.values())
         notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
+        notes.extend(filter(None, [unknown_kafka(judging.rules)]))
         found = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
             found, notes = found.without_proof(), [*notes, none_removable(unknown)]
@@ -95,6 +99,8 @@ class LogFinder:
 
 def _judging(log: Path | None, subject: Subject, settings: Settings) -> Judging:
     """Return what judges accesses: of a log all that it ever had, else the state that is looked at."""
-    if log is not None:
-        return Judging(rules=rules_of_log(log), settings=settings, own_time=True)
-    return Judging(rules=Rules.of_image(subject.image.acls), settings=settings, own_time=False)
+    if log is None:
+        rules, settings = deciding_rules_of_state(subject.image, settings)
+    else:
+        rules, settings = deciding_rules_of_log(log, settings)
+    return Judging(rules=rules, settings=settings, own_time=log is not None)
