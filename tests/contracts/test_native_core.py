@@ -236,4 +236,5 @@ def test_the_first_wrong_position_is_the_error(arguments):
 def test_bad_arguments_are_refused_and_not_kept():
     outcomes, wrong = misuses(seed=1, count=6_000)
     assert wrong == []
-    assert min(outcomes[name] for name in ("answered", "TypeError", "ValueError", "OwnError")) > 100
+    assert min(outcomes[name] for name in ("answered", "TypeError", "ValueError")) > 100
+    assert outcomes["OwnError"] > 20  # rare: an argument before it is mostly refused first
