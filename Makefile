@@ -105,16 +105,16 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
 
 .PHONY: check
-check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2 minutes on 2 cores
+check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 5 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint check-tests
 
 .PHONY: test
-test: venv  ## check, and each promise of the README end to end on real servers: 7 minutes on 2 cores, from a fresh clone
+test: venv  ## check, and each promise of the README end to end on real servers: 12 minutes on 2 cores, from a fresh clone
 	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint check-tests  # which run while these wait for downloads
 	@$(MAKE) --no-print-directory server-tests
 
 .PHONY: test-all
-test-all: venv  ## every test, whole walks, all examples: 22 minutes on 2 cores
+test-all: venv  ## every test, whole walks, all examples: 45 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint $(CORE)
 	@$(MAKE) --no-print-directory all-tests
 
