@@ -112,19 +112,24 @@ def is_parquet(path: str) -> bool:
 
 def is_lines(path: str) -> bool:
     """Return whether a path is one of text: stdin, a pipe, or a file that is neither Parquet nor Avro."""
-    if path == STDIN:
-        return True
-    if path.endswith(_PARQUET) or Path(path).is_dir() or not Path(path).exists():
+    if path.endswith(_PARQUET):
         return False
-    if not Path(path).is_file():  # what a pipe begins with is read once only
+    if is_stream(path):  # not looked at: what it begins with is read once only
         return True
+    if not Path(path).is_file():
+        return False
     with Path(path).open("rb") as opened:
         return opened.read(4) not in _BINARY
 
 
+def is_stream(path: str) -> bool:
+    """Return whether a path is stdin or a pipe, which can be read once only."""
+    return path == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+
+
 def need_file(path: str, why: str) -> None:
-    """Raise ConfigError if a path is stdin or a pipe, which can be read once only; `why` says what reads it again."""
-    if path == STDIN or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()):
+    """Raise ConfigError if a path is a stream; `why` says what reads it again."""
+    if is_stream(path):
         raise ConfigError(f"{display_name(path)}: {why}: expected a file: write the accesses to one first")
 
 

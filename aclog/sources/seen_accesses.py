@@ -21,13 +21,16 @@ from aclog.sources.accesses import (
     is_audit_line,
     is_lines,
     is_parquet,
+    is_stream,
     read_accesses,
 )
 from aclog.sources.parquet import has_pyarrow, need_pyarrow
-from aclog.sources.text_lines import STDIN, display_name, numbered
+from aclog.sources.text_lines import display_name, numbered
 from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, object_of
 
 _PRINCIPAL = COLUMNS[0]
+_ACCESS_KEYS = frozenset({*COLUMNS, *EVENT_KEYS})
+"""An object with any of them tells of an access."""
 
 
 @frozen(kw_only=True)
@@ -84,7 +87,7 @@ def _is_table(path: str) -> bool:
 
 def _has_events(path: str) -> bool:
     """Return whether the first object in a file is an event, of a known kind or not; a pipe is not looked at."""
-    if path == STDIN or not Path(path).is_file():
+    if is_stream(path):
         return False
     for _, line in numbered(path):
         if not is_audit_line(line):
@@ -121,7 +124,7 @@ def _who_of(line: bytes) -> str | Unread:
     value = object_of(line)
     if isinstance(value, Reason):  # torn, perhaps
         return Unread.ACCESS if any(sign in line for sign in SIGNS_OF_OBJECTS) else Unread.OTHER
-    return Unread.OTHER if value.keys().isdisjoint({*COLUMNS, *EVENT_KEYS}) else Unread.ACCESS
+    return Unread.OTHER if value.keys().isdisjoint(_ACCESS_KEYS) else Unread.ACCESS
 
 
 def _from_parquet(path: str) -> Iterator[tuple[str | Unread, Request | None]]:

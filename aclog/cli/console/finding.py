@@ -153,12 +153,10 @@ class Finding:
         check_days(flags.days)
         origins, directory = SourceOrigins(self.chosen), self._directory()
         if flags.index is None:
+            if log is None:
+                return None
             named = self.authorizer.generation is not None
-            return (
-                None
-                if log is None
-                else LogFinder(accesses=log, days=flags.days, log=directory, is_kafka_named=named, origins=origins)
-            )
+            return LogFinder(accesses=log, days=flags.days, log=directory, is_kafka_named=named, origins=origins)
         question = UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), ignored=flags.ignore_broker)
         return IndexFinder(index=flags.index, question=question, log=directory, proof=log, origins=origins)
 

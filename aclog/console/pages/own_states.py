@@ -33,12 +33,9 @@ class OwnStates:
     @property
     def version(self) -> str:
         """What changes when the rules that he sees do, or when others' rules that decide for him may have."""
-        version = self.states.version
-        try:
-            whole = self.states.now()
-        except NotReadyError:
-            return version
-        if not decides_alone(whole.image, whole.policy.settings):
+        version = self.states.version  # before the state, which may be newer
+        whole = self._judged_alone()
+        if whole is None:
             return version
         seen = self._seen(whole)
         with self._lock:
@@ -52,15 +49,20 @@ class OwnStates:
     @property
     def is_version_known(self) -> bool:
         """Whether `version` takes no computing, so that an event loop may ask for it."""
-        try:
-            whole = self.states.now()
-        except NotReadyError:
-            return True
-        if not decides_alone(whole.image, whole.policy.settings):
+        whole = self._judged_alone()
+        if whole is None:
             return True
         with self._lock:
             seen = self._kept.get(whole)
             return seen is not None and seen in self._versions
+
+    def _judged_alone(self) -> State | None:
+        """Return the newest state if a version of the viewer's own tells its changes; None if that of all does."""
+        try:
+            whole = self.states.now()
+        except NotReadyError:
+            return None
+        return whole if decides_alone(whole.image, whole.policy.settings) else None
 
     def now(self) -> State:
         """Return the newest state as the viewer sees it. Raises as States.now."""

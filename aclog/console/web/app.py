@@ -110,8 +110,7 @@ class WebConsole:
             try:
                 sent = await read_sent(request)
             except FormError as error:
-                await self._know_version(request, self._console_of(request))
-                return self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
+                return await self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
             try:
                 return await self._pools.costly(
                     self._viewer(request), self._taken, path, taken, request, sent, is_lasting=True
@@ -141,8 +140,7 @@ class WebConsole:
     async def _busy(self, request: Request, path: str) -> Response:
         """Return the refusal of a costly page beyond the one that is made for a viewer at a time."""
         await asyncio.sleep(self.retry_s)
-        await self._know_version(request, self._console_of(request))
-        response = self._plain(request, _trouble(path, "Ask again in a moment", _ONE_AT_A_TIME), 429)
+        response = await self._plain(request, _trouble(path, "Ask again in a moment", _ONE_AT_A_TIME), 429)
         response.headers["Retry-After"] = str(_RETRY_S)
         return response
 
@@ -155,7 +153,7 @@ class WebConsole:
             page, status = _trouble(path, "This cannot be taken", str(error)), error.status
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
-        return self._plain(request, page, status)
+        return self.page(request, page, Asked(), status)
 
     async def _answered(self, path: str, view: View, request: Request) -> Response:
         console = self._console_of(request)
@@ -313,15 +311,15 @@ class WebConsole:
         return PlainTextResponse("ok\n")
 
     async def _not_found(self, request: Request, _error: Exception) -> Response:
-        await self._know_version(request, self._console_of(request))
         page = _trouble("/", "There is no such page", "The views are in the menu above.")
-        return self._plain(request, page, 404)
+        return await self._plain(request, page, 404)
 
     async def _failed(self, request: Request, _error: Exception) -> Response:
         page = _trouble(request.url.path, "This failed", "It is an error of the console itself; its log says more.")
-        return self._plain(request, page, 500)
+        return await self._plain(request, page, 500)
 
-    def _plain(self, request: Request, page: Page, status: int) -> Response:
+    async def _plain(self, request: Request, page: Page, status: int) -> Response:
+        await self._know_version(request, self._console_of(request))
         return self.page(request, page, Asked(), status)
 
     def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:

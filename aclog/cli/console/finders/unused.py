@@ -82,7 +82,8 @@ class LogFinder:
             )
         skipped = sum(counted.rejects.values())
         notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
-        notes.extend(filter(None, [unknown_kafka(judging.rules)]))
+        if text := unknown_kafka(judging.rules):
+            notes.append(text)
         found = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
             found, notes = found.without_proof(), [*notes, none_removable(unknown)]
