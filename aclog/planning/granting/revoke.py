@@ -1,6 +1,6 @@
 """Revoking: a principal's own rules that give what is asked, what else these gave, and what still allows it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from attrs import evolve, frozen
@@ -62,7 +62,7 @@ def revoke(
     each = settings.by_generation(generations)
     added = _kept({acl: targets[acl] for acl in removed}, near, each.values())
     still = {
-        generation: list(_still(asked, changed_policy(policy_with(near, own), removed=removed, added=added)))
+        generation: _still(asked, changed_policy(policy_with(near, own), removed=removed, added=added))
         for generation, own in each.items()
     }
     found = (Still(permission=permission, only=only) for permission, only in merged(still, permission_key))
@@ -115,11 +115,13 @@ def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:
         yield evolve(acl, operation=operation)
 
 
-def _still(asked: Asked, after: Policy) -> Iterator[Permission]:
-    """Yield what is still allowed of the operations that no other one implies."""
+def _still(asked: Asked, after: Policy) -> Iterable[Permission]:
+    """Return what is still allowed of the operations that no other one implies; what answers two needs, once."""
+    still: dict[Hashable, Permission] = {}
     for need in asked.needs:
         query = asked.query(need, sum(1 << each for each in least_operations(need.operations)))
         for host in dict.fromkeys(map(one_address, asked.hosts or (WILDCARD,))):
             for each in permissions(after, evolve(query, host=host)):
                 if asked.principal != WILDCARD_PRINCIPAL or each.region.principals.complement:
-                    yield each
+                    still.setdefault(permission_key(each), each)
+    return still.values()

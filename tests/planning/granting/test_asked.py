@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from attrs import evolve
 
 from aclog.analysis.answers.intents import Intent
 from aclog.authorizer.acl import (
@@ -103,6 +104,16 @@ def test_a_rule_on_more_than_is_asked_stays_and_is_named():
     found = revoke(asked("produce", pattern(TOPIC, "t1")), contents(wide, reads), Settings())
     assert (found.removed, found.added) == ((), ())
     assert [each.permission.rules for each in found.still] == [(wide,)]
+
+
+def test_what_answers_two_needs_is_listed_once():
+    """`*` as a group's literal name is every group: the rule on a prefix answers for both."""
+    needs = asked("consume", pattern(TOPIC, "t"), pattern(ResourceType.GROUP, "ab", PREFIXED), whole=False).needs
+    group = next(need for need in needs if need.resource_type == ResourceType.GROUP)
+    everywhere = evolve(group, patterns=(pattern(ResourceType.GROUP, "*"),))
+    wide = rule(ResourceType.GROUP, "ab", "READ", pattern_type=PREFIXED, principal="User:*")
+    revocation = revoke(Asked(principal=A, needs=(group, everywhere)), contents(wide), Settings())
+    assert [each.permission.rules for each in revocation.still] == [(wide,)]
 
 
 def test_describe_stays_with_what_implies_it_and_goes_with_the_rest():

@@ -2,6 +2,9 @@
 
 `make check` and `make test` run with the profile `dev`, `make test-all` with `ci`. HYPOTHESIS_PROFILE=campaign tries
 ten times as many as `ci`. No profile has deadlines: a busy machine is no failure.
+
+With `CI` in the environment every run tries the same examples, so a change fails by what it changed; new examples are
+for developers' runs and for campaigns.
 """
 
 import os
@@ -31,6 +34,12 @@ def scaled(number: int, profile: str) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the profile before any test module is imported."""
     for name in SCALES:
-        settings.register_profile(name, deadline=None, print_blob=True, max_examples=scaled(EXAMPLES, name))
+        settings.register_profile(
+            name,
+            deadline=None,
+            print_blob=True,
+            max_examples=scaled(EXAMPLES, name),
+            derandomize="CI" in os.environ and name != "campaign",
+        )
     by_tier = "ci" if tier_of_run(config) is Tier.ALL else "dev"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", by_tier))
