@@ -53,16 +53,12 @@ if TYPE_CHECKING:
         StandardAclWithId,
     )
     from aclog.authorizer.acl import StandardAclWithId as Rule
-    from aclog.authorizer.errors import InvalidRequestError
-    from aclog.authorizer.origin import FileOrigin
-    from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
-    from aclog.library.answer import Answer
-    from aclog.library.authorizer import Authorizer
-    from aclog.library.grant import Grant
+    from aclog.authorizer.acls_image import FileOrigin
+    from aclog.authorizer.interface import InvalidRequestError
+    from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
+    from aclog.library.authorizer import Answer, Authorizer, Grant, Rows
     from aclog.library.image import Image
-    from aclog.library.log import Log
-    from aclog.library.opening import open_acls, open_log
-    from aclog.library.rows import Rows
+    from aclog.library.log import Log, open_acls, open_log
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -72,7 +68,7 @@ if TYPE_CHECKING:
         ReplayError,
         StaleError,
     )
-    from aclog.snapshots.rule_history import Change, ChangeKind
+    from aclog.snapshots.history import Change, ChangeKind
 
     __version__: str
 
@@ -117,18 +113,18 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "AclOperation": "aclog.authorizer.acl",
     "AclPermissionType": "aclog.authorizer.acl",
-    "Answer": "aclog.library.answer",
+    "Answer": "aclog.library.authorizer",
     "Authorizer": "aclog.library.authorizer",
-    "Change": "aclog.snapshots.rule_history",
-    "ChangeKind": "aclog.snapshots.rule_history",
+    "Change": "aclog.snapshots.history",
+    "ChangeKind": "aclog.snapshots.history",
     "CheckpointError": "aclog.metalog.errors",
     "Comparison": "aclog.analysis.comparison",
     "ConfigError": "aclog.metalog.errors",
     "DecodeError": "aclog.metalog.errors",
-    "FileOrigin": "aclog.authorizer.origin",
-    "Grant": "aclog.library.grant",
+    "FileOrigin": "aclog.authorizer.acls_image",
+    "Grant": "aclog.library.authorizer",
     "Image": "aclog.library.image",
-    "InvalidRequestError": "aclog.authorizer.errors",
+    "InvalidRequestError": "aclog.authorizer.interface",
     "Log": "aclog.library.log",
     "LogError": "aclog.metalog.errors",
     "MetadataError": "aclog.metalog.errors",
@@ -136,18 +132,18 @@ _HOME_OF = {
     "ReplayError": "aclog.metalog.errors",
     "ResourcePattern": "aclog.authorizer.acl",
     "ResourceType": "aclog.authorizer.acl",
-    "Rows": "aclog.library.rows",
+    "Rows": "aclog.library.authorizer",
     "StaleError": "aclog.metalog.errors",
     "StandardAcl": "aclog.authorizer.acl",
     "StandardAclWithId": "aclog.authorizer.acl",
-    "cluster": "aclog.authorizer.resources",
-    "delegation_token": "aclog.authorizer.resources",
-    "group": "aclog.authorizer.resources",
-    "open_acls": "aclog.library.opening",
-    "open_log": "aclog.library.opening",
-    "topic": "aclog.authorizer.resources",
-    "transactional_id": "aclog.authorizer.resources",
-    "user": "aclog.authorizer.resources",
+    "cluster": "aclog.authorizer.settings",
+    "delegation_token": "aclog.authorizer.settings",
+    "group": "aclog.authorizer.settings",
+    "open_acls": "aclog.library.log",
+    "open_log": "aclog.library.log",
+    "topic": "aclog.authorizer.settings",
+    "transactional_id": "aclog.authorizer.settings",
+    "user": "aclog.authorizer.settings",
 }
 """The public names, each with the module that defines it: a module is imported when one of its names is used."""
 _ALIASES = {"Rule": "StandardAclWithId"}

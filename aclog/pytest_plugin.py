@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from aclog.analysis.rule_tests.case import Case
-    from aclog.analysis.rule_tests.outcome import Outcome
+    from aclog.analysis.rule_tests.case import Case, Outcome
     from aclog.cli.testing import RulesUnderTest
 
 _FILES = pytest.StashKey[frozenset[Path]]()
@@ -57,7 +56,7 @@ class RuleTestFileNode(pytest.File):
     def collect(self) -> Iterator["RuleTestItem"]:
         """Yield an item for each case."""
         from aclog.metalog.errors import MetadataError
-        from aclog.sources.rule_tests.reading import read_test_file
+        from aclog.sources.rule_tests import read_test_file
 
         try:
             cases = read_test_file(self.shown_path).cases
@@ -116,9 +115,8 @@ class RuleTestItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the screen of `aclog test` for a failing case, and one line for what cannot be read."""
-        from aclog.analysis.rule_tests.failure_text import failure_lines
-        from aclog.metalog.errors import MetadataError
-        from aclog.metalog.printable import printable
+        from aclog.analysis.rule_tests.report import failure_lines
+        from aclog.metalog.errors import MetadataError, printable
 
         if isinstance(excinfo.value, RuleTestFailedError):
             lines = failure_lines(excinfo.value.outcome, self.file.rules.state)

@@ -18,14 +18,13 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    object_of_rule,
 )
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.nodes.client.acl_requests import create_acls, delete_acls
-from aclog.nodes.client.connection import Connection
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.session import SecurityProtocol
-from aclog.places.exact_filters import exactly
+from aclog.client.connection import Connection, connect
+from aclog.client.requests import create_acls, delete_acls
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.session import SecurityProtocol
+from aclog.targets.cluster import exactly
 from benchmarks.report import Row
 from tests.support.kafka.jvm import java_command
 from tests.support.kafka.server import KafkaServer

@@ -15,7 +15,7 @@ from tests.support.nodes.server_properties import Ports
 
 TARGET = 15.0
 """Seconds for a million rules, on an idle machine."""
-_REPLAY = "import sys; from aclog.snapshots.recovery import recover; assert len(recover(sys.argv[1]).image.acls)"
+_REPLAY = "import sys; from aclog.snapshots.publisher import recover; assert len(recover(sys.argv[1]).image.acls)"
 
 
 def run(scratch: Path, counts: Sequence[int]) -> Iterator[Row]:

@@ -6,10 +6,10 @@ The baseline is naive folding: changed rules that differ in their principal only
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from aclog.analysis.difference import differences
+from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
+from aclog.analysis.rows.causes import naive_rows
 from aclog.analysis.rows.folding import rows
-from aclog.analysis.rows.naive_rows import naive_rows
 from aclog.authorizer.acls_image import AclsImage
 from benchmarks.measurement import percentile
 from benchmarks.report import Row

@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.filelog import FileLog, open_log
-from aclog.metalog.log import Appended
 from benchmarks.report import Row
 
 WRITERS = 64

@@ -20,9 +20,9 @@ from typing import Any
 from attrs import frozen
 
 from aclog.authorizer.acl import AclBindingFilter
-from aclog.nodes.client.acl_requests import create_acls, describe_acls
-from aclog.nodes.client.connection import Connection
-from aclog.nodes.client.errors import UnreachableError
+from aclog.client.connection import Connection
+from aclog.client.errors import UnreachableError
+from aclog.client.requests import create_acls, describe_acls
 from benchmarks.report import Row
 from benchmarks.serve import _acl, _connect, _without_broker
 from tests.support.kafka.real_node import RealNode

@@ -14,10 +14,9 @@ from statistics import median
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.difference import differences
+from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import REQUESTED, operations_of
-from aclog.analysis.regions.region import Difference
+from aclog.analysis.regions import REQUESTED, Difference, operations_of
 from aclog.analysis.rows.folding import rows
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import AclsImage

@@ -18,7 +18,7 @@ from attrs import evolve
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.files import segment_name
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
 from benchmarks.report import Row
 from benchmarks.shapes import million, record, with_id

@@ -19,12 +19,9 @@ from statistics import median
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.nodes.client.acl_requests import create_acls
-from aclog.nodes.wire.api_keys import METADATA
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import RequestHeader, encode_header
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import encode_request
+from aclog.client.requests import create_acls
+from aclog.protocol.headers import METADATA, RequestHeader, encode_header, frame
+from aclog.protocol.messages import build, encode_request
 from benchmarks.crowd import _cpu_seconds
 from benchmarks.report import Row
 from benchmarks.request_load import login

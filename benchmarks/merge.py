@@ -28,12 +28,9 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
-from aclog.snapshots.fold_in_process import FoldInProcess
-from aclog.snapshots.folding import MERGE_AT, Folder, FoldInThread
-from aclog.snapshots.image import Image
-from aclog.snapshots.merger import Merger
-from aclog.snapshots.provenance import Provenance
-from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.compaction import MERGE_AT, Folder, FoldInProcess, FoldInThread
+from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.publisher import Merger, Publisher
 from benchmarks import shapes
 from benchmarks.measurement import percentile
 from benchmarks.report import Row

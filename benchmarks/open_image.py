@@ -13,16 +13,12 @@ from statistics import median
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.codec import encode_record
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path, list_checkpoints
-from aclog.metalog.log import Appended
-from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.checkpoint_state import read_state
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.provenance import Provenance
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.files import METADATA_DIRECTORY, image_path, list_checkpoints
+from aclog.snapshots.checkpoints import read_checkpoint, read_state, write_checkpoint, write_image_file
+from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.publisher import recover
 from benchmarks import shapes
 from benchmarks.open_process import DECISIONS
 from benchmarks.report import Row

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.node import Node
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.storage.log_directories import require_formatted
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.snapshots.checkpoint_state import read_state
+from aclog.config.server_properties import load_config
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.node import Node
+from aclog.server.storage import require_formatted
+from aclog.server.telemetry import Metrics
+from aclog.snapshots.checkpoints import read_state
 from benchmarks import shapes
 
 DECISIONS = 1_000

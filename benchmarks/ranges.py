@@ -16,11 +16,11 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit_hook import AuditHook
+from aclog.authorizer.audit import AuditHook
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.usage.decisions.acl_intervals import AclIntervals, rule_table
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.intervals import AclIntervals, rule_table
 from benchmarks import shapes
 from benchmarks.estates.compare import write_base
 from benchmarks.estates.files import write_changes, write_requests

@@ -19,15 +19,13 @@ from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
-from aclog.metalog.filelog.appender import SEGMENT_BYTES
-from aclog.metalog.filelog.epochs import write_epochs
-from aclog.metalog.filelog.file_names import segment_name
-from aclog.metalog.log import EpochStart
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.file_log import SEGMENT_BYTES
+from aclog.metalog.filelog.files import segment_name, write_epochs
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.publisher import recover
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival

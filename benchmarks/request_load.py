@@ -17,12 +17,17 @@ from attrs import define, field
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.interface import AclCreateResult
-from aclog.nodes.wire.acl_responses import create_acls_body
-from aclog.nodes.wire.api_keys import API_VERSIONS, CREATE_ACLS, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import RequestHeader, encode_header
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import encode_request
+from aclog.protocol.acls import create_acls_body
+from aclog.protocol.headers import (
+    API_VERSIONS,
+    CREATE_ACLS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    RequestHeader,
+    encode_header,
+    frame,
+)
+from aclog.protocol.messages import build, encode_request
 
 _NAME = b"#" * 16
 """Where the ACL's name goes in the prebuilt request."""

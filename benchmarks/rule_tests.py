@@ -16,17 +16,11 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.region import Request
-from aclog.analysis.rule_tests.can_only import CanOnly
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.case import Case
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.changed_policy import with_ids
-from aclog.analysis.rule_tests.decides import Decides
-from aclog.analysis.rule_tests.mutation_testing import mutation_results
+from aclog.analysis.regions import REQUESTED, Request
+from aclog.analysis.rule_tests.case import Case, CaseSubject, parse_resource, with_ids
+from aclog.analysis.rule_tests.expectations import Cannot, CanOnly, Decides
+from aclog.analysis.rule_tests.mutation import mutation_results
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.tested_resource import parse_resource
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -35,10 +29,9 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import AclsImage, FileOrigin
 from aclog.authorizer.settings import Settings
-from aclog.sources.rule_tests.reading import read_test_file
+from aclog.sources.rule_tests import read_test_file
 from tests.support.models.golden import NUMBERS, load
 
 _PLACE = FileOrigin(file="benchmark", line=1)

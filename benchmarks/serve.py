@@ -25,15 +25,13 @@ from aclog.authorizer.acl import (
     StandardAcl,
 )
 from aclog.authorizer.interface import AclCreateResult
-from aclog.nodes.client.acl_requests import create_acls, describe_acls
-from aclog.nodes.client.connection import Connection
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.acl_responses import create_acls_body
-from aclog.nodes.wire.api_keys import CREATE_ACLS
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import encode_request
+from aclog.client.connection import Connection, connect
+from aclog.client.requests import create_acls, describe_acls
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.acls import create_acls_body
+from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.messages import build, encode_request
+from aclog.protocol.session import SecurityProtocol
 from benchmarks.measurement import percentile
 from benchmarks.report import Row
 from tests.support.kafka.real_node import RealNode

@@ -21,7 +21,7 @@ from attrs import evolve
 
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import FileLog, open_log
-from aclog.metalog.filelog.epochs import EPOCHS_FILE
+from aclog.metalog.filelog.files import EPOCHS_FILE
 from benchmarks.follow_changes import write_log
 from benchmarks.measurement import percentile
 from benchmarks.report import Row

@@ -9,11 +9,10 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.authorize import authorize
+from aclog.pipeline.authorize import authorize, register
 from aclog.pipeline.session import open_session
-from aclog.pipeline.sql_functions import register
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.spark import Costs, accesses

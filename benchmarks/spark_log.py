@@ -13,10 +13,8 @@ from pyspark.sql.types import StructType
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.pipeline.source import register
-from aclog.pipeline.source.directory import plan
-from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.range_reader import Query, read_range
-from aclog.pipeline.source.schema import LOG_SCHEMA
+from aclog.pipeline.source.directory import Query, plan, read_options, read_range
+from aclog.pipeline.source.rows import LOG_SCHEMA
 from benchmarks import shapes
 from benchmarks.report import Row
 

@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.accesses import plain_accesses
 from aclog.pipeline.session import open_session
-from aclog.pipeline.usage.accesses import AccessRows
-from aclog.pipeline.usage.report import usage
+from aclog.pipeline.usage import AccessRows, usage
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from benchmarks.report import Row
 from benchmarks.spark import Cost, Costs, accesses, moving_rules, rules_of

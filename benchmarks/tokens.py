@@ -18,10 +18,10 @@ from typing import TypeAlias
 import psutil
 from attrs import evolve, frozen
 
-from aclog.nodes.client.delegation_tokens import DelegationToken, create_token
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.session import SecurityProtocol
+from aclog.client.connection import connect
+from aclog.client.requests import DelegationToken, create_token
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.session import SecurityProtocol
 from benchmarks.report import Row
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import with_properties

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 from aclog.__main__ import main
-from aclog.metalog.topiclog.read_back import ReadBack
+from aclog.metalog.topiclog.topic_log import ReadBack
 
 
 def _unchecked(own: ReadBack, batches: Sequence[bytes], deadline: float) -> None:

@@ -10,11 +10,9 @@ from statistics import median
 import numpy as np
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.provenance import Provenance
-from aclog.usage.unused.state_rules import StateRules
+from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
+from aclog.snapshots.image import Image, Provenance
+from aclog.usage.unused import StateRules
 from benchmarks import shapes, usage_index
 from benchmarks.report import Row
 

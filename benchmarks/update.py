@@ -22,8 +22,7 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.image import Image, Provenance
 from aclog.snapshots.publisher import Publisher
 from benchmarks import shapes
 from benchmarks.measurement import percentile

@@ -10,13 +10,11 @@ import numpy as np
 
 from aclog.metalog.vectors import Bytes, Int64s
 from aclog.usage.coverage import HOUR, Coverage
-from aclog.usage.index.last_use import LastUse
-from aclog.usage.index.run import Run
-from aclog.usage.index.seen_rules import RuleText, SeenRules, always
-from aclog.usage.index.tallies import DayTally
-from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.index.used_store import DayRows
-from aclog.usage.unused.access_sets import AccessSets
+from aclog.usage.index.lives import RuleText, SeenRules, always
+from aclog.usage.index.tallies import DayRows, DayTally
+from aclog.usage.index.usage_index import Run, UsageIndex
+from aclog.usage.index.used import LastUse
+from aclog.usage.window import AccessSets
 from benchmarks.report import Row
 
 RULES = 1_000_000

@@ -25,12 +25,11 @@ from aclog.authorizer.acl import (
     StandardAcl,
 )
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
-from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
-from aclog.zkstore.znodes.paths import resource_path
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.authorizer import AclAuthorizer
+from aclog.zookeeper.client import zk_settings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.znodes import AclEntry, encode_acls, entry_of, resource_path
 from benchmarks.report import Row
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client

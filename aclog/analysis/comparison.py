@@ -1,35 +1,127 @@
-"""A comparison of two policies: regions in which they decide differently, rows for people, and what is counted."""
+"""The exact difference of two policies, as regions of requests."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.by_generation import merged
-from aclog.analysis.deciding import deciding
-from aclog.analysis.difference import differences
-from aclog.analysis.flips import Flips
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.regions.region import Difference, Direction
-from aclog.analysis.regions.region_json import JsonObject, difference_object, witness_object
-from aclog.analysis.regions.witness import has_legal_name, witness
-from aclog.analysis.rows.changed_rules import ChangedRules
+from aclog.analysis.engine.exploration import Exploration, cell_of, changed_cells, scope_of, whole_scope
+from aclog.analysis.policy import Policy, deciding, merged
+from aclog.analysis.regions import (
+    Difference,
+    Direction,
+    ExistingNames,
+    JsonObject,
+    Principals,
+    Query,
+    Region,
+    Request,
+    difference_object,
+    has_legal_name,
+    witness,
+    witness_object,
+)
+from aclog.analysis.rows.causes import ChangedRules
 from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.report import (
+    TITLES,
+    Kind,
+    ReportRow,
+    arrow_table,
+    html_table,
+    pandas_frame,
+    row_cells,
+    row_lines,
+)
 from aclog.analysis.rows.row import Row
-from aclog.analysis.rows.row_report import TITLES, ReportRow, row_cells, row_lines
-from aclog.analysis.rows.table_forms import Kind, arrow_table, html_table, pandas_frame
-from aclog.authorizer.acl import ResourceType
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.origin import TwoOrigins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.rule_change import RuleChange, changes_between
-from aclog.metalog.printable import printable
+from aclog.authorizer.acl import ResourceType, StandardAcl
+from aclog.authorizer.acls_image import AclsImage, RuleChange, TwoOrigins, changes_between
+from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
+from aclog.metalog.errors import printable
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+# The exact difference of two policies: every request that one of them allows and the other does not.
+
+
+def differences(
+    old: Policy, new: Policy, *, query: Query | None = None, changed: Iterable[StandardAcl] | None = None
+) -> Iterator[Difference]:
+    """Yield regions that hold exactly the requests on which two policies decide differently, in a stable order.
+
+    `query` restricts it to some requests. `changed`: every rule that only one of them has, if known; it saves the
+    comparison of all rules. Regions of one direction may overlap.
+
+    A request on which Kafka's authorizer throws, since an ACL on the resource has a principal without a colon, counts
+    as not allowed.
+    """
+    if changed is None:
+        cells = changed_cells(old.acls.index, new.acls.index)
+    else:
+        cells = iter(dict.fromkeys(map(cell_of, changed)))
+    asked = query or Query()
+    return Exploration.of(old, new, asked).explore(scope_of(old, new, cells).within(asked))
+
+
+def allowed(policy: Policy, query: Query) -> Iterator[Region]:
+    """Yield regions that hold exactly the requests of the query that a policy allows, in a stable order.
+
+    What Kafka's authorizer throws on counts as not allowed (see `differences`). Regions may overlap.
+    """
+    nothing = Policy(AclsImage.empty())
+    found = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
+    return (difference.region for difference in found)
+
+
+def denied(policy: Policy, query: Query) -> Iterator[Region]:
+    """Yield regions that hold exactly the requests of the query that a policy does not allow, in a stable order.
+
+    What Kafka's authorizer throws on is among them (see `differences`). Regions may overlap.
+    """
+    everything = Policy(AclsImage.empty(), evolve(policy.settings, allow_everyone=True))
+    found = Exploration.of(everything, policy, query).explore(whole_scope().within(query))
+    return (difference.region for difference in found)
+
+
+# Accesses that two policies decide differently, counted by region and by row.
+
+
+@define(eq=False, kw_only=True)
+class Flips:
+    """Distinct accesses, and how often each occurred; immutable by convention."""
+
+    total: int
+    unread: int = 0
+    """How many other accesses could not be read or decided: each may flip."""
+    _by_principal: Mapping[str, list[tuple[Request, int]]]
+
+    @staticmethod
+    def of(counts: Mapping[Request, int], unread: int = 0) -> "Flips":
+        """Take accesses with their numbers."""
+        found: dict[str, list[tuple[Request, int]]] = {}
+        for request, count in counts.items():
+            found.setdefault(request.principal, []).append((request, count))
+        return Flips(total=sum(counts.values()), unread=unread, by_principal=found)
+
+    def among(self, requests: Region | Row) -> int:
+        """Return how many of the accesses are in a region, or in a row."""
+        of_principals = self._of(requests.principals)
+        return sum(count for group in of_principals for request, count in group if request in requests)
+
+    def _of(self, principals: Principals) -> Iterable[list[tuple[Request, int]]]:
+        if principals.complement:
+            return self._by_principal.values()
+        return (self._by_principal[each] for each in principals.named if each in self._by_principal)
+
+
+# A comparison of two policies: regions in which they decide differently, rows for people, and what is counted.
+
 
 _NO_DIFFERENCE = "no difference: every request is decided the same"
 _KINDS = dict.fromkeys(TITLES, Kind.TEXT)
@@ -165,3 +257,69 @@ def rows_of_each(
     """Yield the rows for people of the comparisons of all generations that may decide, each with `only`."""
     found = merged({generation: comparison.rows() for generation, comparison in compared.items()}, row_cells)
     yield from (evolve(report, only=only) for report, only in found)
+
+
+# Which unknown premises could turn a proof that two policies decide the same.
+
+
+@frozen(kw_only=True)
+class SidePremises:
+    """What is unknown of the settings of two sides.
+
+    Two sides with the same settings have the same super users, whoever they are: those are allowed the same on both.
+    """
+
+    old: Premises = ALL_KNOWN
+    new: Premises = ALL_KNOWN
+    same_settings: bool = True
+    """Whether what is unknown on both sides has one value: they have the settings of one cluster."""
+
+    @staticmethod
+    def of_one(unknown: Premises, old_given: AbstractSet[str], new_given: AbstractSet[str]) -> "SidePremises":
+        """Return those of two sides with the settings of one cluster, as far as nothing gives them for a side."""
+        return SidePremises(old=unknown.without(old_given), new=unknown.without(new_given))
+
+    @property
+    def unknown(self) -> Premises:
+        """All that is unknown on a side, each name once."""
+        known = {each.name: each for each in (*self.new.unknown, *self.old.unknown)}
+        return Premises(tuple(known.values()))
+
+    def turning(self, direction: Direction | None, differs_when_open: Callable[[], bool]) -> Premises:
+        """Return those that could turn a proof that nothing differs in this direction, or in either.
+
+        `differs_when_open`: whether something does if both sides allow everyone what no ACL is for.
+        """
+        return Premises(tuple(each for each in self.unknown.unknown if self._turns(each, direction, differs_when_open)))
+
+    def _turns(self, premise: Premise, direction: Direction | None, differs_when_open: Callable[[], bool]) -> bool:
+        if premise.denies:
+            return True
+        in_old, in_new = premise.name in self.old.names, premise.name in self.new.names
+        if in_old and in_new and self.same_settings:
+            if premise.name == ALLOW_EVERYONE_CONFIG:
+                return differs_when_open()
+            return premise.name != SUPER_USERS_CONFIG
+        # It can only allow more, on its side.
+        return not (direction is Direction.GAINED and not in_new) and not (direction is Direction.LOST and not in_old)
+
+
+def turning(premises: SidePremises, comparison: Comparison, direction: Direction | None = None) -> Premises:
+    """Return those that could turn `comparison`, which has no difference in this direction, or in either."""
+
+    def differs_when_open() -> bool:
+        """Compare the policies once more."""
+        old, new = opened(comparison.old), opened(comparison.new)
+        return bool(Comparison.of(old, new, changes=comparison.changes, direction=direction).differences)
+
+    return premises.turning(direction, differs_when_open)
+
+
+def turning_same(premises: Premises, comparison: Comparison) -> Premises:
+    """Return those of one source that could make a difference of none between two of its states."""
+    return ALL_KNOWN if comparison.differences else turning(SidePremises(old=premises, new=premises), comparison)
+
+
+def opened(policy: Policy) -> Policy:
+    """Return the policy with everything open to everyone that no ACL is for."""
+    return Policy(policy.acls, evolve(policy.settings, allow_everyone=True))

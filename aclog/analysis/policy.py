@@ -1,13 +1,430 @@
-"""A policy: rules, and the settings with which an authorizer decides on them."""
+"""A policy: ACLs and the settings with which an authorizer decides.
 
+What the engine reads of it, and names of another cluster.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple, TypeVar
 
-from attrs import define, field
+import numpy as np
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.estate import Estate
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.settings import Settings
+from aclog.analysis.regions import Literal, NamePart, Request, Root
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+    is_cidr,
+)
+from aclog.authorizer.acls_image import AclsImage, Origin, Origins
+from aclog.authorizer.index.acl_index import AclIndex, Resource, TouchedNames, touched_names
+from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_columns
+from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair
+from aclog.authorizer.index.scan_order import name_ranks
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
+from aclog.metalog.errors import ConfigError
+
+# The rules of a state whose host is a range of addresses: what another generation of Kafka decides otherwise.
+
+
+def range_rules(acls: AclsImage) -> Iterator[StandardAcl]:
+    """Yield the rules whose host Kafka 4.4 takes for a range; it costs no look at the others."""
+    for principal, host in dict.fromkeys(_range_pairs(acls.index)):
+        if is_cidr(host):
+            for rule in acls.matching(AclBindingFilter(principal=principal, host=host)):
+                yield rule.acl
+
+
+def _range_pairs(index: AclIndex) -> Iterator[tuple[str, str]]:
+    for pair in index.base.range_pairs:
+        yield split_pair(index.base.pairs.key(pair))
+    for principal, hosts in index.overlay.ranges.items():
+        yield from ((principal, host) for host in hosts)
+
+
+# Names of one cluster as another one has them: rules whose resource names begin otherwise.
+
+
+_MAPPED_TYPES = frozenset((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID))
+
+
+@frozen(kw_only=True)
+class NameMap:
+    """Names of topics, groups and transactional ids that begin with `old` begin with `new`."""
+
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.old}={self.new}"
+
+
+def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
+    """Parse `OLD=NEW` texts; either may be empty.
+
+    Raises:
+        ConfigError: no `=`, or the same OLD twice.
+
+    """
+    found: dict[str, NameMap] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--map-names {text!r}: expected OLD=NEW")
+        if old in found:
+            raise ConfigError(f"--map-names {text!r}: names that begin with {old!r} are mapped twice")
+        found[old] = NameMap(old=old, new=new)
+    return tuple(found.values())
+
+
+def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
+    """Return the ACLs with the names of their resources mapped, without ids; the longest `old` that fits counts.
+
+    LITERAL `*` is no name, and stays.
+
+    Raises:
+        ConfigError: a prefix that covers more than the names that are mapped, or two names that become one.
+
+    """
+    rules = [rule.acl for rule in acls]
+    patterns = {(rule.resource_type, rule.resource_name, rule.pattern_type) for rule in rules}
+    names = {pattern: _mapped(*pattern, maps) for pattern in patterns if _is_mappable(*pattern)}
+    for kind in _MAPPED_TYPES:
+        of_kind = {pattern[1:]: name for pattern, name in names.items() if pattern[0] == kind}
+        _check_distinct(kind, of_kind)
+    mapped = (
+        evolve(
+            rule,
+            resource_name=names.get((rule.resource_type, rule.resource_name, rule.pattern_type), rule.resource_name),
+        )
+        for rule in rules
+    )
+    return AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in mapped)
+
+
+@frozen
+class MappedOrigins:
+    """Where rules stand whose names were mapped (aclog.authorizer.acls_image.Origins)."""
+
+    _before: Origins
+    _maps: Sequence[NameMap]
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states the rule as it was before."""
+        if not _is_mappable(acl.resource_type, acl.resource_name, acl.pattern_type):
+            return self._before.of(acl)
+        name = acl.resource_name
+        names = [each.old + name[len(each.new) :] for each in self._maps if name.startswith(each.new)]
+        found = [self._before.of(evolve(acl, resource_name=old)) for old in dict.fromkeys((*names, name))]
+        return next((places for places in found if places), ())
+
+
+def _is_mappable(kind: int, name: str, pattern: int) -> bool:
+    return kind in _MAPPED_TYPES and not (pattern == PatternType.LITERAL and name == WILDCARD)
+
+
+def _mapped(kind: int, name: str, pattern: int, maps: Sequence[NameMap]) -> str:
+    found = max((each for each in maps if name.startswith(each.old)), key=lambda each: len(each.old), default=None)
+    if pattern != PatternType.LITERAL:
+        for each in maps:
+            if each.old != name and each.old.startswith(name):
+                raise ConfigError(
+                    f"--map-names {each}: {code_name(ResourceType, kind)} PREFIXED {name!r} is shorter than "
+                    f"{each.old!r}: it also covers names that stay as they are"
+                )
+    return name if found is None else found.new + name[len(found.old) :]
+
+
+def _check_distinct(kind: int, names: dict[tuple[str, int], str]) -> None:
+    """Refuse two names that become one, be it under a prefix."""
+    came_from: dict[str, str] = {}
+    for (old, _), new in names.items():
+        if came_from.setdefault(new, old) != old:
+            raise _two_names(kind, old, came_from[new], new)
+    prefixes = {new: old for (old, pattern), new in names.items() if pattern != PatternType.LITERAL}
+    ordered = sorted(came_from)
+    for prefix, old_prefix in prefixes.items():
+        for new in _beginning(ordered, prefix):
+            old = came_from[new]
+            if old != old_prefix + new[len(prefix) :]:
+                raise _two_names(kind, old, f"{old_prefix}{new[len(prefix) :]}", new)
+
+
+def _beginning(ordered: Sequence[str], prefix: str) -> Iterator[str]:
+    for position in range(bisect_left(ordered, prefix), len(ordered)):
+        if not ordered[position].startswith(prefix):
+            return
+        yield ordered[position]
+
+
+def _two_names(kind: int, one: str, other: str, new: str) -> ConfigError:
+    type_name = code_name(ResourceType, kind)
+    return ConfigError(f"--map-names: {type_name} {one!r} and {other!r} would both be {new!r}: two names become one")
+
+
+# Answers of which several generations of Kafka may each give their own: what all give, and what only one gives.
+
+
+T = TypeVar("T")
+
+
+def _itself(value: object) -> Hashable:
+    return value
+
+
+def merged(
+    answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]],
+    key: Callable[[T], Hashable] = _itself,
+) -> Iterator[tuple[T, Generation | None]]:
+    """Yield what the answers of all generations contain, with the generation of what only one contains.
+
+    `key`: what two generations must agree on, for a value to be that of both. With one generation nothing is compared,
+    and nothing is read ahead.
+    """
+    if len(answers) == 1:
+        yield from ((value, None) for values in answers.values() for value in values)
+        return
+    keyed = {each: {key(value): value for value in values} for each, values in answers.items()}
+    for each, own in keyed.items():
+        for name, value in own.items():
+            holding = [other for other, values in keyed.items() if name in values]
+            if len(holding) == 1:
+                yield value, each
+            elif holding[0] is each:
+                yield value, None
+
+
+def only_on(generation: Generation | None) -> str:
+    """Return such as ` (on Kafka 4.4 only)`; empty for what holds on all."""
+    return "" if generation is None else f" (on {generation} only)"
+
+
+def marked(
+    answers: Mapping[Generation, Iterable[object]] | Mapping[Generation | None, Iterable[object]],
+) -> Iterator[str]:
+    """Yield the texts of what the answers contain; what only one generation says ends with `only_on`."""
+    yield from (f"{value}{only_on(only)}" for value, only in merged(answers, str))
+
+
+def generation_object(generation: Generation | None) -> dict[str, str]:
+    """Return the same for JSON: the key `generation`; nothing for what holds on all."""
+    return {} if generation is None else {"generation": generation.value}
+
+
+# What the engine has read of a base, kept with it: both sides of a comparison ask the same, and so does the next.
+
+
+_MOST = 1024
+"""Entries of each kind in a generation."""
+_LONGEST = 64
+"""Resources, or pairs, of an entry; more are read anew, as a principal may have rules on all there are."""
+
+
+@define(eq=False)
+class BaseReadings:
+    """Safe for any number of threads. It is kept with the base that it is asked about, and so holds no base itself.
+
+    A base that is referred to by what it keeps would not go until the collector looks at all there is.
+    """
+
+    _pairs: Generations[str, tuple[tuple[int, str], ...]] = field(factory=lambda: Generations(_MOST), init=False)
+    _bounds: Generations[str, tuple[int, int]] = field(factory=lambda: Generations(_MOST), init=False)
+    _under: Generations[tuple[Root, str], tuple[int, ...]] = field(factory=lambda: Generations(_MOST), init=False)
+
+    @staticmethod
+    def of(base: Base) -> "BaseReadings":
+        """Return what was read of a base."""
+        known = base.memo.readings
+        if not isinstance(known, BaseReadings):
+            known = base.memo.readings = BaseReadings()
+        return known
+
+    def pairs(self, base: Base, principal: str) -> tuple[tuple[int, str], ...]:
+        """Return the pairs of a principal by number, and their hosts."""
+        found = self._pairs.get(principal)
+        if found is None:
+            keys = base.pairs
+            found = tuple((pair, split_pair(keys.key(pair))[1]) for pair in pairs_of(base, principal))
+            if len(found) <= _LONGEST and len(principal) <= LONGEST_REMEMBERED:
+                self._pairs.put(principal, found)
+        return found
+
+    def bounds(self, base: Base, prefix: str) -> tuple[int, int]:
+        """Return the range of positions, in the order of names, of those that begin with a prefix."""
+        found = self._bounds.get(prefix)
+        if found is None:
+            found = name_ranks(base).under(prefix)
+            if len(prefix) <= LONGEST_REMEMBERED:
+                self._bounds.put(prefix, found)
+        return found
+
+    def under_of(self, base: Base, root: Root, principal: str) -> tuple[int, ...]:
+        """Return the resources below a root, of its type, on which a principal has cells."""
+        found = self._under.get((root, principal))
+        if found is None:
+            found = self._read(base, root, principal)
+            if len(found) <= _LONGEST and max(len(root.name), len(principal)) <= LONGEST_REMEMBERED:
+                self._under.put((root, principal), found)
+        return found
+
+    def _read(self, base: Base, root: Root, principal: str) -> tuple[int, ...]:
+        columns = row_columns(base)
+        rows = [columns.of_pair(pair) for pair, _ in self.pairs(base, principal)]
+        if not rows:
+            return ()
+        all_rows = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        numbers = columns.resource_of[all_rows[columns.types[all_rows] == root.kind]]
+        if root.name:
+            low, high = self.bounds(base, root.name)
+            ranks = name_ranks(base).of_resource[numbers]
+            numbers = numbers[(ranks >= low) & (ranks < high)]
+        return tuple(dict.fromkeys(numbers.tolist()))
+
+
+# The rules of one image, as the engine reads them: cells of a principal and a host on a resource pattern.
+
+
+_DENY_ALL = ALL_OPERATIONS << 16
+_LITERAL = int(PatternType.LITERAL)
+
+
+class Cell(NamedTuple):
+    """All rules of one principal and host on one resource pattern."""
+
+    name: str
+    literal: bool
+    host: str
+    mask: int
+    """Denied << 16 | allowed (aclog.authorizer.index.layout); never 0."""
+
+
+@define(eq=False, slots=False)
+class Estate:
+    """Reads cells from the index of an image. Cheap to make; what it caches lives as long as it does."""
+
+    index: AclIndex
+    _touched: dict[tuple[int, str], list[Resource]] = field(factory=dict, init=False)
+
+    def covering(self, root: Root) -> list[Resource]:
+        """Return the patterns that cover every name of a root, but for LITERAL `*`."""
+        found = list(self.index.prefixes(root.kind, root.name))
+        if root.literal:
+            found.append(self.index.literal(root.kind, root.name))
+        return found
+
+    def wildcard(self, kind: int) -> Resource:
+        """Return LITERAL `*`, whether it has rules or not."""
+        return self.index.literal(kind, WILDCARD)
+
+    def under(self, root: Root) -> list[Resource]:
+        """Return the patterns that cover some names of a root and not all; none for a single name."""
+        if root.literal:
+            return []
+        base = self.index.base
+        numbers = self._named_under(root)
+        if numbers.size:
+            kinds = np.frombuffer(base.resources.data, np.uint8)[np.asarray(base.resources.offsets)[numbers]]
+            numbers = numbers[kinds == root.kind]
+        return self._joined(root, numbers.tolist())
+
+    def under_of(self, root: Root, principal: str) -> list[Resource]:
+        """Return at least those of `under` on which a principal has cells, in time that follows its rules."""
+        if root.literal:
+            return []
+        return self._joined(root, self._readings.under_of(self.index.base, root, principal))
+
+    def has_at_most(self, root: Root, most: int) -> bool:
+        """Return whether no more cells than this stand on all patterns that cover names of a root."""
+        if not root.literal and self._named_under(root).size > most:
+            return False
+        left = most
+        for resource in (*self.covering(root), self.wildcard(root.kind), *self.under(root)):
+            low, high = self.index.base.cells(resource.number)
+            left -= high - low + (0 if resource.touched is None else len(resource.touched.cells))
+            if left < 0:
+                return False
+        return True
+
+    def cells(self, resource: Resource) -> Iterator[tuple[str, Cell]]:
+        """Yield the principal and the cell of each pair on a pattern."""
+        base, touched = self.index.base, resource.touched
+        for number in range(*base.cells(resource.number)):
+            principal, host = split_pair(base.pairs.key(base.cell_pairs[number]))
+            if touched is None or (principal, host) not in touched.cells:
+                yield principal, Cell(resource.name, resource.literal, host, base.cell_masks[number])
+        if touched is not None:
+            for (principal, host), cell in touched.cells.items():
+                if cell.mask:
+                    yield principal, Cell(resource.name, resource.literal, host, cell.mask)
+
+    def cells_of(self, resource: Resource, principal: str) -> Iterator[Cell]:
+        """Yield the cells of one principal on a pattern."""
+        base, touched = self.index.base, resource.touched
+        if resource.number >= 0:
+            for pair, host in self._readings.pairs(self.index.base, principal):
+                low, high = base.cell(resource.number, pair)
+                if low < high and (touched is None or (principal, host) not in touched.cells):
+                    yield Cell(resource.name, resource.literal, host, base.cell_masks[low])
+        if touched is not None:
+            for (who, host), cell in touched.cells.items():
+                if who == principal and cell.mask:
+                    yield Cell(resource.name, resource.literal, host, cell.mask)
+
+    def cells_of_everyone(self, resource: Resource) -> Iterator[Cell]:
+        """Yield the cells of `User:*` on a pattern.
+
+        An ACL whose principal has no colon counts as a DENY of everything to everyone: Kafka's authorizer visits every
+        candidate before it allows, and throws on that one.
+        """
+        yield from self.cells_of(resource, WILDCARD_PRINCIPAL)
+        if self.index.has_colonless and any(":" not in principal for principal, _ in self.cells(resource)):
+            yield Cell(resource.name, resource.literal, WILDCARD, _DENY_ALL)
+
+    def exists(self, resource: Resource) -> bool:
+        """Return whether a pattern has any rule: it is a candidate then, whomever its rules are for."""
+        return self.index.count(resource) > 0
+
+    def _named_under(self, root: Root) -> Int32s:
+        low, high = self._readings.bounds(self.index.base, root.name)
+        return name_ranks(self.index.base).order[low:high]
+
+    def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:
+        """Return resources of the base by number and those of the overlay under a root, but for the root itself."""
+        touched = self._touched_under(root)
+        seen = {resource.number for resource in touched}
+        base, found = self.index.base, [*touched]
+        for number in numbers:
+            if number not in seen:
+                key = base.resources.key(number)
+                found.append(Resource(resource_name(key), literal=key[-1] == _LITERAL, number=number, touched=None))
+        return [each for each in found if each.literal or each.name != root.name]
+
+    def _touched_under(self, root: Root) -> list[Resource]:
+        known = self._touched.get((root.kind, root.name))
+        if known is None:
+            known = self._touched[root.kind, root.name] = self._touched_names.under(root.kind, root.name)
+        return known
+
+    @cached_property
+    def _readings(self) -> BaseReadings:
+        return BaseReadings.of(self.index.base)
+
+    @cached_property
+    def _touched_names(self) -> TouchedNames:
+        return touched_names(self.index)
+
+
+# A policy: rules, and the settings with which an authorizer decides on them.
 
 
 @define(eq=False, slots=False)
@@ -36,3 +453,76 @@ class Policy:
             cidr=self.settings.cidr,
             cache=False,
         )
+
+
+# Decisions on single requests, and what decides them: a rule, or a reason that Kafka names without one.
+
+
+def is_allowed(policy: Policy, request: Request) -> bool:
+    """Return whether a request is allowed; what Kafka's authorizer throws on is not (see `deciding`)."""
+    try:
+        (result,) = policy.authorizer.authorize(_context(request), (_action(request),))
+    except InvalidRequestError:
+        return False
+    return bool(result)
+
+
+def deciding(policy: Policy, request: Request) -> StandardAcl | str | None:
+    """Return the rule that Kafka names for a request, or `SuperUser`, `DefaultAllow` or `DefaultDeny`.
+
+    None if Kafka's authorizer throws: a rule on the resource has a principal without a colon.
+    """
+    try:
+        found = policy.authorizer.decide(_context(request), _action(request))
+    except InvalidRequestError:
+        return None
+    return found.basis.value if found.rule is None else found.rule.acl
+
+
+def _context(request: Request) -> RequestContext:
+    return RequestContext(principal=request.principal, host=request.host)
+
+
+def _action(request: Request) -> Action:
+    resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+    return Action(operation=request.operation, resource_pattern=resource)
+
+
+# Rules by the names of their patterns: those that may cover some names are found without a look at the others.
+
+
+@define(eq=False, kw_only=True)
+class PatternIndex:
+    """Rules, by resource type and name; immutable by convention."""
+
+    _rules: dict[tuple[int, str], list[StandardAcl]]
+    _names: list[tuple[int, str]]
+    """Sorted."""
+    _lengths: tuple[int, ...]
+    """Of the names of patterns that are prefixes."""
+
+    @staticmethod
+    def of(rules: Iterable[StandardAcl]) -> "PatternIndex":
+        """Index some rules."""
+        found: dict[tuple[int, str], list[StandardAcl]] = {}
+        lengths = set()
+        for rule in rules:
+            found.setdefault((rule.resource_type, rule.resource_name), []).append(rule)
+            if rule.pattern_type != PatternType.LITERAL:
+                lengths.add(len(rule.resource_name))
+        return PatternIndex(rules=found, names=sorted(found), lengths=tuple(sorted(lengths)))
+
+    def near(self, kind: int, part: NamePart) -> Iterator[StandardAcl]:
+        """Yield at least the rules that cover a name of a part, each once."""
+        name = part.name if isinstance(part, Literal) else part.prefix
+        covering = {name[:length] for length in self._lengths if length < len(name)}
+        for each in covering | {WILDCARD, name}:
+            yield from self._rules.get((kind, each), ())
+        if isinstance(part, Literal):
+            return
+        for position in range(bisect_left(self._names, (kind, name)), len(self._names)):
+            found = self._names[position]
+            if found[0] != kind or not found[1].startswith(name):
+                return
+            if found[1] not in (WILDCARD, name):
+                yield from self._rules[found]

@@ -1,16 +1,28 @@
-"""ACLs, resource patterns and filters, with Kafka's names and codes (org.apache.kafka.common.acl and .resource)."""
+"""ACLs, resource patterns and filters, with Kafka's names and codes, and their hosts.
 
-from collections.abc import Iterable
+As records, JSON objects and command lines.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import TypeVar
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from shlex import quote
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+from unicodedata import decimal
 from uuid import UUID
 
 from attrs import frozen
 
-from aclog.metalog.errors import ConfigError
-from aclog.metalog.printable import printable
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.json_object import text_field
+from aclog.metalog.primitives import parse_uuid, uuid_text
+from aclog.metalog.records import AccessControlEntryRecord
+
+# ACLs, resource patterns and filters, with Kafka's names and codes (org.apache.kafka.common.acl and .resource).
+
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
@@ -282,7 +294,7 @@ class AclBindingFilter:
     def of(cls, acl: StandardAcl) -> "AclBindingFilter":
         """Return the filter with the fields of an ACL (AccessControlEntry.toFilter).
 
-        It also matches others if a field is ANY, MATCH or unknown: aclog.places.exact_filters refuses those.
+        It also matches others if a field is ANY, MATCH or unknown: aclog.targets.cluster refuses those.
         """
         return cls(
             resource_type=acl.resource_type,
@@ -307,3 +319,569 @@ def acl_text(acl: StandardAcl) -> str:
         f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
         f"{acl.resource_name!r} from {acl.host}"
     )
+
+
+# Texts as words of a POSIX shell's command line, safe to paste.
+
+
+_PLAIN_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", "'": "\\'"}
+
+
+def shell_word(text: str) -> str | None:
+    r"""Return the text quoted as one word, all of it visible; None if no argument of a process can hold it.
+
+    Unprintable characters are octal bytes in `$'...'` (bash, zsh, ksh, POSIX 2024): hexadecimal escapes differ between
+    shells in how many digits they take. A NUL ends an argument, and a lone surrogate has no bytes.
+    """
+    if text.isprintable():
+        return quote(text)
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        return None
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in _PLAIN_ESCAPES:
+        return _PLAIN_ESCAPES[character]
+    # An interactive bash expands `!` inside of $'...', too.
+    if character.isprintable() and character != "!":
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
+
+
+# Where the ACLs of a state can be changed, for the commands that an explanation advises.
+
+
+ANY_CLUSTER = "kafka-acls.sh --bootstrap-server HOST:PORT"
+"""The command of a cluster whose address is not known."""
+
+
+@frozen(kw_only=True)
+class ChangePlace:
+    """A log's directory, or the servers of a cluster; with none of them, a cluster whose address is not known."""
+
+    log: str | None = None
+    """A directory that `aclog acls` may change."""
+    bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
+    """As for the flags: HOST:PORT, or several with commas."""
+    command_config: str | None = None
+    """The file of client properties with which the cluster was read."""
+
+    def command(self, what: str) -> str | None:
+        """Return the beginning of a command line that adds or removes (`what`) ACLs; None if no shell can name it."""
+        if self.log is not None:
+            directory = shell_word(self.log)
+            return None if directory is None else f"aclog acls {what} --log {directory}"
+        config = "" if self.command_config is None else shell_word(self.command_config)
+        if config is None:
+            return None
+        login = f" --command-config {config}" if config else ""
+        return f"{self._cluster()}{login} --{what}"
+
+    def _cluster(self) -> str:
+        # Addresses were checked when they were parsed: they need no quotes.
+        if self.bootstrap_server is not None:
+            return f"kafka-acls.sh --bootstrap-server {self.bootstrap_server}"
+        if self.bootstrap_controller is not None:
+            return f"kafka-acls.sh --bootstrap-controller {self.bootstrap_controller}"
+        return ANY_CLUSTER
+
+
+# ACLs as JSON objects: a line of `acls list --format jsonl`, a rule in a plan, in a journal, in a change.
+
+
+def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
+    """Return the ACL in a JSON object; `id` may be missing or null.
+
+    Raises:
+        ConfigError: a key is missing, an enum name is unknown, or the id is not a UUID in Kafka's base64 form.
+
+    """
+    return StandardAclWithId(id=_id(value), acl=_plain_acl(value) or _checked_acl(value))
+
+
+def object_of_rule(acl: StandardAcl) -> dict[str, str]:
+    """Return the JSON object of an ACL without an id, with the keys of `acls list --format jsonl`."""
+    return {
+        "resourceType": code_name(ResourceType, acl.resource_type),
+        "resourceName": acl.resource_name,
+        "patternType": code_name(PatternType, acl.pattern_type),
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": code_name(AclOperation, acl.operation),
+        "permissionType": code_name(AclPermissionType, acl.permission_type),
+    }
+
+
+def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
+    """Return the ACL in an object, None unless all of it is as nearly always: ASCII texts and known names."""
+    try:
+        name, principal, host = value["resourceName"], value["principal"], value["host"]
+        if not (name.isascii() and principal.isascii() and host.isascii()):
+            return None
+        return StandardAcl(
+            resource_type=_RESOURCE_TYPES[value["resourceType"]],
+            resource_name=name,
+            pattern_type=_PATTERN_TYPES[value["patternType"]],
+            principal=principal,
+            host=host,
+            operation=_OPERATIONS[value["operation"]],
+            permission_type=_PERMISSION_TYPES[value["permissionType"]],
+        )
+    except (KeyError, AttributeError, TypeError):  # a missing or unknown one, a number, a list
+        return None
+
+
+def _checked_acl(value: dict[str, object]) -> StandardAcl:
+    return StandardAcl(
+        resource_type=enum_field(value, "resourceType", ResourceType),
+        resource_name=text_field(value, "resourceName"),
+        pattern_type=enum_field(value, "patternType", PatternType),
+        principal=text_field(value, "principal"),
+        host=text_field(value, "host"),
+        operation=enum_field(value, "operation", AclOperation),
+        permission_type=enum_field(value, "permissionType", AclPermissionType),
+    )
+
+
+def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
+    """Return the code of a field that holds an upper-case enum name.
+
+    Raises:
+        ConfigError: the key is missing, or its value is not one of the names.
+
+    """
+    name = text_field(value, key)
+    code = kind.__members__.get(name)
+    if code is None:
+        raise ConfigError(f"{key} {name[:40]!r} is not one of {', '.join(kind.__members__)}")
+    return int(code)
+
+
+def _id(value: dict[str, object]) -> UUID | None:
+    return None if value.get("id") is None else parse_uuid(text_field(value, "id"))
+
+
+def _codes(kind: type[IntEnum]) -> Mapping[str, int]:
+    """Return the codes by name: plain numbers, as a million lines ask four times each."""
+    return MappingProxyType({name: int(member) for name, member in kind.__members__.items()})
+
+
+_RESOURCE_TYPES, _PATTERN_TYPES = _codes(ResourceType), _codes(PatternType)
+_OPERATIONS, _PERMISSION_TYPES = _codes(AclOperation), _codes(AclPermissionType)
+CODES = (_RESOURCE_TYPES, _PATTERN_TYPES, _OPERATIONS, _PERMISSION_TYPES)
+"""The codes by name of resource types, pattern types, operations and permission types."""
+
+
+# Conversions between ACLs and their records (StandardAcl.fromRecord, StandardAclWithId.toRecord).
+
+
+def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
+    """Return the ACL of a record."""
+    return StandardAcl(
+        resource_type=record.resource_type,
+        resource_name=record.resource_name,
+        pattern_type=record.pattern_type,
+        principal=record.principal,
+        host=record.host,
+        operation=record.operation,
+        permission_type=record.permission_type,
+    )
+
+
+def rule_of(record: AccessControlEntryRecord) -> StandardAclWithId:
+    """Return the ACL of a record with its id."""
+    return StandardAclWithId(id=record.id, acl=acl_of(record))
+
+
+def record_of(acl: StandardAcl, id: UUID) -> AccessControlEntryRecord:  # noqa: A002  # the record's own name for it
+    """Return the record that adds an ACL under an id."""
+    return AccessControlEntryRecord(
+        id=id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+# The operations that each resource type supports.
+
+
+SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = {
+    ResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+}
+"""ALL is supported on each type, too (AclEntry.supportedOperations of Kafka 4.3.1)."""
+
+
+# Command lines that add or remove one ACL: kafka-acls.sh for a cluster, `aclog acls` for a log.
+
+
+_RESOURCE_FLAGS: dict[int, str] = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+
+
+def acl_command(acl: StandardAcl, *, add: bool, place: ChangePlace) -> str | None:
+    """Return the command that adds or removes the ACL, quoted for a shell.
+
+    None if no flags can express the ACL. Both commands ask before they remove: `--force` is left out, which for aclog
+    would also allow writing to a log that belongs to a Kafka node.
+    """
+    flags, command = acl_flags(acl), place.command("add" if add else "remove")
+    return None if flags is None or command is None else f"{command} {flags}"
+
+
+def acl_flags(acl: StandardAcl) -> str | None:
+    """Return the flags, quoted for a shell; None if no flags can express the ACL, such as one with a blank name."""
+    who = _WHO.get(acl.permission_type)
+    principal, host, resource = _word(acl.principal), _word(acl.host), _resource_flags(acl)
+    if who is None or principal is None or host is None or resource is None:
+        return None
+    if ":" not in acl.principal or not _accepts(acl.resource_type, acl.operation):
+        return None
+    return (
+        f"--{who}-principal {principal} --{who}-host {host} --operation {_COMMAND_OPERATIONS[acl.operation]} {resource}"
+    )
+
+
+def _accepts(resource_type: int, operation: int) -> bool:
+    """Return whether the commands accept the operation: servers store others, which no request asks for."""
+    supported = SUPPORTED_OPERATIONS.get(ResourceType(resource_type), ())
+    return operation == AclOperation.ALL or operation in supported
+
+
+def _resource_flags(acl: StandardAcl) -> str | None:
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return None
+    pattern = "" if acl.pattern_type == PatternType.LITERAL else " --resource-pattern-type prefixed"
+    if acl.resource_type == ResourceType.CLUSTER:
+        return None if pattern or acl.resource_name != CLUSTER_NAME else "--cluster"
+    flag, name = _RESOURCE_FLAGS.get(acl.resource_type), _word(acl.resource_name)
+    return None if flag is None or name is None else f"{flag} {name}{pattern}"
+
+
+def _word(text: str) -> str | None:
+    """Return a value as a word; None if it is empty, or begins or ends with what the commands cut off."""
+    # kafka-acls.sh trims as Java's String.trim, which takes all of C0; aclog takes blanks of all of Unicode.
+    cut = not text or text != text.strip() or text[0] <= " " or text[-1] <= " "
+    return None if cut else shell_word(text)
+
+
+_WHO: dict[int, str] = {AclPermissionType.ALLOW: "allow", AclPermissionType.DENY: "deny"}
+
+_COMMAND_OPERATIONS: dict[int, str] = {
+    operation: "".join(word.capitalize() for word in operation.name.split("_"))
+    for operation in AclOperation
+    if operation > AclOperation.ANY
+}
+"""READ as Read, ALTER_CONFIGS as AlterConfigs: the only spelling that kafka-acls.sh accepts."""
+
+
+# Client addresses in the text form that the hosts of ACLs are compared with (InetAddress.getHostAddress).
+
+
+_SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
+_WITH_PORT = re.compile(r"(?:(\d{1,3}(?:\.\d{1,3}){3})|\[([^\[\]]+)\]):\d{1,5}", re.ASCII)
+_SHOWN = 80
+"""Errors quote no more of an invalid text than this."""
+
+
+def host_address(text: str) -> str:
+    """Return an address in the form of Java's getHostAddress, which the host of an ACL must equal.
+
+    IPv4 is unchanged; IPv6 becomes eight lower-case groups without leading zeros and without `::`; an IPv4-mapped
+    address becomes the IPv4 address; a scope (`%1`, `%eth0`) is kept; brackets around IPv6 are removed.
+
+    Raises:
+        ConfigError: the text is not an address but a name, a range, a wildcard, an IPv4 address with missing parts, ...
+
+    """
+    bracketed = text.startswith("[") and text.endswith("]")
+    try:
+        address = IPv6Address(text[1:-1]) if bracketed else ip_address(text)
+    except ValueError as e:
+        raise _no_address(text) from e
+    if isinstance(address, IPv4Address):
+        return str(address)
+    mapped, scope = address.ipv4_mapped, address.scope_id
+    if scope is not None and not _SCOPE.fullmatch(scope):
+        raise _no_address(text)
+    return _long_form(address) if mapped is None else str(mapped)
+
+
+def logged_address(text: str) -> str:
+    """Return the address in a client's host as logs write it: as Java prints addresses, with a name or a port.
+
+    `/10.0.0.1`, `app/10.0.0.1`, `10.0.0.1:54321` and `app/[2001:db8::1]:54321` have one meaning. A text with none, such
+    as a name or a range, is returned as it is.
+    """
+    if _is_address(text):
+        return text
+    name, slash, rest = text.rpartition("/")
+    with_port = _WITH_PORT.fullmatch(rest)
+    address = rest if with_port is None else with_port[1] or with_port[2]
+    # what is between addresses is no name: 10.0.0.0/255.0.0.0 is a range
+    is_named = not slash or name == address or not (_is_address(name) or "/" in name)
+    return address if is_named and _is_address(address) else text
+
+
+def _is_address(text: str) -> bool:
+    try:
+        host_address(text)
+    except ConfigError:
+        return False
+    return True
+
+
+def _no_address(text: str) -> ConfigError:
+    return ConfigError(f"{text[:_SHOWN]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1")
+
+
+def _long_form(address: IPv6Address) -> str:
+    packed = address.packed
+    groups = ":".join(f"{packed[i] << 8 | packed[i + 1]:x}" for i in range(0, 16, 2))
+    scope = address.scope_id
+    if scope is None:
+        return groups
+    return f"{groups}%{int(scope) if scope.isdigit() and len(scope) < 10 else scope}"
+
+
+# CIDR ranges as hosts of ACLs (KIP-1276). Off unless enabled, since Kafka 4.3.1 compares hosts as texts.
+#
+# The semantics are those of CidrUtils in Kafka's trunk: host bits may be set and are ignored; `/0` is every address
+# of its family; an IPv4 range contains no IPv6 address and vice versa; an IPv4-mapped base is rejected, since such
+# clients show up as IPv4. An IPv6 base is read as Java's InetAddress reads it, a prefix length as its
+# Integer.parseInt. A base's numeric scope is ignored. A named one is rejected: in Java it depends on the interfaces
+# of the machine that decides.
+
+
+_IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
+_IPV6_RANGE = re.compile(
+    r"(?P<open>\[)?(?P<base>[0-9A-Fa-f:.]+)(%(?P<scope>[0-9]+))?(?(open)\])/(?P<sign>[+-]?)(?P<bits>\d+)"
+)
+_LIKE_A_RANGE = re.compile(r"(?=[^/]*[.:])\[?[0-9A-Fa-f.:]+(%[0-9A-Za-z]+)?\]?/[+-]?\d+")
+_BMP = "\uffff"
+_LONGEST_IPV4 = 15
+_BITS = {4: 32, 6: 128}
+_MAX_SCOPE = (1 << 31) - 1
+
+
+@frozen(kw_only=True)
+class CidrRange:
+    """The addresses from `first` to `last` as integers, both included; `version` is 4 or 6."""
+
+    version: int
+    first: int
+    last: int
+
+    def contains(self, host: str) -> bool:
+        """Return whether the range contains an address in any textual form; False for a text that is not an address."""
+        return self.contains_number(address_number(host))
+
+    def contains_number(self, address: "AddressNumber | None") -> bool:
+        """Return whether the range contains an address (`address_number`); False for None."""
+        if address is None:
+            return False
+        version, number = address
+        # No IPv4 range contains 0.0.0.0 in the library that Kafka uses; no client has that address anyway.
+        return version == self.version and self.first <= number <= self.last and (version == 6 or number != 0)
+
+
+class AddressNumber(NamedTuple):
+    """An address as an integer; `version` is 4 or 6."""
+
+    version: int
+    number: int
+
+
+def address_number(host: str) -> AddressNumber | None:
+    """Return an address in any textual form as a number, without its scope; None for a text that is not an address."""
+    try:
+        address = ip_address(host_address(host))
+    except ConfigError:
+        return None
+    return AddressNumber(address.version, int(address))
+
+
+def parse_cidr(text: str) -> CidrRange:
+    """Parse a range such as `10.0.0.0/8` or `2001:db8::/32`.
+
+    Raises:
+        ConfigError: the text is not a range in CIDR notation.
+
+    """
+    base, bits = _parse_ipv6(text) if ":" in text else _parse_ipv4(text)
+    version = 6 if ":" in text else 4
+    if bits > _BITS[version]:
+        raise ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected a prefix length of 0 to {_BITS[version]}")
+    below = (1 << (_BITS[version] - bits)) - 1
+    return CidrRange(version=version, first=base & ~below, last=base | below)
+
+
+def cidr_range(text: str) -> CidrRange | None:
+    """Return a range such as `10.0.0.0/8`; None for a text that is none."""
+    if "/" not in text:  # most are not, and an error takes longer
+        return None
+    try:
+        return parse_cidr(text)
+    except ConfigError:
+        return None
+
+
+def is_cidr(text: str) -> bool:
+    """Return whether a text is a CIDR range."""
+    return cidr_range(text) is not None
+
+
+def in_cidr(text: str, host: str) -> bool:
+    """Return whether `text` is a CIDR range that contains the address `host`."""
+    found = cidr_range(text)
+    return found is not None and found.contains(host)
+
+
+def _parse_ipv4(text: str) -> tuple[int, int]:
+    found = _IPV4_RANGE.fullmatch(text)
+    numbers = [int(n) for n in found.groups()] if found else [256]
+    if max(numbers[:4]) > 255:
+        raise _no_range(text)
+    a, b, c, d, bits = numbers
+    return a << 24 | b << 16 | c << 8 | d, bits
+
+
+def _parse_ipv6(text: str) -> tuple[int, int]:
+    found = _IPV6_RANGE.fullmatch(text)
+    if not found or max(found["bits"]) > _BMP:  # parseInt reads UTF-16 units
+        raise _no_range(text)
+    bits, scope = _number(found["bits"]), _number(found["scope"] or "0")
+    try:
+        address = IPv6Address(_without_zeros(found["base"]))
+    except ValueError as e:
+        raise _no_range(text) from e
+    if address.ipv4_mapped is not None or scope > _MAX_SCOPE or (found["sign"] == "-" and bits):
+        raise _no_range(text)
+    return int(address), bits
+
+
+def _number(digits: str) -> int:
+    """Return a number in any decimal digits, as Java's parseInt reads it; one too large for every use if it is long."""
+    plain = "".join(str(decimal(digit)) for digit in digits).lstrip("0")
+    return int(plain or "0") if len(plain) <= len(str(_MAX_SCOPE)) else _MAX_SCOPE + 1
+
+
+def _without_zeros(base: str) -> str:
+    """Return an IPv6 address without the leading zeros that Java allows and `ipaddress` does not."""
+    *groups, last = base.split(":")
+    if "." in last and len(last) <= _LONGEST_IPV4:
+        last = ".".join(_strip(part) for part in last.split("."))
+    return ":".join([*map(_strip, groups), last if "." in last else _strip(last)])
+
+
+def _strip(digits: str) -> str:
+    return digits.lstrip("0") or digits[:1]
+
+
+def _no_range(text: str) -> ConfigError:
+    return ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected one such as 10.0.0.0/8 or 2001:db8::/32")
+
+
+def looks_like_cidr(text: str) -> bool:
+    """Return whether a host was meant as a range, well-formed or not; Kafka 4.3.1 stores it and never matches it."""
+    return _LIKE_A_RANGE.fullmatch(text) is not None
+
+
+# ACLs that match nobody: valid for Kafka, and hardly what was meant. A DENY among them denies nothing.
+
+
+_COMMA = re.compile(r"(?<!\\),")
+"""Not one that is escaped, as in the value of a distinguished name (RFC 2253)."""
+_TYPE = re.compile(r"\s*\w+:")
+
+
+def reasons_unmatched(acl: StandardAcl, *, cidr: bool) -> Iterator[str]:
+    """Yield that no request can match the ACL, and why, once for each field; nothing for an ACL that may match.
+
+    `cidr`: hosts may be ranges (KIP-1276). Of a name that looks like a list it is not certain: somebody may have it.
+    """
+    if acl.resource_type == ResourceType.USER and is_no_principal(acl):
+        name = repr(acl.resource_name)
+        yield f"matches nobody: the USER resource {name} is no principal: expected its type, too, as in User:NAME"
+    if acl.host != WILDCARD:
+        problem = host_problem(acl.host, cidr=cidr)
+        if problem is not None:
+            yield problem if is_cidr(acl.host) else f"matches nobody: {problem}"
+    if listed_principals(acl.principal):
+        one = f"{acl.principal} is one principal whose name has a comma, not a list"
+        yield f"probably matches nobody: {one}: add an ACL for each"
+
+
+def is_no_principal(acl: StandardAcl) -> bool:
+    """Return whether the ACL is on a literal name without a colon: no USER resource, whose names are principals."""
+    return acl.pattern_type == PatternType.LITERAL and ":" not in acl.resource_name and acl.resource_name != WILDCARD
+
+
+@lru_cache(1 << 16)
+def host_problem(host: str, *, cidr: bool) -> str | None:
+    """Return why the host of an ACL equals no client's address; None for `*`, and for an address as Java prints it.
+
+    With `cidr` a range is a host, too.
+    """
+    if host == WILDCARD:
+        return None
+    if is_cidr(host):
+        return None if cidr else f"the host {host} is a CIDR range, which matches nobody unless ranges are enabled"
+    try:
+        address = host_address(host)
+    except ConfigError:
+        return f"the host {host!r} is neither * nor an address"
+    return None if address == host else f"the host {host} is compared as text: only {address} matches that address"
+
+
+def listed_principals(principal: str) -> tuple[str, ...]:
+    """Return the principals that the text lists with commas; nothing for a single one, a distinguished name included.
+
+    `User:bob,User:eve` and `User:bob,eve` list User:bob and User:eve; `User:CN=bob,O=acme` lists nobody.
+    """
+    if "," not in principal:
+        return ()
+    kind, _, names = principal.partition(":")
+    parts = _COMMA.split(names)
+    if len(parts) == 1 or (all("=" in part for part in parts) and not any(map(_TYPE.match, parts))):
+        return ()
+    return tuple(part.strip() if _TYPE.match(part) else f"{kind}:{part.strip()}" for part in parts)

@@ -1,41 +1,60 @@
-"""The ACL part of a metadata image: all ACLs of one moment, immutable and indexed (AclsImage)."""
+"""The ACL part of a metadata image: all ACLs of one moment, immutable; changes of it, and where each ACL was read."""
 
-from collections.abc import Iterable, Iterator
-from enum import IntEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum, StrEnum
 from functools import cache
 from hashlib import blake2b
-from typing import Self
+from typing import Protocol, Self, TypeAlias
 from uuid import UUID
 
-from attrs import define, field
+import numpy as np
+from attrs import define, field, frozen
 
 from aclog.authorizer.acl import (
+    CODES,
     AclBindingFilter,
     AclOperation,
     ResourcePattern,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    acl_of,
+    acl_text,
     code_name,
+    is_cidr,
+    record_of,
+    rule_of_object,
 )
-from aclog.authorizer.acl_records import acl_of
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import by_type, colonless, filters, inventory, rules, subjects
-from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.arrays import Pause, no_pause
-from aclog.authorizer.index.base import Subject
+from aclog.authorizer.index import queries, subjects
+from aclog.authorizer.index.acl_index import AclIndex, Change, apply_changes, key_of, merged_rows
+from aclog.authorizer.index.base import Subject, base_of
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.core import ASK_PYTHON, DOCUMENTED, IN_RANGES, NO_RULE, RULE_OF_PYTHON
-from aclog.authorizer.index.flat_base import base_of
-from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
-from aclog.authorizer.index.merge import merged_rows
-from aclog.authorizer.index.overlay import key_of
-from aclog.authorizer.index.overlay_changes import Change, apply_changes
-from aclog.authorizer.index.record_values import encoded_records
-from aclog.authorizer.name_notation import is_set
-from aclog.metalog.acl_columns import AclColumns
-from aclog.metalog.checksum import crc32c
-from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.authorizer.index.layout import (
+    ALLOWED,
+    ASK_PYTHON,
+    DENIED,
+    DOCUMENTED,
+    IN_RANGES,
+    NO_RULE,
+    RULE_OF_PYTHON,
+    Pause,
+    known_operation,
+    known_type,
+    no_pause,
+)
+from aclog.authorizer.index.queries import encoded_records
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.settings import is_set
+from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.batches import crc32c
+from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
+from aclog.metalog.errors import ConfigError, DecodeError, ReplayError
+from aclog.metalog.primitives import ZERO
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+# The ACL part of a metadata image: all ACLs of one moment, immutable and indexed (AclsImage).
+
 
 PROBE = "hardcode"
 """The resource name that authorizeByResourceType authorizes first (Authorizer.java)."""
@@ -79,7 +98,7 @@ class AclsImage:
     in_ranges: bool = field(init=False)
     """Whether some host may be a range: if none is, nothing depends on `cidr`."""
     semantics: int = field(init=False)
-    """What the native core is told of all that (aclog.authorizer.index.core)."""
+    """What the native core is told of all that (aclog.authorizer.index.layout)."""
 
     def __attrs_post_init__(self) -> None:
         self.in_ranges = self.cidr and self.index.has_slashes
@@ -175,7 +194,7 @@ class AclsImage:
         return Verdict.NO_MATCH if mask or self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
 
     def mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
-        """Return the mask of all ACLs that cover a name and match the subject (aclog.authorizer.index.masks).
+        """Return the mask of all ACLs that cover a name and match the subject (aclog.authorizer.index.layout).
 
         Raises:
             InvalidRequestError: the principal has no colon or is `User:*`.
@@ -201,7 +220,7 @@ class AclsImage:
             InvalidRequestError: it would, and its authorizer throws.
 
         """
-        colonless.check_principals(
+        subjects.check_principals(
             self.index,
             self.subject(principal, host),
             known_operation(operation),
@@ -236,7 +255,7 @@ class AclsImage:
             row = core.rule(principal, host, known_operation(operation), resource_type, name, self.semantics)
             if row != RULE_OF_PYTHON:
                 return None if row == NO_RULE else self.index.base.rule(row)
-        return rules.determining(
+        return queries.determining(
             self.index,
             self.subject(principal, host),
             known_operation(operation),
@@ -247,7 +266,7 @@ class AclsImage:
 
     def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
         """Yield every ACL that covers a name, whomever it is for, in the order in which Kafka visits them."""
-        return rules.candidates(self.index, known_type(resource_type), name, documented=self.documented)
+        return queries.candidates(self.index, known_type(resource_type), name, documented=self.documented)
 
     def get(self, id: UUID) -> StandardAcl | None:  # noqa: A002
         """Return the ACL with this id, or None."""
@@ -268,15 +287,15 @@ class AclsImage:
             return None if cell is None else next((each.id for each in cell.added if acl_of(each) == acl), None)
         resource = self.index.named(kind, name)[0 if literal else 1]
         subject = self.index.base.subject(((acl.principal, acl.host),))
-        return next((rule.id for rule in rules.rules_of(self.index, resource, subject) if rule.acl == acl), None)
+        return next((rule.id for rule in queries.rules_of(self.index, resource, subject) if rule.acl == acl), None)
 
     def __iter__(self) -> Iterator[StandardAclWithId]:
         for _, resource in self.index.resources():
-            yield from rules.rules_of(self.index, resource)
+            yield from queries.rules_of(self.index, resource)
 
     def ids(self, low: int = 0, high: int = 1 << 128) -> Iterator[UUID]:
         """Yield the ids in [low, high), given as integers, in ascending order, lazily."""
-        return inventory.ids(self.index, low, high)
+        return queries.ids(self.index, low, high)
 
     def changed_ids(self, before: "AclsImage") -> tuple[set[int], set[int]] | None:
         """Return the ids of ACLs that only `before` has, and of those that only this image has, as integers.
@@ -284,19 +303,19 @@ class AclsImage:
         An id that was removed and added again is in both. The cost is that of the changes since the base was built,
         which both images must share; if they do not, it is None.
         """
-        return inventory.changed_ids(before.index, self.index)
+        return queries.changed_ids(before.index, self.index)
 
     def resource_patterns(self) -> Iterator[ResourcePattern]:
         """Yield every resource pattern that has an ACL once, in no particular order, with the codes of the records."""
-        return inventory.resource_patterns(self.index)
+        return queries.resource_patterns(self.index)
 
     def principals(self) -> set[str]:
         """Return every principal that has an ACL."""
-        return inventory.principals(self.index)
+        return queries.principals(self.index)
 
     def matching(self, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
         """Yield the ACLs that a filter matches, lazily, in no particular order."""
-        return filters.matching(self.index, wanted)
+        return queries.matching(self.index, wanted)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the operation is allowed on at least one resource of the type (authorizeByResourceType).
@@ -309,7 +328,7 @@ class AclsImage:
         check_by_resource_type(operation, resource_type)
         if self.verdict(principal, host, operation, resource_type, name=PROBE) is Verdict.ALLOW:
             return True
-        return by_type.any_resource_allowed(
+        return queries.any_resource_allowed(
             self.index, self.subject(principal, host), operation, resource_type, cidr=self.cidr
         )
 
@@ -335,7 +354,7 @@ class AclsImage:
 
         """
         check_by_resource_type(operation, resource_type)
-        return by_type.any_resource_allowed(
+        return queries.any_resource_allowed(
             self.index, self.subject(principal, host), operation, resource_type, cidr=self.cidr
         )
 
@@ -366,3 +385,332 @@ def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> Acls
     if crc32c(data) != checksum:
         raise DecodeError("a pickled image is damaged: its checksum does not match")
     return AclsImage(index=AclIndex(base_of(memoryview(data))), documented=documented, cidr=cidr)
+
+
+# The content of an ACL as bytes: its record from behind the id on. Sets of many ACLs are compared by it.
+#
+# As objects, a hundred thousand ACLs take a second to make and to hash; as bytes, a tenth of that.
+
+
+_SHORT = 0x7E
+"""The most bytes of a text whose length takes one byte."""
+_TEXTS = ("resourceName", "principal", "host")
+_BYTES = tuple(bytes((code,)) for code in range(0x80))
+
+
+def contents_of(acls: AclsImage) -> set[bytes]:
+    """Return the contents of all ACLs of an image."""
+    index = acls.index
+    if index.base.tags or any(record.tagged_fields for record in index.overlay.added.values()):
+        return {content_of(rule.acl) for rule in acls}
+    return {record[ACL_CONTENT:] for record in acls.records()}
+
+
+def content_of(acl: StandardAcl) -> bytes:
+    """Return the content of an ACL. Raises EncodeError: a text that no record can hold."""
+    return encode_acl(acl, ZERO)[ACL_CONTENT:]
+
+
+def content_of_object(value: dict[str, object]) -> bytes:
+    """Return the content of the ACL in a JSON object. Raises ConfigError: as rule_of_object; EncodeError."""
+    return _plain_content(value) or content_of(rule_of_object(value).acl)
+
+
+def acl_of_content(content: bytes) -> StandardAcl:
+    """Return the ACL with this content."""
+    record = decode_record(_HEAD + content)
+    if not isinstance(record, AccessControlEntryRecord):
+        raise TypeError(f"not the content of an ACL: {content!r}")
+    return acl_of(record)
+
+
+def pattern_of_content(content: bytes) -> tuple[int, str, int, str]:
+    """Return resource type, resource name, pattern type and principal; it is faster than making the whole ACL."""
+    size = content[1] - 1
+    at = 2 + size  # of the pattern type, if both lengths take one byte
+    if size < _SHORT and content[at + 1] <= _SHORT:
+        principal = content[at + 2 : at + 1 + content[at + 1]].decode()
+        return content[0], content[2:at].decode(), content[at], principal
+    acl = acl_of_content(content)
+    return acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal
+
+
+def ranges_among(contents: Iterable[bytes]) -> Iterator[str]:
+    """Yield the hosts that are ranges of addresses of the ACLs with these contents."""
+    for content in contents:
+        if b"/" in content:  # nearly none has it, and to make an ACL takes longer
+            host = acl_of_content(content).host
+            if is_cidr(host):
+                yield host
+
+
+def image_of(contents: Iterable[bytes]) -> AclsImage:
+    """Return an image of the ACLs with these contents, each once, without ids."""
+    values = [_HEAD + content for content in contents]
+    ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+    columns, left_out = read_acls(b"".join(values), np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends)
+    if len(left_out):  # none that content_of returns
+        raise ValueError(f"not the content of an ACL: {values[left_out[0]][ACL_CONTENT:]!r}")
+    return AclsImage.from_columns(columns, has_ids=False)
+
+
+def _plain_content(value: Mapping[str, object]) -> bytes | None:
+    """Return the content if all of the object is as nearly always: short ASCII texts, and known names."""
+    types, patterns, operations, permissions = CODES
+    try:
+        name, principal, host = (value[key].encode("ascii") for key in _TEXTS)  # type: ignore[attr-defined]
+        kind, pattern = types[value["resourceType"]], patterns[value["patternType"]]  # type: ignore[index]
+        codes = bytes((operations[value["operation"]], permissions[value["permissionType"]], 0))  # type: ignore[index]
+    except (KeyError, AttributeError, TypeError, UnicodeEncodeError):
+        return None
+    if len(name) >= _SHORT or len(principal) >= _SHORT or len(host) >= _SHORT:
+        return None
+    return b"".join(
+        (
+            _BYTES[kind],
+            _BYTES[len(name) + 1],
+            name,
+            _BYTES[pattern],
+            _BYTES[len(principal) + 1],
+            principal,
+            _BYTES[len(host) + 1],
+            host,
+            codes,
+        )
+    )
+
+
+_HEAD = encode_record(
+    AccessControlEntryRecord(
+        id=ZERO,
+        resource_type=0,
+        resource_name="",
+        pattern_type=0,
+        principal="",
+        host="",
+        operation=0,
+        permission_type=0,
+    )
+)[:ACL_CONTENT]
+
+
+# Where a rule was read: a line of a file, or a record of a log.
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class FileOrigin:
+    """The line of a file on which the statement begins that makes a rule."""
+
+    file: str
+    """As shown to people: the path as it was given, or `GITREF:path`."""
+    line: int
+    """From 1."""
+    address: str | None = None
+    """In Terraform's state, such as `module.team.kafka_acl.read[0]`; None for other files."""
+
+
+@frozen(kw_only=True)
+class LogOrigin:
+    """The record of a log that added a rule."""
+
+    offset: int
+    timestamp: int
+    """Of its batch, in ms since 1970."""
+
+
+Origin: TypeAlias = FileOrigin | LogOrigin
+
+
+def origin_text(origin: Origin) -> str:
+    """Return such as `kafka/orders.yaml:12`, or `offset 120, 2026-11-20T10:00:00.000Z`."""
+    if isinstance(origin, FileOrigin):
+        return f"{origin.file}:{origin.line}"
+    time = _EPOCH + timedelta(milliseconds=origin.timestamp)
+    return f"offset {origin.offset}, {time.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+
+
+def origin_object(origin: Origin) -> dict[str, object]:
+    """Return the keys that follow those of a rule in JSON: file and line, or offset and timestamp."""
+    if isinstance(origin, FileOrigin):
+        return {"file": origin.file, "line": origin.line}
+    return {"offset": origin.offset, "timestamp": origin.timestamp}
+
+
+class Origins(Protocol):
+    """Tells where rules were read."""
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states a rule, in the order of reading; none if it is not known."""
+        ...
+
+
+@frozen
+class NoOrigins:
+    """Those of a source that does not tell."""
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+
+NO_ORIGINS: Origins = NoOrigins()
+
+_SHOWN = 2
+"""Places of one rule that are shown to people."""
+
+
+def places_text(acl: StandardAcl, origins: Origins) -> str:
+    """Return where a rule stands, such as ` (kafka/a.yaml:12)`, to be put after its text; empty if it is not known."""
+    found = origins.of(acl)
+    if not found:
+        return ""
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f" ({', '.join(map(origin_text, found[:_SHOWN]))}{more})"
+
+
+def place_object(acl: StandardAcl, origins: Origins) -> dict[str, object]:
+    """Return the keys that follow those of a rule in JSON: of the first place that states it; none if not known."""
+    found = origins.of(acl)
+    return origin_object(found[0]) if found else {}
+
+
+@frozen(kw_only=True)
+class TwoOrigins:
+    """Where the rules of two states stand that are compared."""
+
+    old: Origins = NO_ORIGINS
+    new: Origins = NO_ORIGINS
+
+
+# A change of one rule, and what it makes of a set of rules.
+
+
+_ID, _REST = 3, 19
+"""Where the id begins in the record of an ACL, and the rest after it: the frame's header has three bytes."""
+
+_MANY = 100
+"""Changes; with more, folding them into a new base costs less than to read past them."""
+
+
+class Action(StrEnum):
+    """What a change does with a rule."""
+
+    ADD = "ADD"
+    REMOVE = "REMOVE"
+
+
+@frozen(kw_only=True)
+class RuleChange:
+    """An ACL that is added or removed; `where` is the flag, file and line that it comes from, for errors."""
+
+    added: bool
+    acl: StandardAcl
+    where: str = field(default="", eq=False)
+    origin: FileOrigin | None = field(default=None, eq=False)
+    """The file and line of the change."""
+
+
+def existing_rule(change: RuleChange) -> ConfigError:
+    """Return the error of adding an ACL that exists."""
+    return ConfigError(f"{change.where}: the ACL exists already: {acl_text(change.acl)}")
+
+
+def missing_rule(change: RuleChange) -> ConfigError:
+    """Return the error of removing an ACL that does not exist."""
+    return ConfigError(f"{change.where}: no such ACL: {acl_text(change.acl)}")
+
+
+def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    """Return the ACLs after these changes, applied in order; a new ACL gets an id made of its content.
+
+    Raises:
+        ConfigError: an ACL to add exists already, or one to remove does not exist.
+
+    """
+    return _changed_records(acls, changes) if acls.index.base.has_ids else _changed_contents(acls, changes)
+
+
+@frozen
+class ChangedOrigins:
+    """Where the rules of a state and of changes of it stand (aclog.authorizer.acls_image.Origins).
+
+    A rule that the state's source does not locate stands where a change adds or removes it.
+    """
+
+    _before: Origins
+    _changed: Mapping[StandardAcl, FileOrigin]
+
+    @staticmethod
+    def of_changes(before: Origins, changes: Iterable[RuleChange]) -> "ChangedOrigins":
+        """Return those of the state before the changes, and after them."""
+        return ChangedOrigins(before, {each.acl: each.origin for each in changes if each.origin is not None})
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states a rule."""
+        found = self._before.of(acl)
+        return found or ((self._changed[acl],) if acl in self._changed else ())
+
+
+def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:
+    """Return the changes that are left of some that were applied in order: none of an ACL that came and went."""
+    found: dict[StandardAcl, RuleChange] = {}
+    for change in changes:
+        if found.pop(change.acl, None) is None:
+            found[change.acl] = change
+    return list(found.values())
+
+
+def changes_between(old: AclsImage, new: AclsImage) -> list[RuleChange]:
+    """Return the changes that make the contents of one image those of another; ids do not count."""
+    # Bytes are compared, as objects for a million ACLs would take far longer to make.
+    only_old = {record[:_ID] + record[_REST:]: record for record in old.records()}
+    only_new: dict[bytes, bytes] = {}
+    for record in new.records():
+        content = record[:_ID] + record[_REST:]
+        if only_old.pop(content, None) is None:
+            only_new[content] = record
+    removed, added = _acls(only_old.values()), _acls(only_new.values())
+    return [
+        *(RuleChange(added=False, acl=acl) for acl in removed if acl not in added),
+        *(RuleChange(added=True, acl=acl) for acl in added if acl not in removed),
+    ]
+
+
+def _acls(records: Iterable[bytes]) -> dict[StandardAcl, None]:
+    decoded = map(decode_record, records)
+    return dict.fromkeys(acl_of(record) for record in decoded if isinstance(record, AccessControlEntryRecord))
+
+
+def _changed_records(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    for change in changes:
+        known = acls.find(change.acl)
+        if change.added and known is not None:
+            raise existing_rule(change)
+        if change.added:
+            acls = acls.apply((record_of(change.acl, _content_id(change.acl)),))
+        elif known is None:
+            raise missing_rule(change)
+        else:
+            acls = acls.apply((RemoveAccessControlEntryRecord(id=known),))
+    # Who compares states below many patterns looks through all that the overlay touched, for each.
+    return acls.merged() if len(changes) > _MANY else acls
+
+
+def _changed_contents(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    contents = contents_of(acls)
+    for change in changes:
+        content = content_of(change.acl)
+        if change.added is (content in contents):
+            raise existing_rule(change) if change.added else missing_rule(change)
+        if change.added:
+            contents.add(content)
+        else:
+            contents.remove(content)
+    return image_of(contents).with_options(documented=acls.documented, cidr=acls.cidr)
+
+
+def _content_id(acl: StandardAcl) -> UUID:
+    return UUID(bytes=blake2b(repr(acl).encode("utf-8", "surrogatepass"), digest_size=16).digest())

@@ -1,19 +1,430 @@
-"""The audit log: Kafka's line for a decision, its level, and the same decision as a structured event."""
+"""The audit log.
 
-from typing import Any, TypeAlias
+Kafka's line for a decision, its level, the hooks that receive decisions, and the reader of such lines.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum, IntEnum, StrEnum
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    PatternType,
-    ResourceType,
-    StandardAclWithId,
-    code_name,
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAclWithId, code_name
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+
+# A decision with its reason, for explanations and the audit log; plain authorize() does without.
+
+
+class Basis(Enum):
+    """What a decision is based on; the values are Kafka's texts (MatchingRule)."""
+
+    SUPER_USER = "SuperUser"
+    DEFAULT_ALLOW = "DefaultAllow"
+    DEFAULT_DENY = "DefaultDeny"
+    MATCHING_ACL = "MatchingAcl"
+
+
+@frozen(kw_only=True)
+class Decision:
+    """The result for one action and its reason; `rule` is set for MATCHING_ACL only."""
+
+    result: AuthorizationResult
+    basis: Basis
+    rule: StandardAclWithId | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether the action is allowed."""
+        return bool(self.result)
+
+    @property
+    def text(self) -> str:
+        """The reason as in Kafka's audit line."""
+        return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"
+
+
+SUPER_USER = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.SUPER_USER)
+DEFAULT_ALLOW = Decision(result=AuthorizationResult.ALLOWED, basis=Basis.DEFAULT_ALLOW)
+DEFAULT_DENY = Decision(result=AuthorizationResult.DENIED, basis=Basis.DEFAULT_DENY)
+"""The decisions that no ACL determines."""
+
+
+# Audit hooks: what an authorizer reports its decisions to, and which of them a hook wants.
+
+
+ALLOWED_LOGGED: Final = 1
+ALLOWED_UNLOGGED: Final = 2
+DENIED_LOGGED: Final = 4
+DENIED_UNLOGGED: Final = 8
+"""The four outcomes of an action, as bits: allowed or denied, and whether the action asks for a line in that case
+(`log_if_allowed`, `log_if_denied`)."""
+EVERY_OUTCOME: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED | DENIED_LOGGED | DENIED_UNLOGGED
+EITHER_LOGGED: Final = ALLOWED_LOGGED | DENIED_LOGGED
+ANY_ALLOWED: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED
+
+AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
+"""Called with the decisions of authorize(), and with the decision on `hardcode` of authorizeByResourceType.
+
+A hook with an attribute `wanted` (SelectiveHook) is called for those outcomes only; any other hook for every decision.
+"""
+
+
+@runtime_checkable
+class SelectiveHook(Protocol):
+    """An audit hook that says beforehand which outcomes it wants.
+
+    Finding the ACL that determined a decision takes several times as long as the decision, and is done for wanted
+    outcomes only.
+    """
+
+    @property
+    def wanted(self) -> int:
+        """The outcomes it wants now (bits). Read at every call of authorize(), so it may change at any time."""
+
+    def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
+        """Take one decision. What it raises, authorize() raises."""
+
+
+@frozen
+class _EveryDecision:
+    """Makes a SelectiveHook of a plain callable."""
+
+    hook: AuditHook
+    wanted: int = EVERY_OUTCOME
+
+    def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
+        self.hook(context, action, decision)
+
+
+def selective(hook: AuditHook) -> SelectiveHook:
+    """Return the hook itself if it says what it wants, else one that wants every outcome."""
+    return hook if isinstance(hook, SelectiveHook) else _EveryDecision(hook)
+
+
+def outcome_of(action: Action, result: AuthorizationResult) -> int:
+    """Return the outcome (one bit) of an action with this result."""
+    if result is AuthorizationResult.ALLOWED:
+        return ALLOWED_LOGGED if action.log_if_allowed else ALLOWED_UNLOGGED
+    return DENIED_LOGGED if action.log_if_denied else DENIED_UNLOGGED
+
+
+# Observers of accesses: they learn what was asked and by which image it was decided, but not which ACL decided.
+
+
+class AccessTally(Protocol):
+    """What is told of the decisions on one image, by any thread; nothing here may raise or wait for long."""
+
+    def decided(
+        self, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
+    ) -> None:
+        """Take decisions made by the ACLs of the image: the first of `actions`, as many as have a result."""
+
+    def left_to_super_users(self, actions: Sequence[Action]) -> None:
+        """Take that a super user was allowed these, without a look at any ACL."""
+
+    def not_ready(self, actions: Sequence[Action]) -> None:
+        """Take that these were refused since the log had not been replayed."""
+
+
+class AccessObserver(Protocol):
+    """Called with every image by which an authorizer is about to decide (StandardAuthorizer.set_observer).
+
+    Unlike an audit hook it does not make the authorizer look for the ACL that determined a decision, which takes
+    several times as long as the decision.
+    """
+
+    def begin(self, image: AclsImage) -> AccessTally:
+        """Return what is to be told of the decisions on an image; called in the order of the images."""
+
+
+# Why a line or row of an access log is not an access, whoever reads it.
+
+
+SHOWN = 80
+"""The number of characters of a bad value in a detail."""
+
+
+class Reason(StrEnum):
+    """Why a line or row is not an access. BLANK lines are counted, but are not rejects."""
+
+    BLANK = "BLANK"
+    NOT_UTF8 = "NOT_UTF8"
+    NO_HEAD = "NO_HEAD"
+    TORN = "TORN"
+    OTHER_LOGGER = "OTHER_LOGGER"
+    OTHER_MESSAGE = "OTHER_MESSAGE"
+    AMBIGUOUS = "AMBIGUOUS"
+    UNREADABLE = "UNREADABLE"
+    MALFORMED = "MALFORMED"
+    MISSING_VALUE = "MISSING_VALUE"
+    BAD_TIMESTAMP = "BAD_TIMESTAMP"
+    BAD_OPERATION = "BAD_OPERATION"
+    BAD_RESOURCE_TYPE = "BAD_RESOURCE_TYPE"
+    BAD_PATTERN_TYPE = "BAD_PATTERN_TYPE"
+    BAD_DECISION = "BAD_DECISION"
+
+
+WANTED: Final = {
+    Reason.BAD_OPERATION: ("operation", "READ, WRITE, ... or ALL"),
+    Reason.BAD_RESOURCE_TYPE: (
+        "resourceType",
+        "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER",
+    ),
+    Reason.BAD_PATTERN_TYPE: ("patternType", "LITERAL, the pattern type of all requests"),
+    Reason.BAD_DECISION: ("loggedDecision", "ALLOWED or DENIED"),
+}
+"""The column that a bad value is in, and what was expected."""
+
+
+def known_names(kind: type[IntEnum]) -> list[str]:
+    """Return the names of an enum that may occur in a request: all but UNKNOWN and ANY."""
+    return [member.name for member in kind if member.name not in {"UNKNOWN", "ANY"}]
+
+
+def bad_value(reason: Reason, value: str) -> str:
+    """Return the detail for an invalid value."""
+    name, wanted = WANTED[reason]
+    return f"{name} `{value[:SHOWN]}`: expected {wanted}"
+
+
+# Parser for a line of kafka-authorizer.log after its time, as written by any Kafka since 0.9.
+#
+# There are four formats: StandardAuthorizer (`operation = READ`, request, rule), AclAuthorizer of Kafka 2.4 to 3.9
+# (`Operation = Read`, request, no rule), SimpleAclAuthorizer of 2.0 to 2.3 (no request), and older ones (no pattern
+# type either).
+#
+# Clients choose principals and names, so a line may contain parts of the layout twice and be ambiguous. Every part is
+# searched for in the whole line; a line that has one twice is rejected rather than guessed at.
+#
+# A line that cannot be read may tell of an access all the same, in another layout or torn: `access_trace` says
+# whether it does, and as much of the access as is certain.
+
+
+TIME: Final = r"\[\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}[,.]\d{3}"
+"""As log4j's `%d` and `%d{ISO8601}` write it, in 1 and 2, and logback's."""
+TIME_SIZE: Final = len("[2026-11-21 10:00:00,123")
+HEAD: Final = rf"^{TIME}\] [A-Z]+ Principal = "
+"""How a line about an access begins."""
+
+# All quantifiers but those of free text are possessive or bounded, and a part that occurs twice is found before the
+# free texts between the parts are matched: so the time for a hostile line is linear in its length.
+_HEAD = r"\] ([A-Z]+) Principal = "
+_ASKED = (
+    r" is (Allowed|Denied) ([oO])peration = ([A-Za-z_]{1,40}+) from host = (\S{1,255}+)"
+    r" on resource = ([A-Za-z_]{1,40}+):"
 )
-from aclog.authorizer.api_keys import api_name
-from aclog.authorizer.decision import Decision
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+_REQUEST = r" for request = (\w{1,60}+) with resourceRefCount = (\d{1,10}+)"
+_RULE = r"SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(acl=StandardAcl(?:\[.*\]|\(.*\))\)"
+_TAIL = r" \(kafka\.authorizer\.logger\)\r?\Z"
+_LITERAL = "LITERAL:"
+
+_FREE = r"([^ ]*+(?: [^ ]*+)*?)"
+"""Any text, as short as possible, word by word: the part after it begins with a space."""
+_LINE = re.compile(
+    rf"{_HEAD}{_FREE}{_ASKED}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
+)
+_FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
+_PARTS: Final = (
+    (" Principal = ", re.compile(TIME + _HEAD, re.ASCII), 0),
+    (" from host = ", re.compile(_ASKED, re.ASCII), 1),
+    (" for request = ", re.compile(_REQUEST, re.ASCII), 1),
+)
+"""(A literal in the part, the part, how often it may occur). The literal is quicker to count. The head may not occur at
+all, since the text begins after the first head's time."""
+
+_ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
+_ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
+_OUR_TAIL = re.compile(_TAIL, re.ASCII)
+_BLANK = re.compile(r"\s*+\Z", re.ASCII)
+_HEADED = re.compile(HEAD, re.ASCII)
+_PRINCIPAL, _ALLOWED, _DENIED = "Principal = ", " is Allowed", " is Denied"
+_HOST, _RESOURCE = " from host = ", " on resource = "
+
+
+class ParsedLine(NamedTuple):
+    """A line without its time: ACCESS_COLUMNS in their order, or the reason why it is not an access."""
+
+    principal: str | None = None
+    host: str | None = None
+    operation: str | None = None
+    resource_type: str | None = None
+    resource_name: str | None = None
+    pattern_type: str | None = None
+    decision: str | None = None
+    rule: str | None = None
+    request: str | None = None
+    reference_count: int | None = None
+    level: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+class AccessTrace(NamedTuple):
+    """What is certain of an access whose line cannot be read; None where nothing is."""
+
+    principal: str | None = None
+    decision: str | None = None
+    """ALLOWED or DENIED."""
+
+
+def is_headed(line: str) -> bool:
+    """Return whether a line begins as one about an access does; its rest after TIME_SIZE is for `read_line`."""
+    return _HEADED.match(line) is not None
+
+
+def access_trace(line: str) -> AccessTrace | None:
+    """Return what a line that cannot be read tells of an access; None if it is about none.
+
+    A line may be two torn ones, and clients choose principals and names: what is there twice tells nothing.
+    """
+    allowed, denied = line.count("is Allowed"), line.count("is Denied")
+    heads = line.count(_PRINCIPAL)
+    if not allowed + denied + heads:
+        # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
+        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) else None
+    if allowed + denied != 1 or heads > 1:
+        return AccessTrace()
+    decision = "ALLOWED" if allowed else "DENIED"
+    begin = line.find(_PRINCIPAL) + len(_PRINCIPAL)
+    end = line.find(_ALLOWED if allowed else _DENIED)
+    principal = line[begin:end] if heads and end > begin else ""
+    is_certain = ":" in principal and "\ufffd" not in principal
+    return AccessTrace(principal=principal if is_certain else None, decision=decision)
+
+
+def read_line(text: str) -> ParsedLine:
+    """Parse the rest of a line after its time (`] INFO Principal = ...`)."""
+    for mark, part, allowed in _PARTS:
+        if text.count(mark) > 1 and len(part.findall(text)) > allowed:
+            return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
+    found = _LINE.match(text)
+    if found is None:
+        return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
+    level, principal, answer, case, operation, host, kind, name, request, count, rule = found.groups()
+    literal = name.startswith(_LITERAL)
+    if case == "O":
+        if rule is not None or (request is None and _FIND_REQUEST(name)):
+            return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer with such a name, or a forgery
+    elif rule is None or not literal:
+        return ParsedLine(reason=Reason.UNREADABLE)
+    known_operation, known_type = operation_name(operation), resource_type_name(kind)
+    if not principal or known_operation is None or known_type is None:
+        return _bad_value(principal, operation, kind)
+    return ParsedLine(
+        principal=principal,
+        host=host,
+        operation=known_operation,
+        resource_type=known_type,
+        resource_name=name[len(_LITERAL) :] if literal else name,
+        pattern_type="LITERAL" if literal else None,
+        decision="ALLOWED" if answer == "Allowed" else "DENIED",
+        rule=rule,
+        request=request,
+        reference_count=_count(count),
+        level=level,
+    )
+
+
+def operation_name(text: str) -> str | None:
+    """Return the name of an operation in any form that Kafka writes (ALTER_CONFIGS, AlterConfigs); None if unknown."""
+    return _OPERATIONS.get(text) or _OPERATIONS.get(_normalized(text))
+
+
+def resource_type_name(text: str) -> str | None:
+    """Return the name of a resource type in any form that Kafka writes (TRANSACTIONAL_ID, TransactionalId)."""
+    return _TYPES.get(text) or _TYPES.get(_normalized(text))
+
+
+def _bad_value(principal: str, operation: str, kind: str) -> ParsedLine:
+    if not principal:
+        return ParsedLine(reason=Reason.MISSING_VALUE, detail="no principal")
+    if _normalized(operation) not in _OPERATIONS:
+        return ParsedLine(reason=Reason.BAD_OPERATION, detail=bad_value(Reason.BAD_OPERATION, operation))
+    return ParsedLine(reason=Reason.BAD_RESOURCE_TYPE, detail=bad_value(Reason.BAD_RESOURCE_TYPE, kind))
+
+
+def read_other(line: str) -> Reason:
+    """Return why a line that does not begin with `[time] LEVEL Principal = ` is not an access."""
+    if _BLANK.match(line):
+        return Reason.BLANK
+    if not _ANY_HEAD.match(line):
+        return Reason.NO_HEAD
+    return _reason_by_tail(line) or Reason.OTHER_MESSAGE
+
+
+def _reason_by_tail(text: str) -> Reason | None:
+    if _OUR_TAIL.search(text[-_TAIL_SIZE:]):
+        return None
+    return Reason.OTHER_LOGGER if _ANY_TAIL.search(text) else Reason.TORN
+
+
+_TAIL_SIZE = len(" (kafka.authorizer.logger)\r")
+
+
+def _normalized(name: str) -> str:
+    return name.replace("_", "").upper() if name.isascii() else name  # some other letters are ASCII ones in capitals
+
+
+def _count(text: str | None) -> int | None:
+    number = None if text is None else int(text)
+    return number if number is None or number < 1 << 31 else None
+
+
+def _names(kind: type[IntEnum]) -> dict[str, str]:
+    """Return names by each form that Kafka writes (ALTER_CONFIGS, AlterConfigs), and by the normalized one."""
+    forms = (str, _normalized, lambda name: name.title().replace("_", ""))
+    return {form(name): name for name in known_names(kind) for form in forms}
+
+
+_OPERATIONS, _TYPES = _names(AclOperation), _names(ResourceType)
+
+
+# Request names by apiKey, as in Kafka 4.4.0 (org.apache.kafka.common.protocol.ApiKeys.name).
+
+
+# fmt: off
+API_NAMES = (
+    "Produce", "Fetch", "ListOffsets", "Metadata", "LeaderAndIsr",
+    "StopReplica", "UpdateMetadata", "ControlledShutdown", "OffsetCommit", "OffsetFetch",
+    "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup",
+    "DescribeGroups", "ListGroups", "SaslHandshake", "ApiVersions", "CreateTopics",
+    "DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "AddPartitionsToTxn",
+    "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit", "DescribeAcls",
+    "CreateAcls", "DeleteAcls", "DescribeConfigs", "AlterConfigs", "AlterReplicaLogDirs",
+    "DescribeLogDirs", "SaslAuthenticate", "CreatePartitions", "CreateDelegationToken", "RenewDelegationToken",
+    "ExpireDelegationToken", "DescribeDelegationToken", "DeleteGroups", "ElectLeaders", "IncrementalAlterConfigs",
+    "AlterPartitionReassignments", "ListPartitionReassignments", "OffsetDelete",
+    "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials", "AlterUserScramCredentials",
+    "Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "DescribeQuorum", "AlterPartition", "UpdateFeatures", "Envelope",
+    "FetchSnapshot", "DescribeCluster", "DescribeProducers", "BrokerRegistration", "BrokerHeartbeat",
+    "UnregisterBroker", "DescribeTransactions", "ListTransactions", "AllocateProducerIds",
+    "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ControllerRegistration", "GetTelemetrySubscriptions",
+    "PushTelemetry", "AssignReplicasToDirs", "ListConfigResources", "DescribeTopicPartitions",
+    "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge",
+    "AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "InitializeShareGroupState", "ReadShareGroupState",
+    "WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary",
+    "StreamsGroupHeartbeat", "StreamsGroupDescribe",
+    "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets",
+    "StreamsGroupTopologyDescriptionUpdate", "UnregisterController",
+)
+# fmt: on
+
+
+def api_name(api_key: int) -> str:
+    """Return the name of a request.
+
+    Raises:
+        InvalidRequestError: Kafka 4.4.0 does not know the key; its ApiKeys.forId throws, too.
+
+    """
+    if not 0 <= api_key < len(API_NAMES):
+        raise InvalidRequestError(f"Unexpected api key: {api_key}")
+    return API_NAMES[api_key]
+
+
+# The audit log: Kafka's line for a decision, its level, and the same decision as a structured event.
+
 
 AUDIT_LOGGER = "kafka.authorizer.logger"
 """The logger's name, the same as in Kafka's log4j configuration."""

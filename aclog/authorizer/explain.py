@@ -1,34 +1,494 @@
-"""Explanation of a decision: every ACL that covers the resource, with its role."""
+"""Explanation of a decision.
+
+Every ACL that covers the resource, what decides, near misses, and the changes that would reverse it.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ChangePlace,
     PatternType,
     ResourcePattern,
+    ResourceType,
     StandardAcl,
     StandardAclWithId,
+    acl_command,
+    acl_text,
     code_name,
+    host_address,
+    host_problem,
+    in_cidr,
+    is_cidr,
+    listed_principals,
+    looks_like_cidr,
 )
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import in_cidr, is_cidr, looks_like_cidr
-from aclog.authorizer.decision import Basis, Decision
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
-from aclog.authorizer.hosts import host_address
-from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.name_notation import is_set
-from aclog.authorizer.near_misses import NearMisses, user_near_misses
-from aclog.authorizer.quirks import quirks_of
-from aclog.authorizer.remedy import find_remedy
-from aclog.metalog.errors import ConfigError
+from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, Verdict, place_object, places_text
+from aclog.authorizer.audit import Basis, Decision, Row
+from aclog.authorizer.index.layout import ALLOWED, DENIED, known_operation, known_type, rule_mask, utf16
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import is_set, pattern_text
+from aclog.metalog.errors import ConfigError, printable
+
+# What an explanation depends on besides the ACLs and the request.
+
+
+MOST_RULES = 40
+"""How many ACLs an explanation lists by default; all are counted."""
+
+
+@frozen(kw_only=True)
+class ExplainOptions:
+    """The settings of an explanation; the defaults are those of a question about the newest state of some cluster."""
+
+    allow_everyone: bool = False
+    """The setting allow.everyone.if.no.acl.found, with which the decision was made."""
+    host_given: bool = True
+    """Whether the request named a host; if not, an advised ACL is for any host."""
+    as_of: str | None = None
+    """The moment of a state of the past; None for the newest."""
+    place: ChangePlace = field(factory=ChangePlace)
+    """Where the advised commands make their changes."""
+    origins: Origins = NO_ORIGINS
+    """Where the ACLs stand."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings with which the decision was made."""
+    limit: int = MOST_RULES
+    """How many ACLs are listed, and how many removals are advised."""
+
+
+# The explanation of a decision as a value.
+
+
+class Role(Enum):
+    """The role of an ACL in a decision, the most important first."""
+
+    DECIDES = "decides"
+    MATCHES = "matches"
+    OTHER_OPERATION = "other operation"
+    OTHER_HOST = "other host"
+    OTHER_PRINCIPAL = "other principal"
+
+
+@frozen(kw_only=True)
+class ExaminedRule:
+    """An ACL that covers the resource, its role, and notes about it."""
+
+    rule: StandardAclWithId
+    role: Role
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self, origins: Origins) -> Row:
+        """Return this for JSON."""
+        rule = {**self.rule.to_dict(), **place_object(self.rule.acl, origins)}
+        return {"role": self.role.name, "rule": rule, "notes": list(self.notes)}
+
+
+@frozen(kw_only=True)
+class Change:
+    """An ACL to add or to remove."""
+
+    add: bool
+    acl: StandardAcl
+    command: str | None
+    """The command line that makes the change; None if none can express the ACL."""
+
+    def to_dict(self, origins: Origins) -> Row:
+        """Return this for JSON."""
+        row: Row = {**StandardAclWithId(id=None, acl=self.acl).to_dict()}
+        del row["id"]
+        row |= place_object(self.acl, origins)
+        return {"change": "add" if self.add else "remove", "rule": row, "command": self.command}
+
+
+@frozen(kw_only=True)
+class Remedy:
+    """The smallest change that reverses the decision: all of `changes`, and `left_off` further removals not listed."""
+
+    changes: tuple[Change, ...] = ()
+    left_off: int = 0
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self, origins: Origins) -> Row:
+        """Return this for JSON."""
+        return {
+            "changes": [change.to_dict(origins) for change in self.changes],
+            "leftOff": self.left_off,
+            "notes": list(self.notes),
+        }
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """A decision and everything that took part in it.
+
+    `rules` are the most important ACLs that cover the resource, up to a limit; `counts` has the total of each role.
+    `implied_by` is the operation of the deciding ACL if it implied the requested one.
+    """
+
+    context: RequestContext
+    action: Action
+    decision: Decision
+    rules: tuple[ExaminedRule, ...]
+    counts: Mapping[Role, int]
+    implied_by: AclOperation | None
+    quirks: tuple[str, ...]
+    near_misses: tuple[str, ...]
+    """A sentence for each group of ACLs that match nobody, and were probably meant to match this request."""
+    premises: Premises = ALL_KNOWN
+    """What is unknown, and could turn the decision."""
+    remedy: Remedy
+    options: ExplainOptions = field(repr=False)
+    example: str | None = None
+    """Of a request for all names that begin so: one of them, whose decision this is; all are decided alike."""
+
+    def __bool__(self) -> bool:
+        """Return whether the request is allowed."""
+        return self.allowed
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request is allowed."""
+        return self.decision.result is AuthorizationResult.ALLOWED
+
+    @property
+    def left_off(self) -> int:
+        """The number of ACLs that are counted but not in `rules`."""
+        return sum(self.counts.values()) - len(self.rules)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation for JSON; scripts depend on the keys."""
+        pattern = self.action.resource_pattern
+        return {
+            "decision": self.decision.result.value,
+            "rule": self.decision.text,
+            "principal": self.context.principal,
+            "host": self.context.host,
+            "hostGiven": self.options.host_given,
+            "operation": code_name(AclOperation, self.action.operation),
+            "resourceType": code_name(ResourceType, pattern.resource_type),
+            "resourceName": pattern.name,
+            "patternType": code_name(PatternType, pattern.pattern_type),
+            **({} if self.example is None else {"example": self.example}),
+            "impliedBy": None if self.implied_by is None else self.implied_by.name,
+            "counts": {role.name: self.counts.get(role, 0) for role in Role},
+            "rules": [examined.to_dict(self.options.origins) for examined in self.rules],
+            "leftOff": self.left_off,
+            "quirks": list(self.quirks),
+            "nearMisses": list(self.near_misses),
+            "opposite": self.remedy.to_dict(self.options.origins),
+            "asOf": self.options.as_of,
+            **self.premises.key(),
+        }
+
+
+# An explanation as text.
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of an explanation, with unprintable characters escaped."""
+    return map(printable, _lines(explanation))
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    context, pattern = explanation.context, explanation.action.resource_pattern
+    operation = code_name(AclOperation, explanation.action.operation)
+    kind = code_name(ResourceType, pattern.resource_type)
+    answer = explanation.premises.decided(explanation.decision.result.value)
+    none = "" if explanation.options.host_given else " (no host was given)"
+    name = repr(pattern.name) if explanation.example is None else f"{pattern_text(pattern)} (all names that begin so)"
+    yield f"{answer}: {context.principal} {operation} {kind} {name} from {context.host}{none}"
+    yield f"based on {explanation.decision.text}"
+    if explanation.example is not None:
+        yield f"The rule is that of {explanation.example!r}; all of these names are decided alike."
+    if explanation.implied_by is not None:
+        yield f"A permission to {explanation.implied_by.name} implies {operation}."
+    yield ""
+    yield from _rules(explanation)
+    for quirk in explanation.quirks:
+        yield from ("", f"Note: {quirk}")
+    for miss in explanation.near_misses:
+        yield from ("", f"Near miss: {miss}")
+    yield ""
+    yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
+    yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options))
+
+
+def _rules(explanation: Explanation) -> Iterator[str]:
+    total = sum(explanation.counts.values())
+    is_one = explanation.example is None
+    if not total:
+        yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
+        return
+    parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
+    yield f"{total} ACL(s) cover {'this resource' if is_one else 'some or all of these names'}: {parts}"
+    width = max((len(examined.role.value) for examined in explanation.rules), default=0)
+    for examined in explanation.rules:
+        yield from _rule(examined, width, explanation.options.origins)
+    if explanation.left_off:
+        yield f"  ... and {explanation.left_off} more"
+
+
+def _rule(examined: ExaminedRule, width: int, origins: Origins) -> Iterable[str]:
+    yield f"  {examined.role.value:<{width}}  {located_text(examined.rule.acl, origins)}"
+    for note in examined.notes:
+        yield f"  {'':<{width}}    ({note})"
+
+
+def located_text(acl: StandardAcl, origins: Origins) -> str:
+    """Return an ACL as one line of text, and where it stands, if that is known."""
+    return acl_text(acl) + places_text(acl, origins)
+
+
+def _remedy(remedy: Remedy, options: ExplainOptions) -> Iterator[str]:
+    as_of = options.as_of
+    if as_of is not None and any(change.command is not None for change in remedy.changes):
+        yield f"(of the state as of {as_of}; the commands change the newest one, which may differ: explain it first)"
+    for change in remedy.changes:
+        yield from _change(change, options.origins)
+    if remedy.left_off:
+        yield f"... and removing {remedy.left_off} more such ACLs"
+    yield from remedy.notes
+
+
+def _change(change: Change, origins: Origins) -> Iterator[str]:
+    yield f"{'adding' if change.add else 'removing'} {located_text(change.acl, origins)}"
+    if change.command is not None:
+        yield f"  {change.command}"
+
+
+# Near misses of a decision: ACLs that were probably meant to match this request, and match nobody.
+
+
+@define(kw_only=True)
+class NearMisses:
+    """Counts the near misses among the ACLs that cover a resource, by reason; owned by one explanation."""
+
+    context: RequestContext
+    operation: int
+    cidr: bool
+    _counts: dict[str, int] = field(factory=dict, init=False)
+
+    def examine(self, acl: StandardAcl, role: Role) -> None:
+        """Add the next ACL that covers the resource."""
+        reason = self.reason(acl, role)
+        if reason is not None and rule_mask(acl.operation, acl.permission_type) >> self.operation & (ALLOWED | DENIED):
+            self._counts[reason] = self._counts.get(reason, 0) + 1
+
+    def reason(self, acl: StandardAcl, role: Role) -> str | None:
+        """Return why the ACL misses the request by its principal or host; None if it was meant for another one."""
+        if role is Role.OTHER_PRINCIPAL and self.context.principal in listed_principals(acl.principal):
+            return f"{acl.principal} is one principal whose name has a comma, not a list"
+        if role is Role.OTHER_HOST and _may_mean(acl.host, self.context.host):
+            return host_problem(acl.host, cidr=self.cidr)
+        return None
+
+    def sentences(self) -> Iterator[str]:
+        """Yield a sentence for each reason."""
+        for reason, count in self._counts.items():
+            yield f"{count} ACL(s) on this resource do not match this request: {reason}"
+
+
+def _may_mean(text: str, host: str) -> bool:
+    """Return whether the host of an ACL may stand for an address; a name may stand for any."""
+    if is_cidr(text):
+        return in_cidr(text, host)
+    try:
+        return host_address(text) == host
+    except ConfigError:
+        return True
+
+
+def user_near_misses(
+    image: AclsImage, pattern: ResourcePattern, matches: Callable[[StandardAcl], bool]
+) -> Iterator[str]:
+    """Yield a sentence if the name of a requested USER resource, or of ACLs, lacks its principal type (KIP-373).
+
+    `matches` is asked whether an ACL matches the request in all but its resource.
+    """
+    if pattern.resource_type != ResourceType.USER:
+        return
+    kind, colon, name = pattern.name.partition(":")
+    if not colon:
+        yield f"the USER resource {kind!r} is no principal: expected its type, too, as in User:{kind}"
+    literal = AclBindingFilter(
+        resource_type=ResourceType.USER,
+        resource_name=name if colon else f"User:{kind}",
+        pattern_type=PatternType.LITERAL,
+    )
+    count = sum(matches(rule.acl) for rule in image.matching(literal))
+    if count:
+        yield f"{count} ACL(s) on the USER resource {literal.resource_name!r} do not cover {pattern.name!r}"
+
+
+# Requests for which Kafka 4.3.1 differs from its documentation, or does not return (docs/semantics.md).
+
+
+def quirks_of(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> tuple[str, ...]:
+    """Return a sentence for each quirk of Kafka that affects this request."""
+    pattern = action.resource_pattern
+    found = (_hidden_from_star(image, verdict, context, action), _without_answer(image, verdict, pattern))
+    return tuple(quirk for quirk in found if quirk is not None)
+
+
+def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> str | None:
+    """Return the sentence about LITERAL `*`, which does not cover longer names that begin with `*`."""
+    pattern = action.resource_pattern
+    if image.documented or pattern.name == WILDCARD or not pattern.name.startswith(WILDCARD):
+        return None
+    star = AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=WILDCARD, pattern_type=PatternType.LITERAL
+    )
+    count = sum(1 for _ in image.matching(star))
+    if not count:
+        return None
+    hidden = (
+        f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
+        "with *. "
+    )
+    documented = image.with_options(documented=True, cidr=image.cidr)
+    try:
+        other = documented.verdict(
+            context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
+        )
+    except InvalidRequestError as error:  # a principal without a colon, among ACLs that Kafka does not look at
+        return f"{hidden}As documented they would, and there would be no answer: {error}."
+    if other is verdict:
+        return f"{hidden}The answer would be the same if they did."
+    return f"{hidden}As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."
+
+
+def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:
+    """Return the sentence about the endless loop on names that sort below `*`.
+
+    The second section of Kafka's scan (aclog.authorizer.index.scan_order) starts at `*`. At the first name that
+    is no prefix of the resource's it jumps to the prefix of `*` with as many characters as the two names share: with
+    one, that is `*` again and the scan never ends; with more, `substring` throws. A DENY ends the scan before.
+    """
+    name = utf16(pattern.name)
+    if not name or name >= utf16(WILDCARD) or verdict is Verdict.DENY:
+        return None
+    in_the_way = b""
+    for rule in image.matching(AclBindingFilter(resource_type=known_type(pattern.resource_type))):
+        other = utf16(rule.acl.resource_name)
+        if rule.acl.resource_name == WILDCARD and rule.acl.pattern_type == PatternType.PREFIXED:
+            return None  # PREFIXED `*` comes right after LITERAL `*`, and ends the second section
+        if in_the_way < other < utf16(WILDCARD) and not name.startswith(other):
+            in_the_way = other
+    shared = _shared(name, in_the_way)
+    if not shared:
+        return None
+    what = "never returns from" if shared == 1 else "throws StringIndexOutOfBoundsException on"
+    culprit = in_the_way.decode("utf-16-be", "surrogatepass")
+    return (
+        f"A real Kafka 4.3.1 {what} this request, because of the ACLs on {culprit!r}, a name that sorts below * "
+        "(fixed upstream later); the answer here follows the documented rules."
+    )
+
+
+def _shared(a: bytes, b: bytes) -> int:
+    """Return how many UTF-16 code units two names share from the start."""
+    pairs = zip(zip(a[::2], a[1::2], strict=True), zip(b[::2], b[1::2], strict=True), strict=False)
+    return next((i for i, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)) // 2)
+
+
+# The ACL changes that would reverse a decision.
+
+
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+_DEFAULT_ALLOW = (
+    "which denies the resource to all others, too: allow.everyone.if.no.acl.found is for resources without any ACL",
+    "or turn off allow.everyone.if.no.acl.found",
+)
+
+
+def find_remedy(
+    decision: Decision,
+    context: RequestContext,
+    action: Action,
+    *,
+    denying: Sequence[StandardAclWithId],
+    deny_count: int,
+    has_allow: bool,
+    candidates: int,
+    options: ExplainOptions,
+) -> Remedy:
+    """Return the smallest change that reverses the decision.
+
+    `denying` are the ACLs that match and deny, or the first of them, and `deny_count` is their number; `has_allow` is
+    whether an ACL would allow the request without them; `candidates` is the number of ACLs that cover the resource.
+    """
+    if decision.basis is Basis.SUPER_USER:
+        return Remedy(notes=(f"remove {context.principal} from super.users, so that ACLs decide",))
+    if decision.result is AuthorizationResult.ALLOWED:
+        notes = _DEFAULT_ALLOW if decision.basis is Basis.DEFAULT_ALLOW else ()
+        return _with(notes, _adding(DENY, context, action, options), asks_all=_is_every_name(action.resource_pattern))
+    removals = _removing((rule.acl for rule in denying), options.place)
+    left_off = deny_count - len(denying)
+    if deny_count and options.allow_everyone and deny_count == candidates:
+        note = "allow.everyone.if.no.acl.found then allows it to everyone, since no ACL is left on the resource"
+        return Remedy(changes=removals, left_off=left_off, notes=(note,))
+    if has_allow:
+        return Remedy(changes=removals, left_off=left_off)
+    adding = _adding(ALLOW, context, action, options)
+    added = _with((), adding, asks_all=_is_every_name(action.resource_pattern))
+    if not added.changes:  # then removing what denies is not enough, either
+        return added
+    return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
+
+
+def _with(notes: tuple[str, ...], change: Change | None, *, asks_all: bool = False) -> Remedy:
+    if change is None:
+        return Remedy(notes=(*notes, "no ACL can be created for such a request"))
+    if change.acl.resource_name == WILDCARD and not asks_all:
+        notes = (*notes, "an ACL on the name * covers nearly every resource of the type, not only this one")
+    return Remedy(changes=(change,), notes=notes)
+
+
+def _is_every_name(pattern: ResourcePattern) -> bool:
+    return is_set(pattern) and not pattern.name
+
+
+def _removing(acls: Iterable[StandardAcl], place: ChangePlace) -> tuple[Change, ...]:
+    return tuple(Change(add=False, acl=acl, command=acl_command(acl, add=False, place=place)) for acl in acls)
+
+
+def _adding(
+    permission: AclPermissionType, context: RequestContext, action: Action, options: ExplainOptions
+) -> Change | None:
+    """Return the narrowest ACL for what was asked; None if Kafka would reject its creation."""
+    pattern = action.resource_pattern
+    known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
+    known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY
+    if _is_every_name(pattern):  # no ACL has an empty prefix
+        pattern = ResourcePattern(resource_type=pattern.resource_type, name=WILDCARD)
+    if not (known_type and known_operation and pattern.name):
+        return None
+    acl = StandardAcl(
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        principal=context.principal,
+        host=context.host if options.host_given else WILDCARD,
+        operation=action.operation,
+        permission_type=permission,
+    )
+    return Change(add=True, acl=acl, command=acl_command(acl, add=True, place=options.place))
+
+
+# Explanation of a decision: every ACL that covers the resource, with its role.
+
 
 _DEFAULTS = ExplainOptions()
 

@@ -1,21 +1,29 @@
-"""The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer)."""
+"""The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer), and its errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from enum import Enum
+from functools import cache
+from typing import ClassVar
 
 from attrs import field, frozen
 
 from aclog.authorizer.acl import (
+    CLUSTER_NAME,
     AclBindingFilter,
     AclOperation,
+    PatternType,
     ResourcePattern,
+    ResourceType,
     StandardAcl,
     StandardAclWithId,
+    code_name,
     code_repr,
 )
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import MetadataError, printable
+
+# The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer).
 
 
 class AuthorizationResult(Enum):
@@ -33,7 +41,7 @@ class AuthorizationResult(Enum):
 class RequestContext:
     """The context of a request (AuthorizableRequestContext).
 
-    `principal` is `Type:name`; `host` is the client's address as returned by aclog.authorizer.hosts.host_address;
+    `principal` is `Type:name`; `host` is the client's address as returned by aclog.authorizer.acl.host_address;
     `request_type` is the apiKey of the request, for the audit log (1 is Fetch).
     """
 
@@ -140,3 +148,113 @@ class Authorizer(ABC):
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
         """Release connections and threads; no method is called afterwards."""
+
+
+# The errors of authorization: not ready, not authorized, and requests that cannot be decided.
+
+
+class AuthorizerNotReadyError(MetadataError):
+    """The authorizer has not replayed up to its first high-water mark yet (KIP-801); retriable."""
+
+    retriable = True
+
+
+class InvalidRequestError(MetadataError):
+    """A request on which Kafka's authorizer throws: an ANY or UNKNOWN operation, a principal without a colon, ..."""
+
+
+class AuthorizationError(MetadataError):
+    """A denied access (KIP-11): principal, operation, host and resource."""
+
+    def __init__(self, *, principal: str, operation: str, host: str, resource: str) -> None:
+        """All four as text; `resource` such as `TOPIC:LITERAL:orders`.
+
+        The message escapes unprintable characters: clients choose resource names and must not be able to forge log
+        lines.
+        """
+        self.principal, self.operation, self.host, self.resource = principal, operation, host, resource
+        super().__init__(printable(f"{principal} is not authorized to {operation} on {resource} from {host}"))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default an exception is unpickled from `args`, which hold the message and not the keyword arguments.
+        return _restored, (self.principal, self.operation, self.host, self.resource)
+
+
+class AclRequestError(MetadataError):
+    """A request about ACLs that Kafka rejects, with the error code of its response.
+
+    `code` and `name` are those of org.apache.kafka.common.protocol.Errors; `message` is the text in the response, None
+    if Kafka sends none.
+    """
+
+    NAMES: ClassVar[dict[int, str]] = {
+        -1: "UNKNOWN_SERVER_ERROR",
+        31: "CLUSTER_AUTHORIZATION_FAILED",
+        35: "UNSUPPORTED_VERSION",
+        42: "INVALID_REQUEST",
+        44: "POLICY_VIOLATION",
+    }
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        """`code` is one of NAMES."""
+        self.code, self.name, self.message = code, self.NAMES[code], message
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        return self.name if self.message is None else self.message
+
+
+def _restored(principal: str, operation: str, host: str, resource: str) -> AuthorizationError:
+    return AuthorizationError(principal=principal, operation=operation, host=host, resource=resource)
+
+
+# Authorization that raises an error instead of returning a result.
+
+
+CLUSTER_AUTHORIZATION_FAILED = 31
+
+
+def require(authorizer: Authorizer, context: RequestContext, action: Action) -> None:
+    """Check that an action is allowed.
+
+    Raises:
+        AuthorizationError: it is denied (KIP-11).
+        AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
+
+    """
+    if authorizer.authorize(context, [action])[0] is AuthorizationResult.ALLOWED:
+        return
+    pattern = action.resource_pattern
+    raise AuthorizationError(
+        principal=context.principal,
+        operation=code_name(AclOperation, action.operation),
+        host=context.host,
+        resource=(
+            f"{code_name(ResourceType, pattern.resource_type)}:{code_name(PatternType, pattern.pattern_type)}:"
+            f"{pattern.name}"
+        ),
+    )
+
+
+def require_on_cluster(
+    authorizer: Authorizer, context: RequestContext, operation: int, request: Callable[[], str]
+) -> None:
+    """Check that an operation on the cluster is allowed: ALTER to create or delete ACLs, DESCRIBE to list them.
+
+    `request` returns how the error names the request (AuthHelper.authorizeClusterOperation).
+
+    Raises:
+        AclRequestError: it is denied (31, CLUSTER_AUTHORIZATION_FAILED).
+        AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
+
+    """
+    if authorizer.authorize(context, [_on_cluster(operation)])[0] is not AuthorizationResult.ALLOWED:
+        name = code_name(AclOperation, operation)
+        raise AclRequestError(CLUSTER_AUTHORIZATION_FAILED, f"Request {request()} needs {name} permission.")
+
+
+@cache
+def _on_cluster(operation: int) -> Action:
+    return Action(
+        operation=operation, resource_pattern=ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+    )

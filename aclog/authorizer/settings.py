@@ -1,12 +1,395 @@
-"""What decides besides the ACLs: two properties of the broker, and aclog's own semantics."""
+"""What decides besides the ACLs.
 
-from collections.abc import Collection
+Super users and allow.everyone.if.no.acl.found; names of principals and resources in questions.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
 from typing import Self
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    code_name,
+)
+from aclog.authorizer.acl import parse_name as parse_enum_name
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.metalog.errors import ConfigError
+
+# The properties of the authorizer: `super.users`, `allow.everyone.if.no.acl.found` and `aclog.cidr.enabled`.
+
+
+SUPER_USERS_CONFIG = "super.users"
+ALLOW_EVERYONE_CONFIG = "allow.everyone.if.no.acl.found"
+CIDR_CONFIG = "aclog.cidr.enabled"
+"""Whether the host of an ACL may be a CIDR range (KIP-1276); not a property of Kafka's."""
+
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))
+"""What Java's String.trim strips: every character up to the space, control characters included."""
+
+
+def parse_cidr_enabled(text: str | None, name: str = CIDR_CONFIG) -> bool:
+    """Parse `aclog.cidr.enabled`; off if it is not set. `name` is the property or flag that an error names.
+
+    Raises:
+        ConfigError: it is neither `true` nor `false`: a typo must not turn a DENY off.
+
+    """
+    value = "false" if text is None else text.strip(_JAVA_BLANKS).lower()
+    if value not in {"true", "false"}:
+        raise ConfigError(f"{name}: {text!r}: expected true or false")
+    return value == "true"
+
+
+def parse_super_users(text: str | None) -> frozenset[str]:
+    """Parse `super.users`, such as `User:admin;User:kafka`; parts are trimmed, empty ones dropped.
+
+    They are compared with the principal of a request as whole texts, so `User:*` is not a wildcard here
+    (StandardAuthorizer.getConfiguredSuperUsers).
+
+    Raises:
+        ConfigError: a part has no colon.
+
+    """
+    users = frozenset(part.strip(_JAVA_BLANKS) for part in (text or "").split(";")) - {""}
+    for user in sorted(users):
+        if ":" not in user:
+            raise ConfigError(
+                f"{SUPER_USERS_CONFIG}: expected a string in format principalType:principalName but got {user}"
+            )
+    return users
+
+
+_SECOND_NAME = re.compile(r"(?<!\\)[,|]\s*\w+:|\sUser:")
+"""What looks like the beginning of another principal within one; an attribute of a distinguished name has `=`."""
+
+
+def super_user_mistakes(text: str | None) -> Iterator[str]:
+    """Yield a sentence for each super user that is hardly meant as it stands; `text` is a valid `super.users`."""
+    for user in sorted(parse_super_users(text)):
+        kind, _, name = user.partition(":")
+        if found := _SECOND_NAME.search(user):
+            meant = f"{user[: found.start()]};{user[found.start() + 1 :].lstrip()}"
+            yield f"{user!r} is one name, as only ';' separates super users: did you mean {meant!r}?"
+        elif name == "*":
+            yield f"{user!r} is nobody, as there are no wildcards among super users"
+        elif kind == "User" and name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
+            yield f"{user!r} is not who has not logged in: did you mean 'User:ANONYMOUS'?"
+
+
+def parse_allow_everyone(text: str | None) -> bool:
+    """Parse `allow.everyone.if.no.acl.found`: `true` in any case, trimmed, is on; anything else is off."""
+    return text is not None and text.strip(_JAVA_BLANKS).lower() == "true"
+
+
+# Principals as text: `Type:name` (org.apache.kafka.common.security.auth.KafkaPrincipal).
+
+
+@frozen(kw_only=True)
+class KafkaPrincipal:
+    """A principal: a type (`User`, or whatever a principal builder returns) and a name; either may be empty."""
+
+    type: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a text, split at its first colon: the name of `User:a:b` is `a:b`.
+
+        Raises:
+            InvalidRequestError: there is no colon; the message is that of Kafka's StandardAcl.
+
+        """
+        kind, colon, name = text.partition(":")
+        if not colon:
+            raise InvalidRequestError(no_colon(text))
+        return cls(type=kind, name=name)
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+def no_colon(text: str) -> str:
+    """Return Kafka's message about a principal without a colon."""
+    return (
+        f"Could not parse principal from `{text}` "
+        "(no colon is present separating the principal type from the principal name)"
+    )
+
+
+# Names as questions, tests of rules and answers write them: `orders`, or `pii-*` for all that begin with `pii-`.
+#
+# - A text without a `*` is that name, backslashes and all.
+# - A `*` at the end is a prefix: all names that begin with what precedes it; `*` alone is every name.
+# - `\*` is a star in a name. A star that is neither at the end nor written so is an error.
+# - Backslashes right before a `*` count in pairs: each pair is one backslash. An odd one escapes the star, so
+#   `a\\*` is the prefix `a\`, and `a\\\*` is the name `a\*`. All other backslashes are themselves.
+#
+# Kafka's own commands, its requests and rules have names as they are, with a pattern type: LITERAL or PREFIXED.
+
+
+_STAR = re.compile(r"(?<!\\)(\\*)\*")
+"""A star with all backslashes right before it; a long run without a star is looked at once."""
+_SHOWN = 80
+
+
+def parse_name(text: str) -> tuple[str, PatternType]:
+    """Return the name or prefix that a text stands for. Raises ConfigError: a star neither at the end nor escaped."""
+    parts, end = [], 0
+    for star in _STAR.finditer(text):
+        backslashes = star[1]
+        parts.append(text[end : star.start()] + backslashes[: len(backslashes) // 2])
+        end = star.end()
+        if len(backslashes) % 2:
+            parts.append(WILDCARD)
+        elif end == len(text):
+            return "".join(parts), PatternType.PREFIXED
+        else:
+            raise ConfigError(
+                rf"{text[:_SHOWN]} has a * before its end: expected PREFIX*, or \* for a star in the name"
+            )
+    return "".join((*parts, text[end:])), PatternType.LITERAL
+
+
+def name_text(name: str, pattern_type: int = PatternType.LITERAL) -> str:
+    """Return the text that `parse_name` reads as this name, or as this prefix if the type is PREFIXED."""
+    text = _STAR.sub(lambda star: rf"{star[1]}{star[1]}\*", name)
+    if pattern_type == PatternType.LITERAL:
+        return text
+    last_backslashes = text[len(text.rstrip("\\")) :]
+    return f"{text}{last_backslashes}{WILDCARD}"
+
+
+def pattern_text(pattern: ResourcePattern) -> str:
+    """Return the name of a pattern as `name_text`."""
+    return name_text(pattern.name, pattern.pattern_type)
+
+
+def parse_pattern(kind: ResourceType, text: str) -> ResourcePattern:
+    """Return the pattern for a text and a type. Raises as `parse_name`."""
+    name, pattern_type = parse_name(text)
+    return ResourcePattern(resource_type=kind, name=name, pattern_type=pattern_type)
+
+
+def asked_pattern(kind: ResourceType, text: str, pattern_type: int | None = None) -> ResourcePattern:
+    """Return what a question names; with a pattern type the name is as it is, as in Kafka's commands.
+
+    Raises:
+        ConfigError: as `parse_name`, or a star in a topic's name.
+
+    """
+    if pattern_type is not None:
+        return ResourcePattern(resource_type=kind, name=text, pattern_type=pattern_type)
+    try:
+        pattern = parse_pattern(kind, text)
+    except ConfigError as error:
+        raise ConfigError(f"{code_name(ResourceType, kind)}: {error}") from error
+    check_topic_name(pattern)
+    return pattern
+
+
+def check_topic_name(pattern: ResourcePattern) -> None:
+    """Raise ConfigError if a question names topics with a star: it is mistyped, since there can be none."""
+    if pattern.resource_type == ResourceType.TOPIC and WILDCARD in pattern.name:
+        raise ConfigError(
+            f"TOPIC: {pattern_text(pattern)[:_SHOWN]}: no topic can have a * in its name: expected a name, or "
+            "PREFIX* for all that begin so; with a pattern type, LITERAL or PREFIXED, a name is taken as it is"
+        )
+
+
+def rule_pattern(kind: ResourceType, text: str) -> ResourcePattern:
+    """Return the pattern of a rule on what a question names so: LITERAL `*` for every name.
+
+    Raises:
+        ConfigError: as `asked_pattern`; or it is the name `*`, which no rule can be on without being on all names.
+
+    """
+    asked = asked_pattern(kind, text)
+    if asked.name == WILDCARD and not is_set(asked):
+        raise ConfigError(f"{code_name(ResourceType, kind)}: {text}: a rule on the name * is on every name: expected *")
+    if is_set(asked) and not asked.name:
+        return ResourcePattern(resource_type=kind, name=WILDCARD)
+    return asked
+
+
+def is_set(pattern: ResourcePattern) -> bool:
+    """Return whether a pattern of a question stands for all names that begin so."""
+    return pattern.pattern_type == PatternType.PREFIXED
+
+
+# Resources of questions, by short names (docs/library.md).
+
+
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+def topic(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+    """Return a topic, or with `pii-*` all topics that begin with `pii-` (aclog.authorizer.settings).
+
+    With a pattern type, LITERAL or PREFIXED, the name is as it is, as in Kafka.
+
+    Raises:
+        ConfigError: here and below: the name is no text, or has a star that is neither at the end nor escaped; or the
+            pattern type is another one. Of a topic also: a star in its name.
+
+    """
+    return _asked(ResourceType.TOPIC, name, pattern)
+
+
+def group(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+    """Return a consumer group, or all that begin so."""
+    return _asked(ResourceType.GROUP, name, pattern)
+
+
+def cluster() -> ResourcePattern:
+    """Return the cluster resource."""
+    return ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+
+
+def transactional_id(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+    """Return a transactional id, or all that begin so."""
+    return _asked(ResourceType.TRANSACTIONAL_ID, name, pattern)
+
+
+def delegation_token(token_id: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+    """Return a delegation token, named by its id, or all whose ids begin so."""
+    return _asked(ResourceType.DELEGATION_TOKEN, token_id, pattern)
+
+
+def user(principal: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+    """Return a user as a resource (`User:alice`), or all that begin so, for CREATE_TOKENS and DESCRIBE_TOKENS."""
+    return _asked(ResourceType.USER, principal, pattern)
+
+
+def _asked(resource_type: ResourceType, name: str, pattern: str | PatternType | None) -> ResourcePattern:
+    if not isinstance(name, str):
+        raise ConfigError(f"the name of a {resource_type} is of type {type(name).__name__}: expected text")
+    if isinstance(pattern, str):
+        pattern = parse_enum_name(_PATTERNS, pattern)
+    if pattern is not None and pattern not in _PATTERNS:
+        raise ConfigError(f"pattern {pattern!r}: expected LITERAL or PREFIXED")
+    return asked_pattern(resource_type, name, pattern)
+
+
+# The generation of Kafka's authorizer: which rules a broker or controller decides by.
+#
+# The software that decides selects it, not metadata.version: a cluster finalized at 4.3 whose broker runs 4.4.0
+# decides by the rules of 4.4 on that broker. docs/semantics.md has a column for each.
+
+
+RANGES_LEVEL = 32
+"""The level of metadata.version (4.4-IV1) that only software of the generation 4.4 supports."""
+CIDR_FEATURE = "aclog.cidr"
+"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports level 1 of it; it is never finalized."""
+_BY_CONTROLLERS: Mapping[int, AbstractSet[int]] = {
+    ResourceType.TOPIC: frozenset(
+        {
+            AclOperation.CREATE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.ALTER_CONFIGS,
+            AclOperation.DESCRIBE_CONFIGS,
+        }
+    ),
+    ResourceType.GROUP: frozenset({AclOperation.ALTER_CONFIGS}),
+    ResourceType.CLUSTER: frozenset(AclOperation) - {AclOperation.IDEMPOTENT_WRITE},
+    ResourceType.USER: frozenset({AclOperation.CREATE_TOKENS}),
+}
+"""What controllers decide (kafka.server.ControllerApis), by the type of the resource. A broker forwards such a request
+undecided, and its controller decides it for the client's principal and address. DESCRIBE of a topic is not among it: of
+a deletion that is denied anyway, it only selects the error."""
+_OLDEST, _NEWEST = (0, 9), (4, 4)
+_VERSION = re.compile(r"(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,3})(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.]+)?")
+_VERSION_SHOWN = 40
+
+
+class Generation(Enum):
+    """A generation, named by the first Kafka that decides by it; its value is that version."""
+
+    V4_3 = "4.3"
+    """Hosts of ACLs are compared as texts: one with a slash matches nobody. All versions up to 4.3."""
+    V4_4 = "4.4"
+    """A host with a slash is a range of addresses (KIP-1276)."""
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether the host of an ACL may be a range of addresses."""
+        return self is Generation.V4_4
+
+    def __str__(self) -> str:
+        return f"Kafka {self.value}"
+
+
+def generation_of_version(text: str) -> Generation:
+    """Return the generation of a release of Kafka, such as 4.3.1 or 4.4.
+
+    Raises:
+        ConfigError: the text is no version, or one of a Kafka newer than those whose decisions are known.
+
+    """
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{text[:_VERSION_SHOWN]!r} is no version of Kafka: expected one such as 4.3.1 or 4.4.0")
+    version = int(found["major"]), int(found["minor"])
+    if not _OLDEST <= version <= _NEWEST:
+        newest = ".".join(map(str, _NEWEST))
+        raise ConfigError(f"how Kafka {text[:_VERSION_SHOWN]} decides is not known: expected a version up to {newest}")
+    return Generation.V4_4 if version >= (4, 4) else Generation.V4_3
+
+
+def named_generation(
+    version: str | None, ranges: bool | None, *, version_name: str, ranges_text: str
+) -> Generation | None:
+    """Return the generation that two settings name: a release of Kafka, or whether hosts may be ranges.
+
+    None if neither is given. `version_name` is what the first one is called, `ranges_text` how the second one is given.
+
+    Raises:
+        ConfigError: no version of a known Kafka, or the two differ; the text begins with `version_name`.
+
+    """
+    if version is None:
+        return None if ranges is None else Generation.V4_4 if ranges else Generation.V4_3
+    try:
+        named = generation_of_version(version)
+    except ConfigError as error:
+        raise ConfigError(f"{version_name}: {error}") from None
+    if ranges is not None and ranges is not named.has_ranges:
+        raise ConfigError(f"{version_name} {version} and {ranges_text} differ: expected one of them")
+    return named
+
+
+def generation_of_level(newest_supported: int) -> Generation:
+    """Return the generation of a server by the newest level of metadata.version that it supports."""
+    return Generation.V4_4 if newest_supported >= RANGES_LEVEL else Generation.V4_3
+
+
+def deciding_level(newest: int, *, has_ranges: bool) -> int:
+    """Return the level that stands for how a node decides.
+
+    `newest`: the newest level of metadata.version that it supports. `has_ranges`: whether it is a node of ours that
+    takes hosts for ranges, whatever that level is (aclog.cidr.enabled).
+    """
+    return max(newest, RANGES_LEVEL) if has_ranges else newest
+
+
+def controllers_decide(resource_type: int, operation: int) -> bool:
+    """Return whether a controller may be the node that decides a request, by the codes of its type and operation.
+
+    Brokers decide all other requests, and some of these, too (ALTER on the cluster for AlterReplicaLogDirs).
+    """
+    return operation in _BY_CONTROLLERS.get(resource_type, frozenset())
+
+
+# What decides besides the ACLs: two properties of the broker, and aclog's own semantics.
 
 
 @frozen(kw_only=True)

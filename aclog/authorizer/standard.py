@@ -1,14 +1,18 @@
-"""StandardAuthorizer: decisions from an image, as Kafka's (org.apache.kafka.metadata.authorizer) makes them."""
+"""StandardAuthorizer.
+
+Decisions from an image, as Kafka makes them (org.apache.kafka.metadata.authorizer.StandardAuthorizer).
+"""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
+from importlib import import_module
+from typing import Final, Self, TypeAlias
 
 from attrs import Factory, define, field
 from attrs.converters import optional
 
-from aclog.authorizer.access_observer import AccessObserver
 from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
@@ -17,29 +21,30 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import PROBE, AclsImage, check_by_resource_type
-from aclog.authorizer.audit_hook import (
+from aclog.authorizer.acls_image import PROBE, AclsImage, Verdict, check_by_resource_type
+from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
+    ANY_ALLOWED,
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
+    EITHER_LOGGED,
     EVERY_OUTCOME,
+    SUPER_USER,
+    AccessObserver,
+    AccessTally,
     AuditHook,
+    Basis,
+    Decision,
     SelectiveHook,
     outcome_of,
     selective,
 )
-from aclog.authorizer.config import (
-    ALLOW_EVERYONE_CONFIG,
-    CIDR_CONFIG,
-    SUPER_USERS_CONFIG,
-    parse_allow_everyone,
-    parse_cidr_enabled,
-    parse_super_users,
-)
-from aclog.authorizer.decision import Decision
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index.masks import ALLOWED, DENIED
+from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.base import LONGEST_REMEMBERED
+from aclog.authorizer.index.layout import ALL_OPERATIONS, ALLOWED, DENIED, Core, Generations
 from aclog.authorizer.interface import (
     AclCreateResult,
     AclDeleteResult,
@@ -47,10 +52,305 @@ from aclog.authorizer.interface import (
     Action,
     AuthorizationResult,
     Authorizer,
+    AuthorizerNotReadyError,
+    InvalidRequestError,
     RequestContext,
 )
-from aclog.authorizer.view import View, check_literal
+from aclog.authorizer.settings import (
+    ALLOW_EVERYONE_CONFIG,
+    CIDR_CONFIG,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_cidr_enabled,
+    parse_super_users,
+)
 from aclog.metalog.errors import ConfigError
+
+# What ACLs say about requests, remembered while one image is in force.
+
+
+Masks: TypeAlias = dict[str, dict[str, dict[int, dict[str, int]]]]
+"""By principal, host, resource type and name: the mask of all ACLs that cover the name and match the subject, so one
+entry answers for all operations. Nested dicts are faster than one dict keyed by a tuple, as none is built."""
+
+LIMIT: Final = 1 << 17
+"""The size of a generation. A mask counts as one, about 0.2 kB with its name, and a first mask of a client on a type as
+`NEW_CLIENT`: two generations hold 52 MB at most, if names are not longer than 100 characters."""
+NEW_CLIENT: Final = 4
+"""What the dicts of one more client take, in masks."""
+
+PAYS: Final = 3
+"""Remembering pays if each mask is asked for so many times more: to remember it takes as long as these save."""
+FIRST_LOOK: Final = 1 << 14
+"""After so many masks it is looked at for the first time whether it does: fewer are remembered at once."""
+SAMPLE: Final = 64
+"""When it does not, one name in so many is remembered nevertheless, a power of two, to see when it does."""
+
+_NO_HOSTS: Final[dict[str, dict[int, dict[str, int]]]] = {}
+_NO_TYPES: Final[dict[int, dict[str, int]]] = {}
+_NO_NAMES: Final[dict[str, int]] = {}
+
+
+@define(eq=False)
+class Answers:
+    """Masks of one image, in two generations (see aclog.authorizer.index.layout).
+
+    With more requests in rotation than it can hold, to remember them costs more than it saves. So a generation that did
+    not pay is dropped, and from then on only a sample of the names is looked up and remembered, in generations that are
+    smaller to the same degree: what pays for the sample would pay for all. As soon as it does, all are remembered.
+
+    Threads need no lock, for the reasons given there. The counters may miss what two threads count at the same moment:
+    a generation is then larger by as much.
+    """
+
+    _image: AclsImage
+    _allow_everyone: bool
+    """With `allow.everyone.if.no.acl.found`, a name that no ACL covers has a mask that allows every operation."""
+    _index: AclIndex = field(init=False, default=Factory(lambda self: self._image.index, takes_self=True))
+    _documented: bool = field(init=False, default=Factory(lambda self: self._image.documented, takes_self=True))
+    _young: Masks = field(factory=dict, init=False)
+    _old: Masks = field(factory=dict, init=False)
+    _size: int = field(default=0, init=False)
+    """Of the young generation."""
+    _hits: int = field(default=0, init=False)
+    _added: int = field(default=0, init=False)
+    """How often the young generation was of use, and how many masks were computed for it."""
+    _skip: int = field(default=0, init=False)
+    """In the sample are names whose hash has none of these bits; 0: all names."""
+    _is_new: bool = field(default=True, init=False)
+    """Whether nobody has looked yet whether remembering pays."""
+
+    def mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """Return AclsImage.mask, and raise as it does."""
+        # The hot path: dicts are indexed and misses caught, since a try that does not raise is free. Only the last
+        # look-up often fails: a new name of a known client.
+        if self._skip:
+            if hash(name) & self._skip and not self._image.in_ranges:
+                # Inlined AclsImage.computed_mask: what is not remembered should take no longer for it.
+                index = self._index
+                subject = index.base.memo.subjects.young.get((principal, host))
+                if subject is not None:
+                    return index.mask(subject, resource_type, name, self._documented)
+            return self._sampled_mask(principal, host, resource_type, name)
+        try:
+            mask = self._young[principal][host][resource_type].get(name)
+        except KeyError:
+            mask = None
+        if mask is None:
+            return self._older_mask(principal, host, resource_type, name)
+        self._hits += 1
+        return mask
+
+    def _sampled_mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        if hash(name) & self._skip:
+            return self._image.computed_mask(principal, host, resource_type, name)
+        mask = self._young.get(principal, _NO_HOSTS).get(host, _NO_TYPES).get(resource_type, _NO_NAMES).get(name)
+        if mask is None:
+            mask = self._older_mask(principal, host, resource_type, name)
+        else:
+            self._hits += 1
+        if self._hits + self._added >= LIMIT // SAMPLE:
+            if self._hits >= PAYS * self._added:
+                self._skip = 0
+            self._hits = self._added = 0
+        return mask
+
+    def _older_mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """Return a mask that is not in the young generation, and remember it there."""
+        mask = self._old.get(principal, _NO_HOSTS).get(host, _NO_TYPES).get(resource_type, _NO_NAMES).get(name)
+        if mask is not None:
+            self._hits += 1
+        else:
+            mask = self._image.computed_mask(principal, host, resource_type, name)
+            if not mask and self._allow_everyone and not self._image.has_candidate(resource_type, name):
+                mask = ALL_OPERATIONS
+            if len(name) > LONGEST_REMEMBERED:
+                return mask
+            self._added += 1
+        try:
+            names = self._young[principal][host][resource_type]
+        except KeyError:
+            types = self._young.setdefault(principal, {}).setdefault(host, {})
+            names = types.setdefault(resource_type, {})
+            self._size += NEW_CLIENT
+        names[name] = mask
+        self._size += 1
+        if self._is_new and self._added >= FIRST_LOOK:
+            self._look()
+        elif self._size >= (LIMIT // SAMPLE if self._skip else LIMIT):
+            # New dicts instead of clear(): another thread may be reading the old ones.
+            self._old, self._young, self._size = self._young, {}, 0
+            if not self._skip:
+                self._look()
+        return mask
+
+    def _look(self) -> None:
+        """Look whether remembering all names has paid since the last time; if not, remember a sample of them."""
+        if self._hits < PAYS * self._added:
+            self._old, self._young, self._size, self._skip = {}, {}, 0, SAMPLE - 1
+        self._hits = self._added = 0
+        self._is_new = False
+
+
+# What one call of an authorizer decides on.
+
+
+_Request: TypeAlias = tuple[str, str, int, int, str]
+"""Principal, host, operation, resource type and name."""
+
+MAX_DECISIONS: Final = 1 << 12
+"""The size of a generation of named decisions, of about 1 kB each."""
+
+
+@define(eq=False)
+class View:
+    """What one call decides on: an image, the settings, and what is remembered about both.
+
+    A change of any of them makes a new view and swaps one reference: a call that has read the reference is not
+    affected, and nothing stale can be remembered.
+    """
+
+    image: AclsImage
+    super_users: frozenset[str]
+    allow_everyone: bool
+    audit: SelectiveHook | None
+    tally: AccessTally | None
+    """What an observer wants to be told of decisions on this view."""
+    is_heard: bool
+    """Whether anybody wants to be told of decisions."""
+    core: Core | None
+    """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
+    mask_of: Callable[[str, str, int, str], int]
+    """AclsImage.computed_mask, with or without a memory; asked where the core does not decide."""
+    semantics: int
+    """Of the core (AclsImage.semantics)."""
+    has_colonless: bool
+    _decisions: Generations[_Request, Decision] | None = None
+    """Decisions of which an audit hook or `decide` wanted the ACL. Made with the first: every update makes a view."""
+
+    @classmethod
+    def of(
+        cls,
+        image: AclsImage,
+        *,
+        super_users: frozenset[str],
+        allow_everyone: bool,
+        audit: SelectiveHook | None,
+        tally: AccessTally | None,
+        cache: bool,
+    ) -> Self:
+        """Return the view of an image under these settings; `cache`: whether answers may be remembered."""
+        core = image.index.core
+        if image.in_ranges:
+            image.index.base.read_ranges()  # not in the first decision
+        return cls(
+            image,
+            super_users,
+            allow_everyone,
+            audit,
+            tally,
+            audit is not None or tally is not None,
+            core,
+            Answers(image, allow_everyone).mask if cache and core is None else image.computed_mask,
+            image.semantics,
+            image.index.has_colonless,
+        )
+
+    def result(self, context: RequestContext, action: Action, *, ready: bool) -> AuthorizationResult:
+        """Return the result of one action, from the image and not from memory. Raises as StandardAuthorizer.authorize.
+
+        `ready`: whether principals other than super users can be authorized.
+        """
+        if context.principal in self.super_users:
+            return AuthorizationResult.ALLOWED
+        if not ready:
+            raise not_ready()
+        pattern = action.resource_pattern
+        check_literal(pattern)
+        verdict = self.image.verdict(
+            context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+        )
+        allowed = verdict is Verdict.ALLOW or (verdict is Verdict.NO_CANDIDATE and self.allow_everyone)
+        return AuthorizationResult.ALLOWED if allowed else AuthorizationResult.DENIED
+
+    def allow_all(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+        """Return the results for a super user, and report them."""
+        results = [AuthorizationResult.ALLOWED] * len(actions)
+        if self.audit is not None and self.audit.wanted & ANY_ALLOWED:
+            self.report(context, actions, results)
+        if self.tally is not None:
+            self.tally.left_to_super_users(actions)
+        return results
+
+    def tell(
+        self,
+        context: RequestContext,
+        actions: Sequence[Action],
+        results: Sequence[AuthorizationResult],
+        outcomes: int,
+    ) -> None:
+        """Tell the audit hook and the observer of the first of these actions, as many as have a result.
+
+        `outcomes` are the bits of all of them, or more. Not of those of super users: see `allow_all`.
+        """
+        if self.tally is not None and outcomes & EITHER_LOGGED:
+            self.tally.decided(context, actions, results)
+        if self.audit is not None and self.audit.wanted & outcomes:
+            self.report(context, actions, results)
+
+    def not_ready(self, actions: Sequence[Action]) -> AuthorizerNotReadyError:
+        """Return the error of an authorizer that is not ready, after it told the observer."""
+        if self.tally is not None:
+            self.tally.not_ready(actions)
+        return not_ready()
+
+    def report(
+        self, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
+    ) -> None:
+        """Report the first of these actions, as many as have a result, to the audit hook, as far as it wants them."""
+        audit = self.audit
+        if audit is None:
+            return
+        wanted = audit.wanted
+        for action, result in zip(actions, results, strict=False):
+            if wanted & outcome_of(action, result):
+                audit(context, action, self.decision(context, action, result))
+
+    def decision(self, context: RequestContext, action: Action, result: AuthorizationResult) -> Decision:
+        """Return the result of a decision made on this view, with its reason."""
+        if context.principal in self.super_users:
+            return SUPER_USER
+        pattern = action.resource_pattern
+        asked = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+        decisions = self._decisions
+        if decisions is None:
+            # Threads may race here: one of them forgets what it has named.
+            decisions = self._decisions = Generations(MAX_DECISIONS)
+        known = decisions.get(asked)
+        if known is not None:
+            return known
+        rule = self.image.rule(*asked)
+        if rule is None:
+            return DEFAULT_ALLOW if result is AuthorizationResult.ALLOWED else DEFAULT_DENY
+        decision = Decision(result=result, basis=Basis.MATCHING_ACL, rule=rule)
+        if len(pattern.name) <= LONGEST_REMEMBERED:
+            decisions.put(asked, decision)
+        return decision
+
+
+def not_ready() -> AuthorizerNotReadyError:
+    """Return the error of an authorizer that is not ready."""
+    return AuthorizerNotReadyError("the authorizer has not replayed the log up to its high-water mark yet")
+
+
+def check_literal(pattern: ResourcePattern) -> None:
+    """Raise InvalidRequestError unless the pattern is LITERAL."""
+    if pattern.pattern_type != PatternType.LITERAL:
+        raise InvalidRequestError(f"only LITERAL resources can be authorized, not {pattern}")
+
+
+# StandardAuthorizer: decisions from an image, as Kafka's (org.apache.kafka.metadata.authorizer) makes them.
+
 
 _OPERATIONS = frozenset(AclOperation)
 _LITERAL = PatternType.LITERAL
@@ -267,3 +567,63 @@ def build_authorizer(
     authorizer.load(acls)
     authorizer.complete_initial_load()
     return authorizer
+
+
+# Loading of the authorizer class that `authorizer.class.name` names.
+
+
+AUTHORIZER_CLASS_NAME_CONFIG = "authorizer.class.name"
+
+KAFKAS_STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+KAFKAS_ACL_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
+"""The authorizer with ACLs in ZooKeeper: of Kafka 2.4 to 3.9, and of earlier versions."""
+_ACL_AUTHORIZER = "aclog.zookeeper.authorizer.AclAuthorizer"
+
+_OLD_ACL_AUTHORIZER = "zkstore.acl_authorizer.AclAuthorizer"
+
+_RENAMED = {
+    "authorizer.standard.StandardAuthorizer": "aclog.authorizer.standard.StandardAuthorizer",
+    _OLD_ACL_AUTHORIZER: _ACL_AUTHORIZER,
+}
+"""Class names of release 0.1, which may still be in a server.properties."""
+
+ACL_AUTHORIZERS = frozenset({*KAFKAS_ACL_AUTHORIZERS, _ACL_AUTHORIZER, _OLD_ACL_AUTHORIZER})
+"""All names of that class."""
+
+
+def load_authorizer_class(name: str) -> type[Authorizer]:
+    """Return the class with this name: ours for the names of Kafka's own, else the Python class `package.module.Class`.
+
+    `package.module:Class` is accepted, too. The caller creates an instance and calls its `configure`.
+
+    Raises:
+        ConfigError: there is no such module or class, its import failed, or it is not an Authorizer.
+
+    """
+    name = name.strip()
+    if name == KAFKAS_STANDARD_AUTHORIZER:
+        return StandardAuthorizer
+    if name in KAFKAS_ACL_AUTHORIZERS:
+        name = _ACL_AUTHORIZER  # imported by name only: it is in a package above this one and needs kazoo
+    name = name.replace(":", ".", 1)
+    module_name, _, class_name = _RENAMED.get(name, name).rpartition(".")
+    if not module_name or not class_name:
+        raise _cannot(name, "expected package.module.Class, or Kafka's StandardAuthorizer")
+    try:
+        found = getattr(import_module(module_name), class_name, None)
+    except Exception as e:
+        # Importing a plugin runs its code, which may raise anything.
+        raise _cannot(name, f"importing {module_name} failed: {type(e).__name__}: {_one_line(e)}") from e
+    if not (isinstance(found, type) and issubclass(found, Authorizer)):
+        what = f"{module_name} has no {class_name}" if found is None else "it is not a subclass of Authorizer"
+        raise _cannot(name, what)
+    return found
+
+
+def _cannot(name: str, why: str) -> ConfigError:
+    return ConfigError(f"{AUTHORIZER_CLASS_NAME_CONFIG} {name!r}: {why}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

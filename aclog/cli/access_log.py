@@ -1,4 +1,4 @@
-"""The access log of a command: its files, the rules that judge it, and its counts, with progress."""
+"""The access log of a command: its files, the ACLs that judge it, and its times and gaps as text."""
 
 import os
 from collections import Counter
@@ -8,30 +8,25 @@ from typing import Final, Self
 
 from attrs import field, frozen
 
-from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
-from aclog.snapshots.zones import parse_zone
+from aclog.snapshots.moments import parse_zone
 from aclog.sources.choice import ChosenSource
-from aclog.sources.paths import LogSource
-from aclog.terminal.notices import warn
-from aclog.terminal.progress import progress
-from aclog.usage.accesses.access_input import AccessInput, find_accesses
-from aclog.usage.accesses.form import AccessForm
-from aclog.usage.decisions.acl_intervals import ALWAYS
-from aclog.usage.decisions.kafka_times import Ranges
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.judging.counted_log import CountedLog
-from aclog.usage.judging.counting import HowToCount, count_log
-from aclog.usage.judging.processes import Each, each_in_processes
-from aclog.usage.log_rules import deciding_rules_of_log, deciding_rules_of_state
+from aclog.sources.logs import LogSource
+from aclog.terminal.output import progress, warn
+from aclog.usage.accesses.access_batch import AccessForm
+from aclog.usage.accesses.access_log import AccessInput, find_accesses
+from aclog.usage.decisions.decisions import Ranges
+from aclog.usage.decisions.intervals import ALWAYS, Rules
+from aclog.usage.judging import CountedLog, Each, HowToCount, count_log, each_in_processes
 from aclog.usage.report import Judged
-from aclog.usage.unread import UnreadAccesses
-from aclog.usage.window import Window, check_days, of_micros
+from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
+from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros
 
 _SMALL: Final = 1 << 25
 """Bytes of a log that one process reads sooner than several have started."""

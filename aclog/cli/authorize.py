@@ -1,14 +1,12 @@
-"""`aclog authorize`: decide one request, or a file of them."""
+"""`aclog authorize`: decides one request, or a file of them."""
 
 from typing import Annotated
 
 import typer
 
 from aclog.authorizer.acl import PatternType
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.groups import with_flags
-from aclog.cli.flags.request import PANEL, RequestFlags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
 
@@ -54,9 +52,8 @@ def authorize(
       aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
       aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
-    from aclog.cli.deciding import each_generation
     from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
-    from aclog.cli.premises import read_premises
+    from aclog.cli.policies import each_generation, read_premises
 
     how = output.choose(is_live=requests is not None)
     chosen = source.choose()
@@ -69,7 +66,7 @@ def authorize(
             if asked.pattern_type == PatternType.LITERAL:
                 decided[generation] = Decided(decision=decide(authorizer_of(image, own), asked))
             else:
-                from aclog.analysis.answers.set_decision import decide_set
+                from aclog.analysis.timeline import decide_set
                 from aclog.cli.policies import policy_of
 
                 found = decide_set(policy_of(image, own), *asked_of(asked))

@@ -7,33 +7,32 @@ from functools import lru_cache
 
 from attrs import define, frozen
 
-from aclog.analysis.by_generation import only_on
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, code_name
-from aclog.authorizer.acls_image import PROBE, AclsImage
-from aclog.authorizer.decision import Decision
-from aclog.authorizer.generation import Generation, controllers_decide
-from aclog.authorizer.hosts import host_address
+from aclog.analysis.policy import only_on
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    code_name,
+    enum_field,
+    host_address,
+)
+from aclog.authorizer.acls_image import NO_ORIGINS, PROBE, AclsImage, Origins, origin_text, place_object
+from aclog.authorizer.audit import Decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.rule_object import enum_field
+from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
-from aclog.cli.deciding import each_generation
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.output import Output
-from aclog.cli.flags.request import Request
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.cli.flags.common import AuthorizerFlags, Output
+from aclog.cli.flags.question import Request
+from aclog.cli.policies import each_generation
+from aclog.metalog.errors import ConfigError, MetadataError, printable
 from aclog.metalog.json_object import parse_object, text_field
-from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
-from aclog.snapshots.mapped_file import check_mapping
-from aclog.sources.text_lines import blocks, display_name
-from aclog.terminal.columns import Column, Row
-from aclog.terminal.json_text import json_string, json_text
-from aclog.terminal.notices import complain
-from aclog.terminal.output import say
-from aclog.terminal.output_format import OutputFormat
-from aclog.terminal.progress import BYTES, progress
+from aclog.snapshots.image_file import check_mapping
+from aclog.sources.acl_lines import blocks, display_name
+from aclog.terminal.columns import Column, OutputFormat, Row, json_string, json_text
+from aclog.terminal.output import BYTES, complain, progress, say
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""

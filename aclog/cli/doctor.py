@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.context import named_context
-from aclog.cli.flags.groups import with_flags
-from aclog.cli.flags.source import SourceFlags
-from aclog.cli.from_context.marks import examines_contexts
+from aclog.cli.context_defaults import examines_contexts
+from aclog.cli.flags.common import with_flags
+from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags, named_context
 
 if TYPE_CHECKING:
+    from aclog.sources.checks import Finding
     from aclog.sources.choice import ChosenSource
-    from aclog.sources.doctor.finding import Finding
 
 app = typer.Typer()
 
@@ -35,10 +34,9 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
       aclog doctor --bootstrap-server HOST:9093 --command-config FILE
       aclog doctor --log DIR --format jsonl
     """
-    from aclog.sources.doctor.examination import examination
-    from aclog.sources.doctor.finding import Level
+    from aclog.sources.checks import Level, examination
     from aclog.terminal.columns import Column
-    from aclog.terminal.rows import print_rows
+    from aclog.terminal.tables import print_rows
 
     def choose(notify: Callable[[str], None]) -> "ChosenSource | None":
         return source.choose(notify) if source.given() else None
@@ -68,7 +66,7 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
 
 
 def _print(found: "Iterable[Finding]") -> None:
-    from aclog.metalog.printable import printable
+    from aclog.metalog.errors import printable
     from aclog.terminal.output import say
 
     for each in found:

@@ -1,15 +1,25 @@
 """`aclog explain`: why a request is allowed or denied."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+from attrs import evolve
 
 from aclog.authorizer.acl import PatternType
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.groups import with_flags
-from aclog.cli.flags.request import RequestFlags
+from aclog.authorizer.explain import ExplainOptions, Explanation
+from aclog.authorizer.explain import explain as explain_decision
+from aclog.authorizer.settings import Generation
+from aclog.cli.answers import ORIGIN_COLUMNS, RULE_COLUMNS
+from aclog.cli.decisions import asked_of, authorizer_of
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags, Request, RequestFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.images import RangeWatch
+from aclog.snapshots.deciding_kafka import DecidingKafka
+from aclog.snapshots.image import Image
+from aclog.snapshots.state_source import StateSource
+from aclog.terminal.columns import Column, Row
 
 app = typer.Typer()
 
@@ -44,12 +54,9 @@ def explain(
     """
     from attrs import evolve
 
-    from aclog.authorizer.explain_options import ExplainOptions
-    from aclog.authorizer.explanation_text import explanation_lines
-    from aclog.cli.deciding import each_generation
+    from aclog.authorizer.explain import ExplainOptions, explanation_lines
     from aclog.cli.decisions import asked_of, strictest
-    from aclog.cli.explained import examined_columns, examined_rows, explain_one, watch_ranges, with_log_origins
-    from aclog.cli.premises import read_premises
+    from aclog.cli.policies import each_generation, read_premises
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
 
@@ -68,7 +75,7 @@ def explain(
     if asked.pattern_type == PatternType.LITERAL:
         explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
     else:
-        from aclog.analysis.answers.set_decision import explained
+        from aclog.analysis.timeline import explained
         from aclog.cli.policies import policy_of
 
         explanations = {
@@ -100,3 +107,65 @@ def explain(
         say(f"\nOn {of}:")
         for line in explanation_lines(other):
             say(line)
+
+
+# The explanation of one decision, for `explain`.
+
+
+_OLDER = DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
+_LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
+
+
+def examined_columns(*, in_log: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the ACLs of an explanation; `in_log`: where in a log each was added, too."""
+    placed = (*ORIGIN_COLUMNS, *_LOG_COLUMNS) if in_log else ORIGIN_COLUMNS
+    return (Column(key="role"), *RULE_COLUMNS, *placed, Column(key="notes", spare=True, text="; ".join))
+
+
+def examined_rows(explanation: Explanation) -> Iterator[Row]:
+    """Yield the ACLs that took part, the most important first."""
+    for each in explanation.to_dict()["rules"]:
+        yield {"role": each["role"], **each["rule"], "notes": each["notes"]}
+
+
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:
+    """Return the explanation of a decision; warn of ACLs with a CIDR range as host.
+
+    Raises:
+        ConfigError, InvalidRequestError: as aclog.cli.decisions.decide.
+
+    """
+    context, action = asked_of(request)
+    pattern = action.resource_pattern
+    decision = authorizer_of(image, flags).decide(context, action)
+    has_ranges = flags.generation is Generation.V4_4
+    acls = image.acls.with_options(documented=flags.documented, cidr=has_ranges)
+    if not has_ranges:
+        watch = RangeWatch(options.origins)
+        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name), _OLDER)
+        watch.report()
+    return explain_decision(acls, decision, context, action, options=options)
+
+
+def watch_ranges(explanation: Explanation, flags: AuthorizerFlags) -> None:
+    """Warn of ACLs with a CIDR range as host among those of an explanation."""
+    if not flags.cidr:
+        watch = RangeWatch(explanation.options.origins)
+        watch.watch_all((each.rule for each in explanation.rules), _OLDER)
+        watch.report()
+
+
+def with_log_origins(explanation: Explanation, source: StateSource, image: Image) -> Explanation:
+    """Return an explanation of `image` that tells where its ACLs were added; the same if its source has no log.
+
+    Raises:
+        MetadataError: the log is damaged, or no checkpoint reaches its start.
+
+    """
+    if source.log is None:
+        return explanation
+    from aclog.sources.logs import past_of  # reads the whole log, which only this asks for
+
+    ids = {each.rule.id: each.rule.acl for each in explanation.rules if each.rule.id is not None}
+    past = past_of(source, image.end_offset, ids)
+    return evolve(explanation, options=evolve(explanation.options, origins=past))

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.common import ExportFormat, ShowSecrets
-from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.common import ExportFormat, ShowSecrets, with_flags
 from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer()
@@ -46,9 +45,7 @@ def export(
       aclog export --log DIR --format jsonl --history | grep REMOVED
       aclog export --bootstrap-server HOST:9092 --format terraform --out acls.tf
     """
-    from aclog.cli.transfer.acl_files import export_acls
-    from aclog.cli.transfer.exporter import export_image
-    from aclog.cli.transfer.history import export_history
+    from aclog.cli.transfer.transfer import export_acls, export_history, export_image
 
     chosen = source.choose()
     if history:

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.groups import with_flags
-from aclog.terminal.notices import note
-from aclog.terminal.output import say
+from aclog.cli.flags.common import with_flags
+from aclog.terminal.output import note, say
 
 app = typer.Typer()
 
@@ -76,9 +75,9 @@ def format_(
 
       aclog format server.properties -t MkU3OEVBNTcwNTJENDM2Qg --standalone
     """
-    from aclog.nodes.config.server_properties import load_config
-    from aclog.nodes.storage.format import FormatOptions, format_storage
-    from aclog.snapshots.newer_kafka import KAFKA_VERSION_CONFIG
+    from aclog.config.server_properties import load_config
+    from aclog.server.storage import FormatOptions, format_storage
+    from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
 
     loaded = load_config(config)
     done = format_storage(

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.context_defaults import writes_to_source
 from aclog.cli.flags.common import KeepOddRules, TargetLog
-from aclog.cli.from_context.marks import writes_to_source
 
 app = typer.Typer()
 
@@ -41,9 +41,8 @@ def import_(
       aclog import state.avro --log new-log
       aclog acls list --log OLD --format jsonl | aclog import - --log NEW
     """
-    from aclog.cli.rule_warnings import WrittenRules
-    from aclog.cli.transfer.history import import_history
-    from aclog.cli.transfer.importer import import_state
+    from aclog.cli.images import WrittenRules
+    from aclog.cli.transfer.transfer import import_history, import_state
 
     (import_history if history else import_state)(
         file, log, force=force, rules=WrittenRules(keep_odd_rules=keep_odd_rules)

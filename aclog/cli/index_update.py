@@ -8,36 +8,26 @@ from typing import Final
 
 from attrs import asdict, define, field
 
-from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.cluster_settings import SETTLED
+from aclog.authorizer.audit import Reason
+from aclog.authorizer.premises import SETTLED
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
-from aclog.cli.flags.accesses import AccessesFlags
-from aclog.cli.flags.output import Output
+from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.premises import read_premises, refuse_unless_known
+from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import ConfigError
-from aclog.metalog.printable import printable
-from aclog.sources.cluster_identity import cluster_id_of
-from aclog.sources.paths import LogSource
+from aclog.metalog.errors import ConfigError, printable
+from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.notices import note, warn
-from aclog.terminal.output import say
-from aclog.terminal.progress import BYTES, progress
-from aclog.terminal.timestamps import time_text
-from aclog.usage.accesses.contents import Part
-from aclog.usage.accesses.new_accesses import NewAccesses, only_new
+from aclog.terminal.output import BYTES, note, progress, say, time_text, warn
+from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.run import GIVEN, KAFKA, REGISTERED, Run, TakenContent
-from aclog.usage.index.spool import Spool
-from aclog.usage.index.tallies import DayTally
-from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.judging.processes import Each
-from aclog.usage.judging.tallying import TalliedPart, tally_log
-from aclog.usage.run_rules import seen_rules
-from aclog.usage.unread import UnreadAccesses
+from aclog.usage.index.tallies import DayTally, Spool
+from aclog.usage.index.usage_index import GIVEN, KAFKA, REGISTERED, Run, TakenContent, UsageIndex
+from aclog.usage.judging import Each, TalliedPart, tally_log
+from aclog.usage.rules import seen_rules
+from aclog.usage.window import UnreadAccesses
 
 
 def _time_text(timestamp: int | None) -> str:

@@ -1,8 +1,4 @@
-"""One command line: every failure becomes one line on stderr and an exit code.
-
-Exit codes: 0 success (or ALLOWED), 1 a negative result (DENIED, or a log or checkpoint that fails verification), 2 bad
-input, 130 interrupted, 141 broken pipe.
-"""
+"""One command line: its flags, what a context adds, and its exit status."""
 
 import contextvars
 import os
@@ -16,8 +12,7 @@ import typer
 from typer.main import get_command
 
 from aclog.metalog.errors import MetadataError
-from aclog.terminal.notices import complain
-from aclog.terminal.pager import paging
+from aclog.terminal.output import complain, paging
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -29,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     _use_utf8()
     if shell := os.environ.get("_ACLOG_COMPLETE"):
         from aclog.cli.app import app
-        from aclog.cli.completion.answer import complete
+        from aclog.cli.completion import complete
 
         return complete(shell, arguments, app)
     try:
@@ -69,7 +64,7 @@ def _invoke(arguments: Sequence[str]) -> int:
         raise
     except (typer.TyperException, MetadataError, OSError) as error:
         _flush_or_drop()
-        if text := _text(error):
+        if text := _error_text(error):
             complain(text)
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
@@ -77,7 +72,7 @@ def _invoke(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _text(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, typer.TyperException):
         return _usage(error)
     if isinstance(error, OSError) and error.strerror is not None:

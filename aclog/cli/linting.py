@@ -1,5 +1,6 @@
-"""Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from."""
+"""Names of files in a repository: those by which settings may mean them, and those that other tools know."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -9,35 +10,60 @@ from uuid import UUID
 
 from attrs import evolve, frozen
 
-from aclog.analysis.by_generation import merged, only_on
-from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
-from aclog.analysis.lint.context import SEPARATORS, LintContext
-from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.grown_reach import GROWN_REACH, TopicTimes, grown_reach, judged_rules
+from aclog.analysis.comparison import opened
+from aclog.analysis.lint.finding import ALL, BY_ID, Finding, parse_lints
+from aclog.analysis.lint.holders import GROWN_REACH, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.lint.linting import Progress, lint, no_progress
-from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.side_premises import opened
+from aclog.analysis.lint.rule_table import SEPARATORS, LintContext
+from aclog.analysis.lint_report import LintReport, Suppressions
+from aclog.analysis.policy import Policy, merged, only_on
+from aclog.analysis.regions import ExistingNames
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.index.arrays import Pause, no_pause
-from aclog.authorizer.origin import Origins
+from aclog.authorizer.acls_image import Origins
+from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.cli.repository_files import FileNames
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
-from aclog.sources.acls_source import AclsSource
+from aclog.sources.accesses import SeenAccesses, read_seen_accesses
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
-from aclog.sources.log_past import LogPast, past_of
-from aclog.sources.name_file import NameFile
-from aclog.sources.repository.inline_suppressions import inline_suppressions
-from aclog.sources.repository.settings import RepositorySettings
-from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
-from aclog.terminal.notices import note, warn
-from aclog.terminal.progress import progress
+from aclog.sources.logs import LogPast, past_of
+from aclog.sources.repository import RepositorySettings, inline_suppressions, repository_root
+from aclog.sources.rule_files import AclsSource
+from aclog.terminal.output import note, progress, warn
+
+
+@frozen
+class FileNames:
+    """The names by which a glob may mean a file."""
+
+    _directory: Path | None
+    """Where the file of suppressions is, if that is known."""
+
+    def __call__(self, file: str) -> Iterable[str]:
+        """Return the file as it is shown, without a commit and shortened, and as seen from that directory."""
+        path = file if os.path.lexists(file) else file.partition(":")[2] or file  # GITREF:path
+        names = {file, os.path.normpath(path)}
+        if self._directory is not None:
+            names.add(os.path.relpath(path, self._directory))
+        return names
+
+
+def repository_path(file: str) -> str:
+    """Return a file's path from the root of the repository that the working directory is in; else as it is shown."""
+    root = repository_root(Path.cwd())
+    if root is None:
+        return file
+    if not os.path.lexists(file) and ":" in file:
+        return file.partition(":")[2]  # GITREF:path, which begins at the root
+    found = Path(os.path.normpath(Path.cwd() / file))
+    return found.relative_to(root).as_posix() if found.is_relative_to(root) else file
+
+
+# Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from.
+
 
 _NEAR_MISS = "06"
 """The lint of principals that were never seen."""
@@ -77,7 +103,7 @@ def lint_inputs(
         ConfigError: a version, a principal or a lint that is none, or a malformed file; OSError: a file cannot be read.
 
     """
-    from aclog.sources.repository.suppression_tables import read_suppressions
+    from aclog.sources.repository import read_suppressions
 
     given, known = settings.lint, settings.source
     suppressions = (*given.ignore, *(read_suppressions(ignore) if ignore is not None else ()))

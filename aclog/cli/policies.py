@@ -1,31 +1,127 @@
-"""Policies from the flags of a command: the state and the settings of one side, or of two that are compared."""
+"""Policies from the flags of a command.
+
+The states, settings, premises and generations of one side, or of two that are compared.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.side_premises import SidePremises
-from aclog.authorizer.config import parse_super_users
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.origin import TwoOrigins
-from aclog.authorizer.rule_change import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
-from aclog.authorizer.settings import Settings
-from aclog.cli.deciding import each_generation, only_generation
-from aclog.cli.existing_topics import existing_topics
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.second_settings import SecondSettingsFlags
-from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.analysis.comparison import SidePremises
+from aclog.analysis.policy import MappedOrigins, NameMap, Policy, mapped_acls
+from aclog.analysis.regions import ExistingNames
+from aclog.authorizer.acls_image import (
+    ChangedOrigins,
+    RuleChange,
+    TwoOrigins,
+    changed_acls,
+    changes_between,
+    net_changes,
+)
+from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, parse_super_users
+from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin
+from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.flags.stdin import check_one_stdin
+from aclog.cli.images import existing_topics
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.deciding_kafka import deciding_kafka, ranges_concern_controllers
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
-from aclog.sources.name_file import NameFile
-from aclog.terminal.notices import note, warn
+from aclog.terminal.output import note, warn
+
+# What is unknown of that which decides in a source, noted on stderr before a command answers.
+
+
+def read_premises(chosen: ChosenSource, given: AbstractSet[str]) -> Premises:
+    """Return what is unknown of that which decides in a source, and note each.
+
+    In a running cluster these are the properties that are not in `given` and that a node hides or has set, and nodes
+    without an authorizer of Kafka's; of a log or checkpoint, the records that the state lacks that `chosen` returned
+    last. `given`: the properties whose values are given (AuthorizerFlags.given).
+
+    Raises:
+        RequestError: no node of the cluster has an authorizer.
+
+    """
+    premises = chosen.premises(given)
+    for premise in premises.unknown:
+        note(premise.note())
+    return premises
+
+
+def refuse_unless_known(premises: Premises, what: str) -> None:
+    """Refuse to go on if anything but the super users is unknown.
+
+    Raises:
+        ConfigError: it is; the text begins with `what`.
+
+    """
+    left = premises.without({SUPER_USERS_CONFIG}).unknown
+    if left:
+        raise ConfigError(f"{what}: {'; '.join(each.note() for each in left)}")
+
+
+# What decides on the state of a command, where several generations of Kafka may: both answers, or none.
+
+
+@frozen(kw_only=True)
+class EachGeneration:
+    """The flags of a command for each generation that may decide on a state."""
+
+    kafka: DecidingKafka
+    flags: Mapping[Generation, AuthorizerFlags] = field(factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether one generation decides, or all that may decide alike."""
+        return self.kafka.is_known
+
+    @property
+    def first(self) -> AuthorizerFlags:
+        """The flags of the only generation, or of the oldest."""
+        return self.flags[self.kafka.generations[0]]
+
+    @property
+    def of_brokers(self) -> tuple[Generation, ...]:
+        """The generations that may decide what no controller decides."""
+        return tuple(each for each in self.kafka.generations if each not in self.kafka.only_controllers)
+
+    def warn(self) -> None:
+        """Warn that several generations may decide and that answers may differ; nothing if one decides."""
+        if not self.is_known:
+            warn(self.kafka.ambiguity())
+
+
+def each_generation(
+    image: Image, flags: AuthorizerFlags, asked: Iterable[tuple[int, int]] | None = None
+) -> EachGeneration:
+    """Return the flags for each generation that may decide on a state.
+
+    `asked`: the resource type and the operation of all requests in question, as codes; None if they may be any.
+    """
+    kafka = deciding_kafka(
+        image, flags.generation, controllers=None if asked is None else ranges_concern_controllers(image.acls, asked)
+    )
+    return EachGeneration(kafka=kafka, flags={each: flags.of_generation(each) for each in kafka.generations})
+
+
+def only_generation(image: Image, flags: AuthorizerFlags) -> AuthorizerFlags:
+    """Return the flags for the one generation that decides, for a command that gives one answer.
+
+    Raises:
+        ConfigError: several may decide, and a rule of the state has a range as host.
+
+    """
+    found = each_generation(image, flags)
+    if not found.is_known:
+        raise ConfigError(found.kafka.ambiguity())
+    return found.first
+
+
+# Policies from the flags of a command: the state and the settings of one side, or of two that are compared.
 
 
 @frozen(eq=False, kw_only=True)
@@ -49,7 +145,7 @@ class Sides:
         return [source.ref for each in self.sources if (source := each.git_place) is not None]
 
     def existing_topics(self) -> ExistingNames | None:
-        """Return the topics that exist, as aclog.cli.existing_topics does."""
+        """Return the topics that exist, as aclog.cli.images does."""
         return existing_topics(self.topics, self.images, self.sources)
 
 

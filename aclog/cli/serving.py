@@ -1,4 +1,4 @@
-"""Serving over the web: the address, TLS, who can reach it, and the server."""
+"""Serving over the web: the address, TLS, and who can reach it."""
 
 import asyncio
 import logging
@@ -15,21 +15,25 @@ import uvicorn
 from attrs import frozen
 from starlette.requests import ClientDisconnect
 
-from aclog.console.gate import CONNECTIONS, Arrival, Gate, shares_of
-from aclog.console.live_state import LiveState
-from aclog.console.refusals import Refusals
-from aclog.console.request_framing import well_framed
-from aclog.console.timed_connection import PatientConnection, TimedConnection
+from aclog.config.node_config import HostPort
+from aclog.console.connections import (
+    CONNECTIONS,
+    Arrival,
+    Gate,
+    PatientConnection,
+    Refusals,
+    TimedConnection,
+    shares_of,
+    well_framed,
+)
+from aclog.console.live import LiveState
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.connection_budget import ConnectionBudget
-from aclog.nodes.server.admission import connections_within_files
-from aclog.nodes.telemetry.http_endpoint import Check, HttpEndpoint
+from aclog.server.connection_budget import ConnectionBudget
+from aclog.server.http_endpoint import Check, HttpEndpoint
+from aclog.server.network.admission import connections_within_files
 from aclog.sources.choice import ChosenSource
 from aclog.sources.server_flags import parse_servers
-from aclog.terminal.few_notices import FewNotices
-from aclog.terminal.notices import warn
-from aclog.terminal.output import say
+from aclog.terminal.output import FewNotices, say, warn
 
 _POLLED_S = 10.0
 """Between two reads of what is asked whole each time."""

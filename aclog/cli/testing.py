@@ -6,26 +6,21 @@ from fnmatch import fnmatchcase
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.rule_tests.case import Case
-from aclog.analysis.rule_tests.changed_policy import with_ids
-from aclog.analysis.rule_tests.failure_text import TestedState
-from aclog.analysis.rule_tests.outcome import Outcome
-from aclog.analysis.rule_tests.unknown_premises import EachRun
-from aclog.authorizer.generation import Generation
+from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
+from aclog.analysis.rule_tests.report import EachRun, TestedState
 from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Generation
+from aclog.cli.flags.common import check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.flags.stdin import check_one_stdin
-from aclog.cli.policies import policies_of
-from aclog.cli.premises import read_premises
+from aclog.cli.policies import policies_of, read_premises
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource
 from aclog.sources.named_source import NamedSource
-from aclog.sources.repository.settings import AuthorizerSettings, RepositorySettings
-from aclog.sources.rule_tests.reading import read_test_file
-from aclog.sources.rule_tests.rule_test_file import RuleTestFile
-from aclog.sources.text_lines import STDIN
-from aclog.terminal.notices import note
+from aclog.sources.repository import AuthorizerSettings, RepositorySettings
+from aclog.sources.rule_tests import RuleTestFile, read_test_file
+from aclog.terminal.output import note
 
 
 @define(eq=False, kw_only=True)

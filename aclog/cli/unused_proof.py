@@ -6,20 +6,19 @@ import numpy as np
 
 from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.choice import ChosenSource
-from aclog.terminal.notices import note
+from aclog.terminal.output import note
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.index.run import KAFKA, REGISTERED
-from aclog.usage.judging.counted_log import CountedLog
-from aclog.usage.replay import replay
+from aclog.usage.index.usage_index import KAFKA, REGISTERED
+from aclog.usage.judging import CountedLog
+from aclog.usage.simulation import replay
 from aclog.usage.undecided import undecided
-from aclog.usage.unread import UnreadAccesses
 from aclog.usage.unused_report import UnusedReport
-from aclog.usage.window import DAY, Window, of_micros
+from aclog.usage.window import DAY, UnreadAccesses, Window, of_micros
 
 
 def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> None:

@@ -1,10 +1,8 @@
 """Times, silences, what could not be read, and reasons in words."""
 
-from aclog.terminal.timestamps import time_text
-from aclog.usage.unread import UnreadAccesses
-from aclog.usage.unused.judgement import Unjudged
-from aclog.usage.unused.silence import Silence
-from aclog.usage.unused.unused import Unused
+from aclog.terminal.output import time_text
+from aclog.usage.unused import Silence, Unjudged, Unused
+from aclog.usage.window import UnreadAccesses
 
 
 def time_of(micros: int) -> str:

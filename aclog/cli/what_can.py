@@ -4,10 +4,8 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.asked import AskedHost
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags, AskedHost
 from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer()
@@ -35,15 +33,12 @@ def what_can(
       aclog what-can --log DIR --principal User:bob
       aclog what-can --log DIR --principal User:bob --host 10.0.0.1 --format jsonl
     """
-    from aclog.analysis.answers.permissions import permissions
-    from aclog.analysis.answers.rules_about import RulesAbout
-    from aclog.analysis.regions.principals import only
-    from aclog.analysis.regions.query import Query
-    from aclog.authorizer.hosts import host_address
-    from aclog.cli.flags.asked import asked_principals
-    from aclog.cli.permission_list import print_denies, print_permissions
-    from aclog.cli.policies import policies_of
-    from aclog.cli.premises import read_premises
+    from aclog.analysis.regions import Query, only
+    from aclog.analysis.who_can import RulesAbout, permissions
+    from aclog.authorizer.acl import host_address
+    from aclog.cli.answers import print_denies, print_permissions
+    from aclog.cli.flags.question import asked_principals
+    from aclog.cli.policies import policies_of, read_premises
 
     how = output.choose()
     [asked] = asked_principals([principal])

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.asked import AskedFlags, WhoFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags, AskedFlags, WhoFlags
 from aclog.cli.flags.source import SourceFlags
 
 if TYPE_CHECKING:
-    from aclog.snapshots.kafka_history import KafkaChange
+    from aclog.snapshots.deciding_kafka import KafkaChange
 
 app = typer.Typer()
 
@@ -42,15 +40,12 @@ def when(
     """
     from itertools import takewhile
 
-    from aclog.analysis.answers.questions import question_of
-    from aclog.analysis.answers.timeline import intervals
-    from aclog.cli.deciding import each_generation
-    from aclog.cli.interval_list import print_intervals
-    from aclog.cli.policies import settings_of
-    from aclog.cli.premises import read_premises
-    from aclog.snapshots.kafka_history import kafka_history
-    from aclog.sources.log_history import history_of, log_of
-    from aclog.terminal.progress import tracked
+    from aclog.analysis.timeline import intervals, question_of
+    from aclog.cli.answers import print_intervals
+    from aclog.cli.policies import each_generation, read_premises, settings_of
+    from aclog.snapshots.deciding_kafka import kafka_history
+    from aclog.sources.logs import history_of, log_of
+    from aclog.terminal.output import tracked
 
     asked.check()
     how = output.choose()

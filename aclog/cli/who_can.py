@@ -2,10 +2,8 @@
 
 import typer
 
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.asked import AskedFlags, AskedHost
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
 from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer()
@@ -37,12 +35,11 @@ def who_can(
       aclog who-can --log DIR --operation READ --topic 'pii-*'
       aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
     """
-    from aclog.analysis.answers.permissions import intent_permissions, permissions, with_extents
-    from aclog.analysis.regions.principals import EVERYONE
-    from aclog.authorizer.name_notation import is_set
-    from aclog.cli.permission_list import print_permissions
-    from aclog.cli.policies import policies_of
-    from aclog.cli.premises import read_premises
+    from aclog.analysis.regions import EVERYONE
+    from aclog.analysis.who_can import intent_permissions, permissions, with_extents
+    from aclog.authorizer.settings import is_set
+    from aclog.cli.answers import print_permissions
+    from aclog.cli.policies import policies_of, read_premises
 
     asked.check()
     how = output.choose()

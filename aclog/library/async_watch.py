@@ -5,8 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from aclog.snapshots.rule_history import Change
-from aclog.snapshots.rule_watch import RuleWatch
+from aclog.snapshots.history import Change, RuleWatch
 
 _POLL_S = 0.05
 """How long after a change, at most, the loop learns of it."""

@@ -1,30 +1,343 @@
-"""An authorizer on one state."""
+"""The authorizer of the library: questions, checked arguments, and answers with reasons."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime, tzinfo
+from enum import IntEnum
+from os import PathLike, fsencode, fspath
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.answers.permissions import permissions, with_extents
-from aclog.analysis.answers.set_decision import decide_set
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.principals import only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.side_premises import SidePremises, turning
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.hosts import host_address
+from aclog.analysis.regions import Query, only
+from aclog.analysis.rows.report import Cell, Kind, arrow_table, html_table, html_text, pandas_frame
+from aclog.analysis.timeline import decide_set, explained
+from aclog.analysis.who_can import Permission, permission_lines, permission_object, permissions, with_extents
+from aclog.authorizer.acl import (
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    code_name,
+    host_address,
+    parse_name,
+)
+from aclog.authorizer.acls_image import AclsImage, Origins, TwoOrigins
+from aclog.authorizer.audit import Decision
+from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.name_notation import is_set
-from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.library.answer import Answer
-from aclog.library.arguments import enum_code, resource_of, shown, text_of
-from aclog.library.grant import Grant
-from aclog.metalog.errors import ConfigError
-from aclog.snapshots.mapped_file import check_mapping
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError, LogError, printable
+from aclog.metalog.primitives import uuid_text
+from aclog.shell.tree import rule_fields
+from aclog.snapshots.history import Change
+from aclog.snapshots.image_file import check_mapping
+from aclog.snapshots.moments import Moment, instant_of, start_of, utc_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+# A decision and the reason for it.
+
+
+@frozen(repr=False)
+class Answer:
+    """A decision and the reason for it."""
+
+    context: RequestContext
+    action: Action
+    decision: Decision
+    _acls: AclsImage = field(repr=False)
+    _options: ExplainOptions = field(repr=False)
+    _policy: Policy | None = field(default=None, repr=False, eq=False)
+    """Of a request for all names that begin so."""
+
+    def __repr__(self) -> str:
+        return f"Answer({self})"
+
+    def __str__(self) -> str:
+        operation = code_name(AclOperation, self.action.operation)
+        pattern, rule = self.action.resource_pattern, self.decision.rule
+        name = pattern_text(pattern) if is_set(pattern) else repr(pattern.name)
+        by = self.decision.text if rule is None else acl_text(rule.acl)
+        return printable(
+            f"{self.premises.decided(self.decision.result.value)}: {self.context.principal} {operation} "
+            f"{code_name(ResourceType, pattern.resource_type)} {name} from {self.context.host} by {by}"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_text(self.explain())
+
+    def __bool__(self) -> bool:
+        """Return whether the request is allowed, so that `if authorizer.check(...)` cannot let a denied one in."""
+        return self.allowed
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request is allowed."""
+        return self.decision.result is AuthorizationResult.ALLOWED
+
+    @property
+    def premises(self) -> Premises:
+        """What is unknown of a running cluster's settings, and could turn the decision."""
+        unknown = self._options.premises
+        if not unknown:
+            return unknown
+        return unknown.bearing_on(allowed=self.allowed, has_candidate=self._acls.covers(self.action.resource_pattern))
+
+    @property
+    def rule(self) -> str:
+        """The determining rule, as Kafka's audit log names it."""
+        return self.decision.text
+
+    @property
+    def acl(self) -> StandardAclWithId | None:
+        """The ACL that determined the decision, if any."""
+        return self.decision.rule
+
+    def explain(self) -> str:
+        """Return as text every ACL that takes part, the determining one, and what would reverse the decision."""
+        return "\n".join(explanation_lines(self.explanation()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the object of `aclog explain --format json`."""
+        return self.explanation().to_dict()
+
+    def explanation(self) -> Explanation:
+        """Return the same as a value."""
+        if self._policy is not None:
+            return explained(self._policy, self.context, self.action, self._options)
+        return explain(self._acls, self.decision, self.context, self.action, options=self._options)
+
+
+# What a policy allows, as the library tells it.
+
+
+@frozen(repr=False)
+class Grant:
+    """Requests that are allowed, and the rules that allow them: who, which operations, on what, from where.
+
+    Printed as `aclog who-can` prints it; `to_dict` is its JSON object. `rules` are the ACLs that give it, each a part
+    or all, or the text `SuperUser` or `DefaultAllow`; `denies` take away a part of what they would give.
+    """
+
+    _permission: Permission
+    _acls: AclsImage = field(eq=False)
+    _origins: Origins = field(eq=False)
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """The principals, by name; if it is `for_anyone`, those who are not among them."""
+        return self._permission.region.principals.named
+
+    @property
+    def for_anyone(self) -> bool:
+        """Whether principals that no rule names are among those who may: everybody but `principals`."""
+        return self._permission.region.principals.complement
+
+    @property
+    def covers_all(self) -> bool | None:
+        """Whether it is on all names that begin with the prefix that was asked about; None if none was."""
+        return None if self._permission.extent is None else self._permission.extent.is_all
+
+    @property
+    def rules(self) -> tuple[StandardAclWithId | str, ...]:
+        """What gives it."""
+        return tuple(rule if isinstance(rule, str) else self._found(rule) for rule in self._permission.rules)
+
+    @property
+    def denies(self) -> tuple[StandardAclWithId, ...]:
+        """What takes away a part."""
+        return tuple(map(self._found, self._permission.denies))
+
+    def _found(self, acl: StandardAcl) -> StandardAclWithId:
+        return StandardAclWithId(id=self._acls.find(acl), acl=acl)
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, permission_lines(self._permission, self._origins)))
+
+    def __repr__(self) -> str:
+        return f"<Grant {str(self).splitlines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as a line of `aclog who-can --format jsonl`."""
+        return dict(permission_object(self._permission, self._origins))
+
+
+# What decides where a call does not say: Kafka's defaults, or the settings of a context.
+
+
+@frozen(kw_only=True)
+class Defaults:
+    """Settings of authorizers."""
+
+    super_users: str | None = None
+    """As in the broker property; None: nothing says."""
+    allow_everyone: bool | None = None
+    """None: nothing says."""
+    semantics: str = "kafka"
+    cidr: bool | None = None
+    """Whether the Kafka that decides takes a host with a slash for a range; None: as the state says of its brokers."""
+
+
+@frozen(kw_only=True)
+class LogOptions:
+    """How a log was opened."""
+
+    max_age: float | None = None
+    """In seconds."""
+    zone: tzinfo = UTC
+    """Of times that name none."""
+    defaults: Defaults = Defaults()
+
+
+# Arguments as callers give them: checked, so that one line says what is wrong, and no traceback from within.
+
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+Named: TypeAlias = str | _Enum | None
+"""An enum value or its name, in any case; None for ANY."""
+
+AsOf: TypeAlias = int | str | date
+"""An end offset, a date or datetime, or a text that `--as-of` takes; UTC if it has no zone, unless the log has one."""
+
+_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """Return what was given, for an error: cut, since a caller may have given anything."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # of a stranger's class
+        return f"a {type(value).__name__}"
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def text_of(what: str, value: object, example: str) -> str:
+    """Return an argument that must be text. Raises ConfigError: it is none, or no Unicode."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} {shown(value)}: expected text, such as {example!r}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{what} {shown(value)}: expected Unicode text, without lone surrogates") from None
+    return value
+
+
+def optional_text(what: str, value: object, example: str) -> str | None:
+    """Return the same, or None. Raises as `text_of`."""
+    return None if value is None else text_of(what, value, example)
+
+
+def path_of(what: str, value: object) -> str:
+    """Return the text of a path. Raises ConfigError: it is none."""
+    path = fspath(value) if isinstance(value, PathLike) else value
+    with suppress(UnicodeEncodeError):
+        if isinstance(path, str) and b"\0" not in fsencode(path):
+            return path
+    raise ConfigError(f"{what} {shown(value)}: expected a path, as text or as a pathlib.Path")
+
+
+def flag_of(what: str, value: object, default: bool) -> bool:
+    """Return True or False as given; the default for None. Raises ConfigError: a text, say, where `no` is true."""
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} {shown(value)}: expected True or False")
+    return value
+
+
+def texts_of(what: str, value: object, example: str) -> list[str]:
+    """Return several texts. Raises ConfigError: it is one text, or anything else."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ConfigError(f"{what} {shown(value)}: expected several texts, such as {[example]}")
+    return [text_of(what, each, example) for each in value]
+
+
+def enum_code(kind: type[_Enum], value: Named[_Enum]) -> int:
+    """Return the code of an enum value or name; that of ANY for None.
+
+    Raises:
+        ConfigError: an unknown name or code.
+
+    """
+    if value is None:
+        return int(kind["ANY"])
+    if isinstance(value, str):
+        return int(parse_name(kind, value))
+    if isinstance(value, kind) or (type(value) is int and value in set(kind)):
+        return int(value)
+    raise ConfigError(f"{shown(value)}: expected a name, such as {max(kind).name!r}, or a value of {kind.__name__}")
+
+
+def resource_of(value: object) -> ResourcePattern:
+    """Return a resource; a text is a topic, or `pii-*` for all that begin so. Raises ConfigError: it is neither."""
+    if isinstance(value, str):
+        return topic(text_of("resource", value, "orders"))
+    if not isinstance(value, ResourcePattern):
+        raise ConfigError(
+            f"resource {shown(value)}: expected the name of a topic, or aclog.topic(name), aclog.group(name), "
+            "aclog.cluster(), aclog.transactional_id(name), aclog.delegation_token(id) or aclog.user(principal)"
+        )
+    if type(value.resource_type) is int or isinstance(value.resource_type, IntEnum):
+        text_of("the name of the resource", value.name, "orders")
+        return value
+    raise ConfigError(f"resource {shown(value)}: expected a resource type such as aclog.ResourceType.TOPIC")
+
+
+def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
+    """Return the moment that is meant, in the zone unless it names one; None for the newest state.
+
+    Raises:
+        ConfigError: it is none, or could be two.
+
+    """
+    if as_of is None:
+        return None
+    if isinstance(as_of, datetime):
+        return utc_of(as_of) if as_of.tzinfo is not None else instant_of(as_of, zone)
+    if isinstance(as_of, date):
+        return start_of(as_of, zone)
+    if isinstance(as_of, str):
+        from aclog.snapshots.moments import read_moment  # noqa: PLC0415  # few give texts
+
+        now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+        return read_moment(as_of, now=now, zone=zone).moment
+    try:
+        if not isinstance(as_of, bool):
+            return operator.index(as_of)  # of numpy's integers, too
+    except TypeError:
+        pass
+    raise ConfigError(
+        f"as_of {shown(as_of)}: expected an end offset, a datetime, or a text such as 'yesterday 18:00' or '-3d'"
+    )
+
+
+@contextmanager
+def told_as_log_errors(name: str) -> Iterator[None]:
+    """Turn what the operating system refuses into a LogError that says of what."""
+    try:
+        yield
+    except OSError as error:
+        raise LogError(f"{error.filename or name}: {error.strerror or error}") from error
+
+
+# An authorizer on one state.
+
 
 LOCALHOST = "127.0.0.1"
 
@@ -167,3 +480,94 @@ class Authorizer:
         )
         check_mapping(self._acls)
         return result is AuthorizationResult.ALLOWED
+
+
+# Many ACLs or changes: an iterator that is also a table.
+
+
+class _Row(Protocol):
+    def to_dict(self) -> Mapping[str, object]: ...
+
+
+_Value = TypeVar("_Value", bound=_Row)
+
+
+@frozen(kw_only=True)
+class RowForm(Generic[_Value]):
+    """How values become rows: the columns, and the cells of a value."""
+
+    what: str
+    kinds: Mapping[str, Kind]
+    cells: Callable[[_Value], Sequence[Cell]]
+
+
+def _rule_cells(rule: StandardAclWithId) -> Sequence[Cell]:
+    return (*rule_fields(rule), None if rule.id is None else uuid_text(rule.id))
+
+
+def _change_cells(change: Change) -> Sequence[Cell]:
+    place = (change.offset, change.end_offset, change.timestamp, change.kind.value)
+    return (*place, *_rule_cells(change.rule), change.first_seen)
+
+
+_RULE_KINDS = dict.fromkeys(
+    ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id"), Kind.TEXT
+)
+RULES = RowForm[StandardAclWithId](what="ACLs", kinds=_RULE_KINDS, cells=_rule_cells)
+CHANGES = RowForm[Change](
+    what="changes",
+    kinds={
+        "offset": Kind.NUMBER,
+        "endOffset": Kind.NUMBER,
+        "timestamp": Kind.TIME,
+        "change": Kind.TEXT,
+        **_RULE_KINDS,
+        "firstSeen": Kind.FLAG,
+    },
+    cells=_change_cells,
+)
+
+
+@define(eq=False, repr=False)
+class Rows(Iterator[_Value]):
+    """Values that are read one by one, as they are asked for; the forms of a table read all of them, from the first.
+
+    Each step, and each of the forms, may raise what reading a log raises.
+    """
+
+    name: str
+    """Of what they are read from."""
+    _read: Callable[[], Iterator[_Value]]
+    _form: RowForm[_Value]
+    _rest: Iterator[_Value] | None = field(default=None, init=False)
+
+    def __next__(self) -> _Value:
+        if self._rest is None:
+            self._rest = self._all()
+        return next(self._rest)
+
+    def __repr__(self) -> str:
+        return f"<{self._form.what} of {self.name}>"
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """Return them as the objects of their JSON lines."""
+        return [dict(value.to_dict()) for value in self._all()]
+
+    def to_arrow(self) -> "pa.Table":
+        """Return them as an Arrow table, with times in UTC. Raises ConfigError: pyarrow is not installed."""
+        return arrow_table(self._form.kinds, map(self._form.cells, self._all()))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return them as a data frame, with times in UTC. Raises ConfigError: pandas is not installed."""
+        return pandas_frame(self._form.kinds, map(self._form.cells, self._all()))
+
+    def _repr_html_(self) -> str:
+        return self.html(caption=f"{self._form.what} of {self.name}")
+
+    def html(self, *, caption: str, total: int | None = None) -> str:
+        """Return the first rows as an HTML table."""
+        return html_table(tuple(self._form.kinds), map(self._form.cells, self._all()), caption=caption, total=total)
+
+    def _all(self) -> Iterator[_Value]:
+        with told_as_log_errors(self.name):
+            yield from self._read()

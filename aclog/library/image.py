@@ -12,23 +12,35 @@ from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ChangePlace,
     PatternType,
     ResourceType,
     StandardAclWithId,
 )
-from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.cluster_settings import ClusterSettings
-from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.generation import named_generation
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.acls_image import NO_ORIGINS, Origins
+from aclog.authorizer.explain import ExplainOptions
+from aclog.authorizer.premises import ALL_KNOWN, ClusterSettings, Premises
+from aclog.authorizer.settings import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    Settings,
+    named_generation,
+    parse_super_users,
+)
 from aclog.authorizer.standard import build_authorizer
-from aclog.library.arguments import Named, enum_code, flag_of, optional_text, shown, text_of, texts_of
-from aclog.library.authorizer import Authorizer
-from aclog.library.defaults import Defaults
-from aclog.library.rows import RULES, Rows
+from aclog.library.authorizer import (
+    RULES,
+    Authorizer,
+    Defaults,
+    Named,
+    Rows,
+    enum_code,
+    flag_of,
+    optional_text,
+    shown,
+    text_of,
+    texts_of,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
 from aclog.snapshots.deciding_kafka import deciding_kafka
@@ -229,7 +241,7 @@ class Image:
         if self._cluster is None:
             return self._gaps
         # A client of Kafka, which opening a path does without.
-        from aclog.sources.live_settings import refuse_without_authorizer  # noqa: PLC0415
+        from aclog.sources.live import refuse_without_authorizer  # noqa: PLC0415
 
         refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")
         return self._cluster.premises(given).also(self._gaps)

@@ -20,8 +20,8 @@ from typing import TypeAlias
 from attrs import define, field
 
 from aclog.metalog.batches import BatchHeader, check_crc, read_header
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import DecodeError, FencedError, LogError
-from aclog.metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
 """Kafka's smallest metadata.log.segment.bytes: a Kafka node that takes over this log would fail on a larger batch."""

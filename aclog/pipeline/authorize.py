@@ -1,28 +1,164 @@
-"""Batch authorization: decisions on every row of an access log."""
+"""Decisions on every row of an access log, simulation, and decisions as functions of SQL."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from numpy.typing import NDArray
 from pyspark import Broadcast
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import known_names
+from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.broadcasts import broadcast
-from aclog.usage.arrow.batches import regrouped
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.acl_intervals import AclIntervals
+from aclog.pipeline.accesses.kafka_log import TIMESTAMP
+from aclog.pipeline.event_form import EventForm
+from aclog.pipeline.session import broadcast
+from aclog.usage.arrow import regrouped
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionTexts
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.usage.decisions.decision_texts import TEXT_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.intervals import AclIntervals, Rules
+from aclog.usage.simulation import Change
+from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
+
+# Decided accesses as events for other systems: OCSF (class 6003, API Activity) and CloudEvents 1.0, as JSON lines.
+
+
+OCSF_VERSION: Final = "1.6.0"
+SPEC_VERSION: Final = "1.0"
+
+_CATEGORY, _CLASS = 6, 6003
+_CREATE, _READ, _UPDATE, _DELETE, _OTHER = 1, 2, 3, 4, 99
+_ACTIVITIES: Final[Mapping[str, int]] = {
+    "READ": _READ,
+    "DESCRIBE": _READ,
+    "DESCRIBE_CONFIGS": _READ,
+    "DESCRIBE_TOKENS": _READ,
+    "CREATE": _CREATE,
+    "CREATE_TOKENS": _CREATE,
+    "WRITE": _UPDATE,
+    "ALTER": _UPDATE,
+    "ALTER_CONFIGS": _UPDATE,
+    "DELETE": _DELETE,
+}
+"""OCSF's activity for an operation; the others are Other, with the operation as its name."""
+_NAMES: Final = {_CREATE: "Create", _READ: "Read", _UPDATE: "Update", _DELETE: "Delete"}
+_UTC: Final = {"timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"}
+_SUCCESS, _FAILURE, _INFORMATIONAL = 1, 2, 1
+
+
+def events(decided: DataFrame, form: EventForm, *, source: str) -> DataFrame:
+    """Return an event for each row that was decided, with one column for each top-level key.
+
+    `decided` is what `aclog.pipeline.authorize.authorize` returns; rows that could not be decided (ERROR) are left out.
+    `source` is where events are from, a URI reference: `source` of CloudEvents, `metadata.log_provider` of OCSF.
+
+    Raises:
+        ConfigError: OCSF without a column `timestamp`: its events must have a time.
+
+    """
+    if form is EventForm.OCSF and TIMESTAMP not in decided.columns:
+        raise ConfigError(f"no column {TIMESTAMP!r}: an OCSF event must have a time")
+    known = decided.where(F.col("decision") != "ERROR")
+    columns: Mapping[EventForm, Callable[[DataFrame, str], dict[str, Column]]] = {
+        EventForm.OCSF: _ocsf,
+        EventForm.CLOUDEVENTS: _cloud_event,
+    }
+    return known.select(*(column.alias(name) for name, column in columns[form](known, source).items()))
+
+
+def without_time(decided: DataFrame) -> int:
+    """Return how many decided rows have no time."""
+    return decided.where((F.col("decision") != "ERROR") & F.col(TIMESTAMP).isNull()).count()
+
+
+def _ocsf(decided: DataFrame, source: str) -> dict[str, Column]:
+    allowed = F.col("decision") == "ALLOWED"
+    activity = _by_operation(_ACTIVITIES.get, _OTHER)
+    name = _by_operation(lambda operation: _NAMES.get(_ACTIVITIES.get(operation, _OTHER)), None)
+    product = F.struct(
+        F.lit("aclog").alias("name"), F.lit("aclog").alias("vendor_name"), F.lit(version("aclog")).alias("version")
+    )
+    user = F.struct(
+        F.substring_index("principal", ":", 1).alias("type"),
+        F.expr("substring(principal, locate(':', principal) + 1)").alias("name"),
+        F.col("principal").alias("uid"),
+    )
+    policy = F.struct(F.col("rule").alias("name"), F.col("rule_id").alias("uid"))
+    decision = F.struct(F.initcap("decision").alias("decision"), policy.alias("policy"))
+    return {
+        "time": F.unix_millis(TIMESTAMP),
+        "activity_id": activity,
+        "activity_name": F.coalesce(name, F.col("operation")),
+        "category_uid": F.lit(_CATEGORY),
+        "category_name": F.lit("Application Activity"),
+        "class_uid": F.lit(_CLASS),
+        "class_name": F.lit("API Activity"),
+        "type_uid": activity + _CLASS * 100,
+        "severity_id": F.lit(_INFORMATIONAL),
+        "status_id": F.when(allowed, _SUCCESS).otherwise(_FAILURE),
+        "status": F.when(allowed, "Success").otherwise("Failure"),
+        "metadata": F.struct(
+            F.lit(OCSF_VERSION).alias("version"),
+            product.alias("product"),
+            F.lit("kafka.authorizer").alias("log_name"),
+            F.lit(source).alias("log_provider"),
+        ),
+        "actor": F.struct(user.alias("user"), F.array(decision).alias("authorizations")),
+        "api": F.struct(F.col("operation"), F.struct(F.lit("Kafka").alias("name")).alias("service")),
+        "src_endpoint": F.struct(F.col("host").alias("ip")),
+        "resources": F.array(F.struct(F.col("resourceName").alias("name"), F.col("resourceType").alias("type"))),
+        **_unmapped(decided),
+    }
+
+
+def _by_operation(value: Callable[[str], int | str | None], other: int | None) -> Column:
+    """Return a value for each operation of Kafka."""
+    pairs = [(operation, value(operation)) for operation in known_names(AclOperation)]
+    found = F.lit(other)
+    for operation, given in pairs:
+        if given is not None:
+            found = F.when(F.col("operation") == operation, F.lit(given)).otherwise(found)
+    return found
+
+
+def _unmapped(decided: DataFrame) -> dict[str, Column]:
+    kept = [F.col(name) for name in ("request", "loggedDecision") if name in decided.columns]
+    return {"unmapped": F.struct(*kept)} if kept else {}
+
+
+def _cloud_event(decided: DataFrame, source: str) -> dict[str, Column]:
+    data = ("principal", "host", "operation", "resourceType", "resourceName", "decision", "rule")
+    # date_format knows the session's zone alone, in which an hour of UTC may be missing (summer time)
+    time = F.get_json_object(F.to_json(F.struct(TIMESTAMP), _UTC), f"$.{TIMESTAMP}")
+    timed = {"time": time} if TIMESTAMP in decided.columns else {}
+    return {
+        "specversion": F.lit(SPEC_VERSION),
+        "id": F.uuid(),
+        "source": F.lit(source),
+        "type": F.concat(F.lit("aclog.access."), F.lower("decision")),
+        "subject": F.concat_ws("/", F.col("resourceType"), F.col("resourceName")),
+        **timed,
+        "datacontenttype": F.lit("application/json"),
+        "data": F.struct(*data, F.col("rule_id").alias("ruleId")),
+    }
+
+
+# Batch authorization: decisions on every row of an access log.
+
 
 DECISION_CODE = "decision_code"
 _ADDED = frozenset({DECISION_CODE, *TEXT_COLUMNS})
@@ -123,7 +259,7 @@ def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_ti
 
 
 def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
-    """Return the decision code of each row of `frame` as an INT column (aclog.usage.decisions.decision_codes)."""
+    """Return the decision code of each row of `frame` as an INT column (aclog.usage.decisions.decisions)."""
     sent = broadcast(frame.sparkSession, rules.intervals)
     asked = _asked(frame, own_time=own_time)
     names = list(map(str, range(len(asked))))
@@ -182,3 +318,233 @@ def with_decision(frame: DataFrame, rules: Rules, code: str, name: str) -> DataF
     decisions = rules.texts.numbered().select(["decision_code", "decision"]).rename_columns([_CODE, name])
     named = frame.sparkSession.createDataFrame(decisions)
     return frame.join(F.broadcast(named), F.col(code) == F.col(_CODE), "left").drop(_CODE)
+
+
+# Simulation: the accesses of a log whose decisions other ACLs would change.
+
+
+_SIDES = ("before", "after")
+
+
+def simulate(
+    accesses: DataFrame,
+    before: tuple[Rules, Settings],
+    after: tuple[Rules, Settings],
+    *,
+    own_time: bool = False,
+) -> DataFrame:
+    """Return a row for each distinct access whose decision changes and each pair of ACLs that decide it.
+
+    An ACL that was removed and added again counts as two.
+
+    Columns: `change`; the five of the access; `count`, `first_at`, `last_at` (null without `timestamp`);
+    decision_before, rule_before, rule_id_before, and the same after. With `own_time` each row of the log is decided by
+    the ACLs of its own time on both sides. Nothing is collected on the driver.
+    """
+    time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
+    rows = accesses.select(*REQUEST_COLUMNS, time.alias("timestamp"))
+    one = F.lit(1).cast("long").alias("count")
+    decided = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
+    if not own_time:  # with one state, aggregate first: a distinct access is decided once in all, not once per task
+        decided = _added_up(decided, REQUEST_COLUMNS)
+    for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
+        decided = decided.withColumn(
+            f"decision_code_{side}", decision_code(decided, rules, settings, own_time=own_time)
+        )
+    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
+        decided = with_decision(decided, rules, f"decision_code_{side}", f"decision_{side}")
+    # by decision rather than by code: an access that another ACL decides the same way is no change
+    flipped = decided.where(F.col("decision_before") != F.col("decision_after"))
+    for side in _SIDES:  # which Kafka decided is not known: `undecided_by_kafka` counts them
+        flipped = flipped.where(F.col(f"decision_code_{side}") != int(DecisionCode.UNKNOWN_KAFKA))
+    found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
+    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
+        named = with_texts(found.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
+        found = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
+    return found.select(_change().alias("change"), *found.columns)
+
+
+def undecided_by_kafka(
+    accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings]
+) -> UnreadAccesses:
+    """Return the accesses of which it is not known which Kafka decides them, before or after, where that matters."""
+    sides = [side for side in (before, after) if side[0].intervals.kafka is not None]
+    if not sides:
+        return UnreadAccesses()
+    found = accesses.select(*REQUEST_COLUMNS).groupBy(*REQUEST_COLUMNS).count()
+    by_unknown = F.lit(False)  # of Spark
+    for side in sides:
+        by_unknown = by_unknown | (decision_code(found, *side) == int(DecisionCode.UNKNOWN_KAFKA))
+    chosen = found.where(by_unknown).groupBy("principal").agg(F.sum("count").alias("accesses"))
+    counter = UnreadCounter()
+    for row in chosen.collect():
+        counter.add(row.principal, None, DecisionCode.UNKNOWN_KAFKA.name, UnreadSpan(row.accesses, None, None))
+    return counter.found
+
+
+def _added_up(frame: DataFrame, by: Iterable[str]) -> DataFrame:
+    return frame.groupBy(*by).agg(
+        F.sum("count").alias("count"), F.min("first_at").alias("first_at"), F.max("last_at").alias("last_at")
+    )
+
+
+def _change() -> Column:
+    before, after = F.col("decision_before"), F.col("decision_after")
+    return (
+        F.when(after == "ERROR", Change.BROKEN.value)
+        .when(before == "ERROR", Change.MENDED.value)
+        .when(after == "ALLOWED", Change.GAINED.value)
+        .otherwise(Change.LOST.value)
+    )
+
+
+# Decisions as functions of SQL: `kafka_authorized(...)` and `kafka_decision(...)`, registered with a session.
+
+
+AUTHORIZED: Final = "kafka_authorized"
+DECISION: Final = "kafka_decision"
+_ARGUMENTS: Final = "principal, host, operation, resource_type, resource_name"
+_STRUCT: Final = ", ".join(f"{name}: string" for name in TEXT_COLUMNS)
+_NAMES_OF_ENUMS: Final = {REQUEST_COLUMNS.index("operation"), REQUEST_COLUMNS.index("resourceType")}
+
+Malformed = Literal["null", "fail"]
+_Columns: TypeAlias = "tuple[pa.Array[Any], ...]"
+
+
+class _State(Protocol):
+    @property
+    def acls(self) -> AclsImage: ...
+
+
+class HasState(Protocol):
+    """An image as `aclog.open_log(...).image()` returns it."""
+
+    @property
+    def state(self) -> _State:
+        """The full image."""
+        ...
+
+
+def register(
+    spark: SparkSession,
+    state: HasState | Rules,
+    *,
+    super_users: str | Iterable[str] = "",
+    allow_everyone_if_no_acl_found: bool = False,
+    semantics: Literal["kafka", "documented"] = "kafka",
+    cidr: bool = False,
+    malformed: Malformed = "null",
+) -> None:
+    """Register `kafka_authorized` and `kafka_decision` with a session, for its SQL and DataFrames, streams included.
+
+    `kafka_authorized(principal, host, operation, resource_type, resource_name)` is a BOOLEAN, `kafka_decision` of the
+    same arguments a STRUCT of decision (ALLOWED, DENIED or ERROR), rule (as in Kafka's audit log; for ERROR the reason)
+    and rule_id. Operation and resource type are Kafka's names in any case of letters. A null argument gives null.
+
+    `state` is what decides: an image (`aclog.open_log(...).image(as_of=...)`), or the Rules of a whole history. With a
+    history both functions need a sixth argument, the TIMESTAMP as of which to decide. Calling this again replaces the
+    functions; frames that exist already go on with the former ones.
+
+    The other arguments are those of `aclog.Image.authorizer`, and `malformed`: what becomes of an argument that no
+    request can have (an unknown operation, a host that is no address, a time before the log's first record).
+    `kafka_authorized` of it is null, which no filter lets pass, negated or not; with `fail` the query fails and says
+    why. It is never true, nor false.
+
+    Raises:
+        ConfigError: a super user without a colon, unknown semantics, or a session of Spark Connect.
+
+    """
+    if semantics not in {"kafka", "documented"} or malformed not in {"null", "fail"}:
+        raise ConfigError(
+            f"semantics {semantics!r}, malformed {malformed!r}: expected 'kafka' or 'documented', 'null' or 'fail'"
+        )
+    users = super_users if isinstance(super_users, str) else ";".join(super_users)
+    settings = Settings(
+        super_users=parse_super_users(users),
+        allow_everyone=allow_everyone_if_no_acl_found,
+        documented=semantics == "documented",
+        cidr=cidr,
+    )
+    rules = state if isinstance(state, Rules) else Rules.of_image(state.state.acls)
+    decisions = _Decisions(
+        rules=broadcast(spark, rules.intervals),
+        allowing=broadcast(spark, rules.texts.allowing()),
+        texts=broadcast(spark, rules.texts),
+        settings=settings,
+        fails=malformed == "fail",
+        timed=rules.intervals.is_history,
+    )
+    for name, function, kind in (
+        (AUTHORIZED, decisions.authorized, "boolean"),
+        (DECISION, decisions.texts_of, f"struct<{_STRUCT}>"),
+    ):
+        spark.udf.register(name, F.arrow_udf(_iterating(function), kind))  # type: ignore[attr-defined]
+
+
+def _iterating(function: Any) -> Any:
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        """Run a method of `_Decisions` on a worker: Spark takes the kind of a function from its annotations."""
+        yield from function(batches)
+
+    return run
+
+
+@frozen(eq=False, kw_only=True)
+class _Decisions:
+    """What workers decide by; each executor gets the broadcasts once, and a worker keeps what it has decided."""
+
+    rules: "Broadcast[AclIntervals]"
+    allowing: "Broadcast[NDArray[np.bool_]]"
+    """DecisionTexts.allowing."""
+    texts: "Broadcast[DecisionTexts]"
+    settings: Settings
+    fails: bool
+    timed: bool
+    """Whether the ACLs are those of a history, so that a call names its time."""
+
+    def authorized(self, batches: Iterator[_Columns]) -> Iterator["pa.Array[Any]"]:
+        """Decide batches of arguments: true, false, or null where there is no decision."""
+        for codes in self._codes(batches):
+            numbers = np.asarray(codes)
+            allowed = self.allowing.value[numbers - min(DecisionCode)]
+            yield pa.array(allowed, mask=numbers < DecisionCode.SUPER_USER)
+
+    def texts_of(self, batches: Iterator[_Columns]) -> Iterator["pa.Array[Any]"]:
+        """Decide batches of arguments, in words; null where an argument is."""
+        for codes in self._codes(batches):
+            columns = self.texts.value.of_codes(codes)
+            missing = pc.is_in(codes, pa.array([DecisionCode.MISSING, DecisionCode.NO_TIME], pa.int32()))
+            yield pa.StructArray.from_arrays(columns, names=list(TEXT_COLUMNS), mask=missing)
+
+    def _codes(self, batches: Iterator[_Columns]) -> Iterator["pa.Array[Any]"]:
+        # an iterator UDF may regroup batches, as long as it returns as many rows in total, in the same order
+        tables = (self._table(columns) for columns in batches)
+        for table in regrouped(tables, DECIDED_TOGETHER):
+            codes = decide(table, self.rules, self.settings)
+            if self.fails:
+                self._check(codes)
+            yield codes
+
+    def _table(self, columns: _Columns) -> pa.RecordBatch:
+        if len(columns) != len(REQUEST_COLUMNS) + self.timed:
+            raise ConfigError(
+                f"{AUTHORIZED} and {DECISION}: {len(columns)} arguments: expected {_ARGUMENTS}"
+                + (", timestamp (the ACLs are those of a history)" if self.timed else "")
+            )
+        if self.timed and not pa.types.is_timestamp(columns[-1].type):
+            raise ConfigError(f"{AUTHORIZED} and {DECISION}: timestamp: expected a TIMESTAMP, not {columns[-1].type}")
+        arrays = [self._argument(place, column) for place, column in enumerate(columns)]
+        return pa.record_batch(arrays, names=list(map(str, range(len(arrays)))))
+
+    def _argument(self, place: int, column: "pa.Array[Any]") -> "pa.Array[Any]":
+        if place == len(REQUEST_COLUMNS):
+            return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+        text = column.cast(pa.string())
+        return pc.ascii_upper(text) if place in _NAMES_OF_ENUMS else text
+
+    def _check(self, codes: "pa.Array[Any]") -> None:
+        bad = np.asarray(codes)
+        bad = bad[(bad < DecisionCode.SUPER_USER) & (bad != DecisionCode.MISSING) & (bad != DecisionCode.NO_TIME)]
+        if len(bad):
+            reason = self.texts.value.of_codes(pa.array(bad[:1]))[1][0].as_py()
+            raise ConfigError(f"{AUTHORIZED}: {len(bad)} malformed in this batch, such as: {reason}")

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class EventForm(StrEnum):
-    """The form of events (aclog.pipeline.access_events)."""
+    """The form of events (aclog.pipeline.authorize)."""
 
     OCSF = "ocsf"
     CLOUDEVENTS = "cloudevents"

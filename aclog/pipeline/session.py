@@ -1,14 +1,24 @@
-"""The Spark session of the commands, on this machine by default."""
+"""The Spark session, its errors, and what jobs share."""
 
 import os
+import re
+import secrets
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any, TypeVar
 
+from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.source import register
+
+# The Spark session of the commands, on this machine by default.
+
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -65,3 +75,141 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     session = builder.getOrCreate()
     register(session)
     return session
+
+
+# What to say about a failed Spark job: the cause, in one line, of an error whose text is two stack traces.
+
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
+"""A worker's traceback, as text inside a Java exception; it ends with a line that begins with the error's class."""
+_OWN = re.compile(r"aclog(?:\.\w+)+: (.*)")
+_CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_CRASHED = "Python worker exited unexpectedly"
+_SHOWN = 300
+
+PYTHON_TO_SET = "set PYSPARK_PYTHON to a Python that has aclog on every machine (docs/spark.md: On a cluster)"
+
+
+def own_error(text: str) -> str | None:
+    """Return the message of the error that aclog raised in a worker, None if it was another error."""
+    lines = _TRACEBACK.findall(text)
+    own = _OWN.match(lines[-1]) if lines else None
+    return own[1] if own else None
+
+
+def cause(text: str) -> str:
+    """Return the cause of a Spark error: that of Python if there is one, else the innermost of Java, else line one."""
+    own = own_error(text)
+    return own if own is not None else (_missing(text) or _last_line(text))[:_SHOWN]
+
+
+def _missing(text: str) -> str | None:
+    """Return what to do about a worker's Python that is absent, incomplete or gone."""
+    if found := _NO_MODULE.search(text):
+        return f"{found[0]}' in the Python of a worker: {PYTHON_TO_SET}"
+    if found := _NO_PROGRAM.search(text):
+        return f"cannot run {found[1]}, the Python of the workers: {PYTHON_TO_SET}"
+    if _CRASHED in text and not _TRACEBACK.search(text):
+        return "a Python worker crashed or was killed, most likely for lack of memory (docs/scale.md: Memory)"
+    return None
+
+
+def _last_line(text: str) -> str:
+    lines = _TRACEBACK.findall(text) or _CAUSED_BY.findall(text)
+    return str(lines[-1] if lines else text.split("\n", 1)[0])
+
+
+# What is sent to every worker once: the ACLs that decide.
+
+
+_Value = TypeVar("_Value")
+
+
+def broadcast(spark: SparkSession, value: _Value) -> "Broadcast[_Value]":
+    """Send a value to all workers of a session.
+
+    Raises:
+        ConfigError: a session of Spark Connect, which has no broadcast variables.
+
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise ConfigError(
+            "decisions do not run on Spark Connect, which has no broadcast variables to send ACLs by: expected a "
+            "classic session (--master spark://HOST:7077, or spark-submit); format('aclog'), history and ingest do run "
+            "on it"
+        )
+    return spark.sparkContext.broadcast(value)
+
+
+# Pieces of work done by Spark's workers, as aclog.usage.judging does them in processes of one machine.
+
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_TASKS_OF_A_CORE = 4
+"""Tasks that are done before their results are taken: the driver holds so many of them."""
+
+
+def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Callable[[P], R]]) -> Iterator[R]:
+    """Yield what is made of each part, one task each, in their order.
+
+    Each worker process calls `make`, which is pickled, once, and its result for each part. Files that a part names must
+    be there under the same path.
+
+    Raises:
+        ConfigError: a session of Spark Connect. What the work raises fails the job (aclog.pipeline.session).
+
+    """
+    sent = broadcast(spark, make)
+    context = spark.sparkContext
+    together = context.defaultParallelism * _TASKS_OF_A_CORE
+    for start in range(0, len(parts), together):
+        some = parts[start : start + together]
+        yield from context.parallelize(some, len(some)).map(partial(_work, sent)).collect()
+
+
+def _work(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]", part: Any) -> Any:
+    return _made(sent)(part)
+
+
+@lru_cache(1)
+def _made(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
+    """Return what a worker process has made, kept from task to task: the broadcast is the same object in all."""
+    return sent.value()
+
+
+# The output directory of a job, which appears only once it is complete.
+
+
+def check_new(out: Path) -> None:
+    """Refuse an output directory that exists, before the job rather than after it.
+
+    Raises:
+        ConfigError: `out` exists, or its parent directory does not.
+
+    """
+    if out.exists():
+        raise ConfigError(f"{out}: exists already: expected the name of a directory to create")
+    if not out.absolute().parent.is_dir():
+        raise ConfigError(f"{out.parent}: no such directory: expected one to create {out.name} in")
+
+
+@contextmanager
+def new_directory(out: Path) -> Iterator[Path]:
+    """Yield a directory next to `out` to write to; it is renamed to `out` on success and deleted on failure.
+
+    Raises:
+        ConfigError: as `check_new`.
+
+    """
+    check_new(out)
+    # next to `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
+    partial = out.absolute().with_name(f"{out.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield partial
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

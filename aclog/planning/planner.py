@@ -1,19 +1,171 @@
-"""What has to change so that a place holds what its source of rules wants, and nothing of others is touched."""
+"""What has to change so that a target holds what its source of ACLs states, and in which order."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from enum import StrEnum
+from itertools import chain, groupby
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from aclog.authorizer.acl import StandardAcl, acl_text
-from aclog.authorizer.creation_checks import refusal
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import acl_of_content, content_of
-from aclog.metalog.errors import EncodeError
-from aclog.planning.delete_limit import DeleteLimit
-from aclog.planning.errors import RefusedError
+from aclog.analysis.policy import generation_object, merged, only_on
+from aclog.analysis.regions import JsonObject, Region, region_object
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    StandardAcl,
+    acl_text,
+    resource_of,
+)
+from aclog.authorizer.acls_image import (
+    NO_ORIGINS,
+    Action,
+    Origins,
+    RuleChange,
+    acl_of_content,
+    content_of,
+    places_text,
+    ranges_among,
+)
+from aclog.authorizer.control import refusal
+from aclog.authorizer.settings import Generation, Settings
+from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.planning.effect import transient_denials
+from aclog.planning.journal import EntryKind, Journal, JournalAction, fold, owned_after
+from aclog.planning.plan import (
+    Base,
+    Batching,
+    JournalError,
+    JournalMark,
+    Origin,
+    PlaceState,
+    Plan,
+    PlanPlace,
+    RefusedError,
+    Stage,
+    Step,
+    TouchedRegion,
+    overlapping,
+    stage_of,
+    touched,
+)
+from aclog.snapshots.deciding_kafka import DecidingKafka
+
+# The order in which a change is made, and what of it becomes visible together.
+#
+# Denies are added first and removed last, so that no request is allowed on the way that both ends deny. Where a
+# resource without ACLs is open to everyone (allow.everyone.if.no.acl.found), the first ACL on it closes it. So the
+# widest pattern comes first, with its widest rule: what it does not let in is all that waits for the rest. Removal is
+# the mirror image.
+
+
+def ordered(changes: Iterable[RuleChange], batching: Batching) -> tuple[Step, ...]:
+    """Return the steps that make these changes, of distinct ACLs, in a place that shows so much at once.
+
+    They depend on the set of the changes alone, not on how they were listed.
+    """
+    by_stage: dict[Stage, list[StandardAcl]] = {stage: [] for stage in Stage}
+    for change in changes:
+        by_stage[stage_of(change.acl, added=change.added)].append(change.acl)
+    staged = [(stage, acl) for stage, acls in by_stage.items() for acl in _in_order(stage, acls)]
+    batches = _by_resource(staged) if batching is Batching.RESOURCE else groupby(staged)
+    return tuple(
+        Step(
+            action=Action.ADD if stage <= Stage.ADD_ALLOW else Action.REMOVE,
+            acl=acl,
+            batch=0 if batching is Batching.ALL else number,
+        )
+        for number, (_, batch) in enumerate(batches)
+        for stage, acl in batch
+    )
+
+
+def _in_order(stage: Stage, acls: Iterable[StandardAcl]) -> list[StandardAcl]:
+    return sorted(acls, key=_widest_first, reverse=stage >= Stage.REMOVE_ALLOW)
+
+
+def _by_resource(
+    staged: list[tuple[Stage, StandardAcl]],
+) -> Iterator[tuple[object, Iterable[tuple[Stage, StandardAcl]]]]:
+    """Yield batches of one resource each: all that changes on one that overlaps no other that changes, else a stage."""
+    resources = [resource_of(acl) for _, acl in staged]
+    shared = overlapping(set(resources))
+    together: dict[tuple[Stage, ResourcePattern], list[tuple[Stage, StandardAcl]]] = {}
+    alone: dict[ResourcePattern, list[tuple[Stage, StandardAcl]]] = {}
+    for each, resource in zip(staged, resources, strict=True):
+        if resource in shared:
+            together.setdefault((each[0], resource), []).append(each)
+        else:
+            alone.setdefault(resource, []).append(each)
+    return chain(together.items(), alone.items())
+
+
+def _widest_first(acl: StandardAcl) -> tuple[object, ...]:
+    """Return the key by which the widest pattern comes first, with its rules together, and of these the widest."""
+    narrow = (acl.principal != WILDCARD_PRINCIPAL, acl.host != WILDCARD, acl.operation != AclOperation.ALL)
+    rest = (acl.principal, acl.host, acl.operation, acl.permission_type)
+    return (acl.resource_type, *_narrowness(acl), acl.pattern_type, sum(narrow), narrow, rest)
+
+
+def _narrowness(acl: StandardAcl) -> tuple[int, int, str]:
+    """Return the key of a name and its pattern type; whatever is not LITERAL is compared as a prefix."""
+    name = acl.resource_name
+    if acl.pattern_type != PatternType.LITERAL:
+        return 1 if name else -1, len(name), name
+    return 0 if name == WILDCARD else 2, 0, name
+
+
+# How many deletes a plan may hold before somebody has to say how many are meant.
+
+
+_LEAST = 20
+_PERCENT = 10.0
+
+
+@frozen(kw_only=True)
+class DeleteLimit:
+    """A number of deletes, or a share of what the journal owns; by default the larger of 20 and 10%."""
+
+    number: int | None = None
+    percent: float | None = None
+
+    @classmethod
+    def parse(cls, text: str | None) -> "DeleteLimit":
+        """Return the limit in the value of --max-deletes: N, or N%. Raises ConfigError: neither."""
+        if text is None:
+            return cls()
+        digits = text.strip()
+        try:
+            if digits.endswith("%"):
+                percent = float(digits[:-1])
+                if 0 <= percent <= 100:  # False for NaN
+                    return cls(percent=percent)
+            elif digits.isascii() and digits.isdecimal():
+                return cls(number=int(digits))
+        except ValueError:
+            pass
+        raise ConfigError(f"--max-deletes {text[:40]!r}: expected a number such as 50, or a share such as 25%")
+
+    def most(self, owned: int) -> int | None:
+        """Return how many deletes pass if so many ACLs are owned; None: any number."""
+        if self.number is not None:
+            return self.number
+        if self.percent is not None:
+            return None if self.percent >= 100 else int(owned * self.percent / 100)
+        return max(_LEAST, int(owned * _PERCENT / 100))
+
+    def __str__(self) -> str:
+        if self.number is not None:
+            return str(self.number)
+        if self.percent is not None:
+            return f"{self.percent:g}%"
+        return f"the larger of {_LEAST} and {_PERCENT:g}% of what is owned"
+
+
+# What has to change so that a place holds what its source of rules wants, and nothing of others is touched.
+
 
 _NAMED = 3
 """How many ACLs an error names."""
@@ -167,4 +319,157 @@ def _rules_text(acls: Sequence[StandardAcl]) -> str:
 
 
 def _acls(contents: Iterable[bytes]) -> tuple[StandardAcl, ...]:
+    return tuple(acl_of_content(content) for content in sorted(contents))
+
+
+# Making a plan of a change: its order, what it touches, and what it denies for a moment.
+
+
+@frozen(kw_only=True)
+class Circumstances:
+    """All that a plan says besides its change."""
+
+    place: PlanPlace
+    state: PlaceState
+    settings: Settings
+    settings_known: bool
+    settings_by_place: bool
+    origin: Origin
+    journal: JournalMark | None
+    others: tuple[JournalMark, ...] = ()
+    """The journals of other sources."""
+    kafka: DecidingKafka | None = None
+    """What may decide, as the place states; None: who makes the plan names it, and `settings` has it."""
+
+
+def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
+    """Return the plan that makes a change."""
+    steps = ordered(change.changes, found.place.batching)
+    meant = (*(step.acl for step in steps), *change.adopted, *change.released)
+    region = TouchedRegion.of(meant, allow_everyone=found.settings.allow_everyone)
+    near = region.among(found.state.contents)
+    plan = Plan(
+        place=found.place,
+        base=Base(
+            rules=len(found.state.contents),
+            end_offset=found.state.end_offset,
+            exists=found.state.exists,
+            touched=touched(near),
+        ),
+        settings=found.settings,
+        settings_known=found.settings_known,
+        settings_by_place=found.settings_by_place,
+        origin=found.origin,
+        steps=steps,
+        journal=found.journal,
+        others=found.others,
+        adopt=change.adopted,
+        release=change.released,
+        unowned=change.unowned,
+        generations=_generations(found.kafka, (*near, *(content_of(step.acl) for step in steps))),
+    )
+    denied = {each: transient_denials(steps, near, settings) for each, settings in plan.each_settings.items()}
+    return evolve(plan, transient=tuple(_object(*each) for each in merged(denied)))
+
+
+def _generations(kafka: DecidingKafka | None, contents: Iterable[bytes]) -> tuple[Generation, ...] | None:
+    """Return the generations of Kafka that may decide on a change of these ACLs; None: all that may decide alike."""
+    if kafka is None or next(ranges_among(contents), None) is None:
+        return None
+    return kafka.generations
+
+
+def _object(region: Region, only: Generation | None) -> JsonObject:
+    return {**region_object(region), "text": f"{region}{only_on(only)}", **generation_object(only)}
+
+
+# How a place differs from what a source of rules wants, and from what its journal says.
+
+
+class DriftKind(StrEnum):
+    """What is wrong with a rule."""
+
+    MISSING = "MISSING"
+    """Wanted, and not there."""
+    LEFTOVER = "LEFTOVER"
+    """Owned, no longer wanted, and still there."""
+
+
+@frozen(kw_only=True, order=True)
+class Drift:
+    """One rule that is not as it should be; `content` as aclog.authorizer.acls_image has it."""
+
+    kind: DriftKind
+    content: bytes
+    owned: bool
+    """Whether the journal owns it: if it is missing, somebody else deleted it, else it was never applied."""
+
+
+def drift_of(held: Held, wanted: frozenset[bytes]) -> list[Drift]:
+    """Return every rule that is not as it should be, sorted; what is neither wanted nor owned is nobody's drift."""
+    missing, leftover = wanted - held.there, (held.owned - wanted - held.others) & held.there
+    return sorted(
+        Drift(kind=kind, content=content, owned=content in held.owned)
+        for kind, found in ((DriftKind.MISSING, missing), (DriftKind.LEFTOVER, leftover))
+        for content in found
+    )
+
+
+# What has to change so that a place, and who owns what of it, is as it was before an apply.
+
+
+_LEAST_PREFIX = 4
+"""Of an apply's id, characters that name it."""
+
+
+def change_back(journal: Journal, held: Held, apply: str | None = None) -> PlannedChange:
+    """Return what undoes an apply, and all later ones of this journal; by default the newest one.
+
+    `apply` is its id, or how that begins. What others did meanwhile stays: a rule that is there again though this
+    journal had removed it, or gone though it had added it, is left as it is; and so is what another journal owns, too.
+    Nothing is owned again that is there without this journal: it may be somebody else's by now.
+
+    Every apply of the journal has ended (aclog.planning.journal).
+
+    Raises:
+        JournalError: there is no such apply, or several begin so.
+
+    """
+    at, there = _place_of(journal, apply), held.there
+    before, undone = journal.entries[:at], [each for each in journal.entries[at:] if each.kind is EntryKind.DONE]
+    owned_before, owned = owned_after(before), set(owned_after(before))
+    added: dict[bytes, bool] = {}
+    for entry in undone:
+        fold(owned, entry.steps)
+        for step in entry.steps:
+            if step.action in (JournalAction.ADD, JournalAction.REMOVE):
+                added.setdefault(step.content, step.action is JournalAction.ADD)
+    to_add = {content for content, was_added in added.items() if not was_added} - there
+    to_remove = {content for content, was_added in added.items() if was_added and content in owned} & there
+    to_remove -= held.others
+    own_after = ((owned | to_add) - to_remove) & owned_before
+    return PlannedChange(
+        added=_rolled_back_acls(to_add),
+        removed=_rolled_back_acls(to_remove),
+        released=_rolled_back_acls(((owned | to_add) - to_remove) - own_after),
+        foreign=len(there - owned),
+        owned=len(owned),
+    )
+
+
+def _place_of(journal: Journal, apply: str | None) -> int:
+    """Return where the BEGIN of an apply is among the entries."""
+    begun = [(at, entry.apply) for at, entry in enumerate(journal.entries) if entry.kind is EntryKind.BEGIN]
+    if not begun:
+        raise JournalError(f"{journal.path}: nothing was applied with this journal: there is nothing to go back from")
+    if apply is None:
+        return begun[-1][0]
+    found = [at for at, each in begun if each == apply or (len(apply) >= _LEAST_PREFIX and each.startswith(apply))]
+    if len(found) != 1:
+        what = "no apply has the id" if not found else f"{len(found)} applies have ids that begin with"
+        raise JournalError(f"{journal.path}: {what} {apply[:40]}: expected one of its {len(begun):,} applies")
+    return found[0]
+
+
+def _rolled_back_acls(contents: AbstractSet[bytes]) -> tuple[StandardAcl, ...]:
     return tuple(acl_of_content(content) for content in sorted(contents))

@@ -6,13 +6,10 @@ from itertools import islice
 from attrs import frozen
 
 from aclog.metalog.errors import MetadataError
-from aclog.shell.command import Command
+from aclog.shell.command import Command, ShellState, Split, Word, quoted, split_line
 from aclog.shell.engine import COMMANDS
-from aclog.shell.path_names import encode_name
-from aclog.shell.state import ShellState
-from aclog.shell.tree_nodes import Directory
+from aclog.shell.tree import Directory, encode_name
 from aclog.shell.walk import common_prefix, resolve
-from aclog.shell.words import Split, Word, quoted, split_line
 
 MAX_CANDIDATES = 300
 MAX_LOOKED_UP = 50

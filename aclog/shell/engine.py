@@ -4,24 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.shell.arguments import parse_arguments
-from aclog.shell.command import Command, Line, complaint
-from aclog.shell.commands.at import AT
-from aclog.shell.commands.cat import CAT
-from aclog.shell.commands.cd import CD
-from aclog.shell.commands.diff import DIFF
-from aclog.shell.commands.exit import EXIT
-from aclog.shell.commands.find import FIND
-from aclog.shell.commands.help import help_command
-from aclog.shell.commands.history import HISTORY
-from aclog.shell.commands.ls import LS
-from aclog.shell.commands.man import man_command
-from aclog.shell.commands.pwd import PWD
-from aclog.shell.commands.tree import TREE
-from aclog.shell.commands.watch import WATCH
-from aclog.shell.commands.why import WHY
-from aclog.shell.state import ShellState
-from aclog.shell.words import Word, parse_line
+from aclog.shell.command import Command, Line, ShellState, Word, complaint, parse_arguments, parse_line
+from aclog.shell.commands import (
+    AT,
+    CAT,
+    CD,
+    DIFF,
+    EXIT,
+    FIND,
+    HISTORY,
+    LS,
+    PWD,
+    TREE,
+    WATCH,
+    WHY,
+    help_command,
+    man_command,
+)
 
 
 def _all_commands() -> Mapping[str, Command]:

@@ -12,10 +12,9 @@ from prompt_toolkit.completion import Completion as Suggestion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from aclog.shell.command import ShellState, print_lines
 from aclog.shell.completion import complete
 from aclog.shell.engine import run_command
-from aclog.shell.printer import print_lines
-from aclog.shell.state import ShellState
 from aclog.snapshots.moments import moment_text
 
 WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D exits."

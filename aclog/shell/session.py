@@ -1,4 +1,4 @@
-"""A session of the shell: one command, lines from a pipe, or the prompt."""
+"""A session of the shell: one command, lines from a pipe, or a terminal with completion."""
 
 import os
 import sys
@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from aclog.shell.command import ShellState, argument_word, print_lines
 from aclog.shell.engine import ONE_SHOT_COMMANDS, run_command, start_command
-from aclog.shell.printer import print_lines
-from aclog.shell.state import ShellState
-from aclog.shell.words import argument_word
 
 
 def run_shell(state: ShellState, command: Sequence[str] = ()) -> int:

@@ -1,39 +1,46 @@
-"""The generations of Kafka's authorizer that may decide on a state, and how they are known.
-
-The software of a node selects its generation (aclog.authorizer.generation), and each node registers the newest level of
-metadata.version that its software supports. While a cluster is upgraded, nodes differ; once it is finalized at a level
-that only the newer generation supports, no older node can be part of it. Brokers decide every request,
-except that they forward some to a controller, which decides those (`controllers_decide`): the controllers' generations
-count where a range could matter to one of them. A checkpoint without registrations, JSON lines and files of rules state
-nothing of it: then any generation may decide.
-"""
+"""The generations of Kafka's authorizer that may decide on a state, how they are known, and when they changed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Self
+from itertools import groupby, product
+from typing import Final, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.acl import AclOperation, ResourceType, cidr_range
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import cidr_range
-from aclog.authorizer.generation import (
+from aclog.authorizer.index.layout import ALLOWED, DENIED, split_pair
+from aclog.authorizer.index.subjects import range_masks
+from aclog.authorizer.settings import (
     CIDR_FEATURE,
     RANGES_LEVEL,
     Generation,
+    Settings,
     controllers_decide,
     deciding_level,
     generation_of_level,
 )
-from aclog.authorizer.index.keys import split_pair
-from aclog.authorizer.index.masks import ALLOWED, DENIED
-from aclog.authorizer.index.ranges import range_masks
-from aclog.authorizer.settings import Settings
+from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.snapshots.cluster import ClusterImage
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.image import Image
-from aclog.snapshots.record_subjects import controller_levels
+from aclog.metalog.records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RecordType,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from aclog.snapshots.history import VisibleRecord, visible_records
+from aclog.snapshots.image import METADATA_VERSION, ClusterImage, Image, controller_levels
+
+# The generations of Kafka's authorizer that may decide on a state, and how they are known.
+#
+# The software of a node selects its generation (aclog.authorizer.settings), and each node registers the newest
+# level of metadata.version that its software supports. While a cluster is upgraded, nodes differ; once it is
+# finalized at a level that only the newer generation supports, no older node can be part of it. Brokers decide every
+# request, except that they forward some to a controller, which decides those (`controllers_decide`): the controllers'
+# generations count where a range could matter to one of them. A checkpoint without registrations, JSON lines and
+# files of rules state nothing of it: then any generation may decide.
+
 
 SOME_RANGE = ("0.0.0.0/0",)
 """In place of the hosts that are ranges, where it is not asked whether there are any."""
@@ -293,3 +300,85 @@ def _of_role(role: str, ids: tuple[int, ...]) -> str:
     shown = ", ".join(map(str, ids[:_SHOWN]))
     more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return f"{role}{'' if len(ids) == 1 else 's'} {shown}{more}"
+
+
+# The history of what decides: when the generations of Kafka that may decide changed, as brokers registered.
+
+
+_BROKER_RECORDS: Final = (
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+    FenceBrokerRecord,
+    UnfenceBrokerRecord,
+    BrokerRegistrationChangeRecord,
+)
+_MARKERS: Final = (
+    RecordType.BEGIN_TRANSACTION_RECORD,
+    RecordType.END_TRANSACTION_RECORD,
+    RecordType.ABORT_TRANSACTION_RECORD,
+)
+_WANTED: Final = frozenset((*(record.api_key for record in _BROKER_RECORDS), *_MARKERS))
+
+
+@frozen(kw_only=True)
+class KafkaChange:
+    """What may decide from a state on.
+
+    `offset` and `timestamp` (ms since 1970; -1: unknown) are those of the record that changed it, or those of the state
+    with which the history begins; `end_offset` is that of the first state that includes it.
+    """
+
+    offset: int
+    end_offset: int
+    timestamp: int
+    kafka: DecidingKafka
+
+    def __str__(self) -> str:
+        return kafka_text(self.kafka)
+
+
+def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
+    """Yield what may decide in the state with which a history begins, and each change of it, in the order of the log.
+
+    That there are brokers at all is a change, too: before the first one, any may decide as far as the log says.
+
+    Raises:
+        LogError: the log cannot be read.
+        DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
+
+    """
+    kafka = _kafka_of(begin.cluster)
+    yield KafkaChange(offset=begin.end_offset, end_offset=begin.end_offset, timestamp=begin.timestamp, kafka=kafka)
+    try:
+        yield from _changes(begin, kafka, reader)
+    except DecodeError as e:
+        raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
+
+
+def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
+    """Yield each change after the state with which a history begins, and what may decide in that."""
+    cluster = begin.cluster
+    seen = (each for each in visible_records(begin.provenance, reader, _is_wanted) if _is_of_broker(each))
+    for end_offset, step in groupby(seen, lambda each: each.end_offset):
+        records = list(step)
+        cluster = cluster.apply((each.offset, each.record) for each in records)  # type: ignore[misc]  # _is_of_broker
+        found = _kafka_of(cluster)
+        if (found.generations, bool(found.nodes.of_generation)) != (
+            kafka.generations,
+            bool(kafka.nodes.of_generation),
+        ):
+            last = records[-1]
+            yield KafkaChange(offset=last.offset, end_offset=end_offset, timestamp=last.timestamp, kafka=found)
+        kafka = found
+
+
+def _kafka_of(cluster: ClusterImage) -> DecidingKafka:
+    return kafka_of_levels(registered_levels(cluster), SOME_RANGE)
+
+
+def _is_wanted(value: bytes) -> bool:
+    return len(value) > 1 and value[1] in _WANTED  # behind the frame version; all of these apiKeys take one byte
+
+
+def _is_of_broker(seen: VisibleRecord) -> bool:
+    return isinstance(seen.record, _BROKER_RECORDS)

@@ -11,12 +11,11 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from aclog.authorizer.index.acl_index import merged_rows
+from aclog.authorizer.index.base import base_of
 from aclog.authorizer.index.build import build
-from aclog.authorizer.index.flat_base import base_of
-from aclog.authorizer.index.merge import merged_rows
-from aclog.authorizer.index.row_digest import SUMS, base_digest, records_digest
-from aclog.snapshots.anonymous_file import map_for_writing
-from aclog.snapshots.fold_message import read_changes
+from aclog.authorizer.index.queries import SUMS, base_digest, records_digest
+from aclog.snapshots.compaction import map_for_writing, read_changes
 from aclog.snapshots.helper_process import begin
 
 _NICE = 1

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aclog.metalog.errors import MetadataError
+from aclog.snapshots.checkpoints import write_image_file
 from aclog.snapshots.helper_process import begin
-from aclog.snapshots.image_writer import write_image_file
 
 _LOWEST_PRIORITY = 19
 

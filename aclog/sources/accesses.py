@@ -1,8 +1,4 @@
-"""The accesses of a log (`--accesses`), and those that two policies decide differently.
-
-They are read as aclog.usage reads them, in all its forms. Without pyarrow, which the base package lacks, only lines of
-JSON and of kafka-authorizer.log are, one by one: what is an access there is one here, in all its spellings.
-"""
+"""The accesses of a file, as diff and lint take them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +7,7 @@ from enum import Enum, IntEnum
 from errno import ENOENT
 from functools import lru_cache
 from glob import has_magic
+from importlib.util import find_spec
 from io import BytesIO
 from os import strerror
 from pathlib import Path
@@ -18,31 +15,49 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from aclog.analysis.deciding import is_allowed
-from aclog.analysis.flips import Flips
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Request
-from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
-from aclog.authorizer.audit_line_reader import (
+from aclog.analysis.comparison import Flips
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import Request
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType, host_address, logged_address
+from aclog.authorizer.audit import (
     TIME_SIZE,
+    Reason,
     access_trace,
     is_headed,
     operation_name,
     read_line,
     resource_type_name,
 )
-from aclog.authorizer.hosts import host_address, logged_address
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.json_object import text_field
-from aclog.sources.parquet import has_pyarrow, need_pyarrow
-from aclog.sources.text_lines import STDIN, blocks, display_name, numbered
-from aclog.usage.accesses.json_object import SIGNS_OF_OBJECTS, object_of, once_each
+from aclog.metalog.json_object import parse_object, text_field
+from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
+from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, object_of, once_each
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from aclog.usage.accesses.access_batch import AccessBatch
+
+
+# Parquet, which takes pyarrow: an extra, since it is larger than all else that aclog needs.
+
+
+def has_pyarrow() -> bool:
+    """Return whether pyarrow is installed."""
+    return find_spec("pyarrow") is not None
+
+
+def need_pyarrow(path: str) -> None:
+    """Raise ConfigError unless pyarrow is installed; `path` is what is to be read or written as Parquet."""
+    if not has_pyarrow():
+        raise ConfigError(f"{path}: Parquet needs pyarrow, which is not installed: pip install 'aclog[parquet]'")
+
+
+# The accesses of a log (`--accesses`), and those that two policies decide differently.
+#
+# They are read as aclog.usage reads them, in all its forms. Without pyarrow, which the base package lacks, only lines
+# of JSON and of kafka-authorizer.log are, one by one: what is an access there is one here, in all its spellings.
+
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
@@ -144,7 +159,7 @@ def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
 
 
 def _found_batches(path: str) -> "Iterator[AccessBatch]":
-    from aclog.usage.accesses.access_input import find_accesses, read_part  # here: pyarrow
+    from aclog.usage.accesses.access_log import find_accesses, read_part  # here: pyarrow
 
     if not (Path(path).exists() or has_magic(path)):
         raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
@@ -154,8 +169,8 @@ def _found_batches(path: str) -> "Iterator[AccessBatch]":
 
 def _text_batches(path: str) -> "Iterator[AccessBatch]":
     """Yield what is in lines as they arrive; gzip is recognised by its first bytes."""
-    from aclog.usage.accesses.access_input import read_lines  # here: pyarrow
-    from aclog.usage.accesses.form import AccessForm, form_of
+    from aclog.usage.accesses.access_batch import AccessForm, form_of
+    from aclog.usage.accesses.access_log import read_lines  # here: pyarrow
 
     form = None
     for lines in blocks(path):
@@ -281,3 +296,124 @@ def _request(principal: str, host: str, operation: int, kind: int, name: str) ->
     return Request(
         principal=principal, host=_canonical(host), operation=operation, resource_type=kind, resource_name=name
     )
+
+
+# Accesses as lint takes them: no row needs a time or a decision, and one that only names a principal is seen.
+
+
+_PRINCIPAL = COLUMNS[0]
+_ACCESS_KEYS = frozenset({*COLUMNS, *EVENT_KEYS})
+"""An object with any of them tells of an access."""
+
+
+@frozen(kw_only=True)
+class SeenAccesses:
+    """Distinct principals that made requests, and those of the requests that are told whole."""
+
+    principals: frozenset[str] = frozenset()
+    requests: frozenset[Request] = frozenset()
+    malformed: int = 0
+    """Lines or rows without a principal."""
+    unread: int = 0
+    """Those of them that tell of an access: it may have been anybody's."""
+
+
+def read_seen_accesses(path: str) -> SeenAccesses:
+    """Read a log as aclog.sources.accesses does: of each row the principal, and the request if it is whole.
+
+    In tables, in lines of JSON and of kafka-authorizer.log, a row may be a principal alone.
+
+    Raises:
+        ConfigError: there is no column of principals, a file is damaged, or no row has a principal.
+        OSError: it cannot be read.
+
+    """
+    is_table = _is_table(path)
+    if not is_table and (not is_lines(path) or _has_events(path)):
+        found = read_accesses(path)
+        return SeenAccesses(
+            principals=frozenset(request.principal for request in found.counts),
+            requests=frozenset(found.counts),
+            malformed=found.malformed,
+            unread=found.unread,
+        )
+    principals, requests, malformed, unread = set[str](), set[Request](), 0, 0
+    for principal, request in _seen_in_parquet(path) if is_table else _seen_in_lines(path):
+        if not isinstance(principal, str):
+            malformed += 1
+            unread += principal is Unread.ACCESS
+            continue
+        principals.add(principal)
+        if request is not None:
+            requests.add(request)
+    if malformed and not principals:
+        raise ConfigError(f"{display_name(path)}: no line has a principal: {EXPECTED}")
+    return SeenAccesses(
+        principals=frozenset(principals), requests=frozenset(requests), malformed=malformed, unread=unread
+    )
+
+
+def _is_table(path: str) -> bool:
+    """Return whether a path is of Parquet; a directory is unless no file in it is."""
+    return is_parquet(path) and (not Path(path).is_dir() or any(Path(path).rglob("*.parq*")))
+
+
+def _has_events(path: str) -> bool:
+    """Return whether the first object in a file is an event, of a known kind or not; a pipe is not looked at."""
+    if is_stream(path):
+        return False
+    for _, line in numbered(path):
+        if not is_audit_line(line):
+            value = object_of(line)
+            if isinstance(value, Reason):
+                return False
+            return not EVENT_KEYS.isdisjoint(value) or (has_pyarrow() and "logger" in value)
+    return False
+
+
+def _seen_in_lines(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
+    for _, line in numbered(path):
+        if is_audit_line(line):
+            request = audited_access(line)
+            yield _who_of(line) if request is None else request.principal, request
+            continue
+        try:
+            value = parse_object(line)
+            principal = text_field(value, _PRINCIPAL)
+        except ConfigError:
+            yield _who_of(line), None
+            continue
+        try:
+            yield principal, access_of_object(value)
+        except ConfigError:  # a principal alone, or one whose request is not told whole
+            yield principal, None
+
+
+def _who_of(line: bytes) -> str | Unread:
+    """Return the principal of a line that cannot be read, or whether the line tells of an access."""
+    trace = access_trace(line.decode(errors="replace"))
+    if trace is not None:
+        return trace.principal or Unread.ACCESS
+    value = object_of(line)
+    if isinstance(value, Reason):  # torn, perhaps
+        return Unread.ACCESS if any(sign in line for sign in SIGNS_OF_OBJECTS) else Unread.OTHER
+    return Unread.OTHER if value.keys().isdisjoint(_ACCESS_KEYS) else Unread.ACCESS
+
+
+def _seen_in_parquet(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
+    need_pyarrow(display_name(path))
+    import pyarrow as pa  # here: for Parquet alone
+    import pyarrow.dataset as ds
+
+    inner = Path(path, "accesses")
+    try:
+        table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
+        there = [name for name in COLUMNS if name in table.schema.names]
+        whole = len(there) == len(COLUMNS)
+        for batch in table.to_batches(columns=there if whole else [_PRINCIPAL]):
+            distinct = pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([])
+            for row in zip(*(distinct.column(name).to_pylist() for name in batch.schema.names), strict=True):
+                yield Unread.ACCESS if row[0] is None else str(row[0]), access_of_row(row) if whole else None
+    except (pa.ArrowInvalid, KeyError) as error:
+        what = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{display_name(path)}: expected Parquet with a column {_PRINCIPAL}: {what}") from error

@@ -1,4 +1,4 @@
-"""The choice of a state source by the flags of a command."""
+"""The choice of a state source by flags or by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -8,27 +8,22 @@ from typing import Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.cluster_settings import ClusterSettings, NodeSettings
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
+from aclog.authorizer.acls_image import NO_ORIGINS, Origins
+from aclog.authorizer.premises import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.acls_source import AclsSource
+from aclog.sources.acl_lines import STDIN, LineTable, NameFile
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.git.git_place import GitPlace, parse_git_place
-from aclog.sources.line_table import LineTable
-from aclog.sources.name_file import NameFile
-from aclog.sources.notify import Notify
+from aclog.sources.git import GitPlace, parse_git_place
+from aclog.sources.notes import Notify
 from aclog.sources.read_options import ReadOptions
-from aclog.sources.text_lines import STDIN
-from aclog.terminal.age import AgeWatch
+from aclog.sources.rule_files import AclsSource
 from aclog.terminal.moment import take_moment
-from aclog.terminal.notices import note
-from aclog.terminal.progress import BYTES, progress
+from aclog.terminal.output import BYTES, AgeWatch, note, progress
 
 
 @runtime_checkable
@@ -95,7 +90,7 @@ class ChosenSource:
                 self.source.options = evolve(self.source.options, advance=advance)
                 yield
             return
-        from aclog.sources.paths import LogSource
+        from aclog.sources.logs import LogSource
 
         if isinstance(self.source, LogSource):
             with progress(f"reading {self.source.name}", BYTES) as advance:
@@ -131,11 +126,11 @@ class ChosenSource:
         """
         if isinstance(self.source, AclsSource):
             return []
-        from aclog.sources.paths import CheckpointSource, LogSource
+        from aclog.sources.logs import CheckpointSource, LogSource
 
         if isinstance(self.source, LogSource | CheckpointSource):
             return []
-        from aclog.sources.admin import AdminSource
+        from aclog.sources.live import AdminSource
 
         return self.source.topic_names() if isinstance(self.source, AdminSource) else []
 
@@ -216,7 +211,7 @@ def settings_premises(source: StateSource, given: AbstractSet[str]) -> Premises:
     """Return which settings decide in a running cluster and are unknown. Raises as ChosenSource.premises."""
     if not isinstance(source, LiveSource):
         return ALL_KNOWN
-    from aclog.sources.live_settings import refuse_without_authorizer
+    from aclog.sources.live import refuse_without_authorizer
 
     settings = settings_of(source)
     refuse_without_authorizer(settings, source.name)
@@ -260,10 +255,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
 
 
 def _stored_source(selection: SourceSelection, notify: Notify) -> StateSource:
-    from aclog.sources.paths import (  # logs and their replay, which rules in files do without
-        CheckpointSource,
-        LogSource,
-    )
+    from aclog.sources.logs import CheckpointSource, LogSource
 
     if selection.log is not None:
         return LogSource(selection.log, notify)
@@ -287,8 +279,7 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
         from aclog.sources.zookeeper import ZooKeeperSource, store_properties
 
         return ZooKeeperSource(store_properties(selection.authorizer_properties), notify)
-    from aclog.sources.admin import AdminSource
-    from aclog.sources.quorum import QuorumSource
+    from aclog.sources.live import AdminSource, QuorumSource
     from aclog.sources.server_flags import client_security, parse_servers
 
     security = client_security(selection.command_config)

@@ -1,7 +1,7 @@
-"""A state source as a file names it: `kafka/`, or `{log: prod, as-of: 30d ago}`."""
+"""A source by its name: a path, a server, a commit or a context."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,14 +9,17 @@ from attrs import field, frozen
 
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.snapshots.moment_texts import read_moment
-from aclog.snapshots.moments import moment_text
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.snapshots.moments import moment_text, read_moment
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
+from aclog.sources.contexts import Context
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.node import Node
-from aclog.sources.name_file import NameFile
-from aclog.sources.notify import Notify
+from aclog.sources.formats.nodes import Node
+from aclog.sources.notes import Notify
+
+# A state source as a file names it: `kafka/`, or `{log: prod, as-of: 30d ago}`.
+
 
 _KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server", "context")
 _SERVERS = ("bootstrap-controller", "bootstrap-server")
@@ -64,8 +67,7 @@ class NamedSource:
         return choose_source(selection, notify)
 
     def _of_context(self, as_of: str | None) -> SourceSelection:
-        from aclog.sources.contexts.context_file import read_context_file  # of the user's own, which few files name
-        from aclog.sources.contexts.selection import selection_of
+        from aclog.sources.contexts import read_context_file  # of the user's own, which few files name
 
         try:
             return selection_of(read_context_file().context(self.value), as_of=as_of)
@@ -90,7 +92,7 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
 
     """
     if not isinstance(node.value, Mapping):
-        path = _path(node, directory)
+        path = _source_path(node, directory)
         return NamedSource(kind=_kind_of_path(path), value=path, place=_place(node))
     node.check_keys(_KEYS, "the source")
     given = [key for key in _KINDS if node.get(key) is not None]
@@ -101,7 +103,7 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
     _check_companions(node, kind)
     return NamedSource(
         kind=kind,
-        value=_path(value, directory) if kind in _FILES else value.text(kind),
+        value=_source_path(value, directory) if kind in _FILES else value.text(kind),
         as_of=_moment(node.get("as-of")),
         form=_format(node.get("format")),
         modules=_modules(node.get("modules"), directory),
@@ -160,14 +162,14 @@ def _format(node: Node | None) -> AclsFormat:
 def _modules(node: Node | None, directory: Path) -> Mapping[str, str]:
     if node is None:
         return {}
-    return {source: _path(each, directory) for source, each in node.mapping("modules").items()}
+    return {source: _source_path(each, directory) for source, each in node.mapping("modules").items()}
 
 
 def _optional_path(node: Node | None, directory: Path) -> str | None:
-    return None if node is None else _path(node, directory)
+    return None if node is None else _source_path(node, directory)
 
 
-def _path(node: Node, directory: Path) -> str:
+def _source_path(node: Node, directory: Path) -> str:
     text = node.text("the source")
     if not text or "\0" in text:
         raise node.error("expected a path")
@@ -182,3 +184,42 @@ def _shortest(path: Path) -> str:
 
 def _place(node: Node) -> str:
     return f"{node.file}:{node.line}"
+
+
+# The source of a context, to be opened without a command line: for the library, and for files that name a context.
+
+
+def selection_of(context: Context, *, as_of: str | None = None) -> SourceSelection:
+    """Return what aclog.sources.choice.choose_source opens for a context; its settings are not part of it.
+
+    Raises:
+        ConfigError, OSError: the ZooKeeper properties that it names cannot be read.
+
+    """
+    is_path = context.kind in {"log", "snapshot"}
+    is_store = context.kind == "zookeeper"
+    named = {} if is_store else {context.kind.replace("-", "_"): Path(context.value) if is_path else context.value}
+    return SourceSelection(
+        **named,  # type: ignore[arg-type]
+        authorizer_properties=tuple(store_properties(context)) if is_store else (),
+        form=AclsFormat(context.acls_format or AclsFormat.AUTO),
+        modules=context.modules,
+        topics=None if context.topics is None else NameFile(context.topics),
+        command_config=context.command_config,
+        as_of=as_of,
+    )
+
+
+def store_properties(context: Context) -> Iterator[str]:
+    """Yield the KEY=VALUE properties with which AclAuthorizer would reach the ZooKeeper of a context.
+
+    Raises:
+        ConfigError, OSError: the properties that it names cannot be read.
+
+    """
+    yield f"zookeeper.connect={context.value}"
+    if context.zookeeper_config is not None:
+        from aclog.config.properties import read_properties
+
+        found, _ = read_properties(context.zookeeper_config)
+        yield from (f"{key}={value}" for key, value in found.items())

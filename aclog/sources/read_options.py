@@ -1,11 +1,19 @@
-"""What tells how GitOps files are read."""
+"""How GitOps files are read, and the modules that they take from elsewhere."""
 
+import os
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from attrs import frozen
 
+from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
-from aclog.terminal.progress import Advance
+from aclog.sources.formats.rule import DirectoryTree, FileTree
+from aclog.sources.git import GitTree, path_from_top
+from aclog.terminal.output import Advance
+
+# What tells how GitOps files are read.
 
 
 @frozen(kw_only=True)
@@ -22,3 +30,85 @@ class ReadOptions:
     others though its format has something in every file, and what is neither a regular file nor a directory."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""
+
+
+# Terraform modules that are not among the files that are read: directories that the user names (`--module`).
+
+
+@frozen(kw_only=True)
+class ModuleTree:
+    """A tree, and directories beside it: their paths are absolute, those in the tree are relative."""
+
+    tree: FileTree
+    modules: Sequence[DirectoryTree]
+    """Never empty."""
+
+    @property
+    def name(self) -> str:
+        """That of the tree."""
+        return self.tree.name
+
+    def paths(self) -> list[str]:
+        """Return the files of the tree alone. Raises as FileTree.paths."""
+        return self.tree.paths()
+
+    def read(self, path: str) -> bytes:
+        """Return what a file of the tree or of a module holds. Raises as FileTree.read."""
+        tree, found = self._place(path)
+        return tree.read(found)
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        tree, found = self._place(path)
+        return tree.is_file(found)
+
+    def entries(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted; none if it is no directory."""
+        tree, found = self._place(path)
+        return tree.entries(found)
+
+    def display(self, path: str) -> str:
+        """Return a path as messages name it: that of a module begins as the user gave it."""
+        tree, found = self._place(path)
+        return tree.display(found)
+
+    def _place(self, path: str) -> tuple[FileTree, str]:
+        if not path.startswith("/"):
+            return self.tree, path
+        # `..` may lead to a module beside the one that was given: DirectoryTree says how far.
+        nearest = max(self.modules, key=lambda each: len(os.path.commonpath((_absolute(each.name), path))))
+        return nearest, posixpath.relpath(path, _absolute(nearest.name))
+
+
+def with_modules(
+    tree: FileTree, modules: Mapping[str, str], *, commit: GitTree | None
+) -> tuple[FileTree, dict[str, str]]:
+    """Return a tree in which the directories of modules are within reach, and their paths in it, by source.
+
+    A module that the commit has, if the tree is of one, is read as of it; others are as they are.
+
+    Raises:
+        ConfigError: a directory does not exist.
+
+    """
+    paths = {source: _path(commit, directory) for source, directory in modules.items()}
+    outside = [modules[source] for source, path in paths.items() if path.startswith("/")]
+    for directory in outside:
+        if not Path(directory).is_dir():
+            raise ConfigError(f"--module: {directory}: no such directory")
+    return (ModuleTree(tree=tree, modules=[DirectoryTree(each) for each in outside]) if outside else tree), paths
+
+
+def _path(commit: GitTree | None, directory: str) -> str:
+    if commit is not None:
+        try:
+            inside = path_from_top(directory)
+        except ConfigError:
+            return _absolute(directory)
+        if commit.entries(f"/{inside}"):
+            return inside
+    return _absolute(directory)
+
+
+def _absolute(path: str) -> str:
+    return os.path.normpath(Path(path).absolute())

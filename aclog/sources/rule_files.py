@@ -1,21 +1,27 @@
-"""Rules from `--acls PATH` and `--ref GITREF:PATH`: JSON lines, as a stream, or GitOps files, as a whole.
-
-The parsers of all formats take a tenth of a second to import: JSON lines are read without them.
-"""
+"""ACLs from files: JSON lines and GitOps files, of a directory or a commit."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import accept
-from aclog.sources.formats.file_tree import LARGEST, DirectoryTree, FileTree
+from attrs import define, field
+
+from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins
+from aclog.metalog.errors import ConfigError, ReplayError
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import Moment, moment_text
+from aclog.sources.acl_lines import STDIN, FoundRules, accept, blocks, display_name, line_rules
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
+from aclog.sources.notes import Notify
 from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_lines import FoundRules, line_rules
-from aclog.sources.text_lines import STDIN, blocks, display_name
+
+# Rules from `--acls PATH` and `--ref GITREF:PATH`: JSON lines, as a stream, or GitOps files, as a whole.
+#
+# The parsers of all formats take a tenth of a second to import: JSON lines are read without them.
+
 
 _BLOCK_LINES = 1_000
 
@@ -33,7 +39,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
         return _file_rules(display_name(path), blocks(path, options.advance), DirectoryTree(path), options, check=check)
     found = Path(path)
     if found.is_dir():
-        from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+        from aclog.metalog.filelog.files import list_checkpoints, list_segments
         from aclog.sources.rule_trees import tree_rules
 
         if list_segments(found) or list_checkpoints(found):
@@ -46,9 +52,8 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
 
 def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a file or a directory as of a git commit: GITREF:PATH. Raises ConfigError as find_rules."""
-    from aclog.sources.formats.source_file import unzipped
-    from aclog.sources.git.git_place import parse_git_place
-    from aclog.sources.git.git_tree import GitTree
+    from aclog.sources.formats.files import unzipped
+    from aclog.sources.git import GitTree, parse_git_place
     from aclog.sources.rule_trees import tree_rules
 
     with GitTree(place=parse_git_place(text)) as tree:
@@ -106,3 +111,69 @@ def _is_json_line(first: Sequence[Sequence[bytes]]) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "resourceType" in value
+
+
+# A state source of ACLs in files: JSON lines, or what GitOps tools keep in a repository.
+
+
+@define(eq=False)
+class AclsSource:
+    """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
+
+    path: str
+    """Of a file or directory; with `is_ref` GITREF:PATH."""
+    check: Callable[[StandardAcl], None] = accept
+    """Raises ConfigError on an ACL that the command refuses; called before the first image."""
+    options: ReadOptions = field(factory=ReadOptions)
+    notify: Notify | None = None
+    is_ref: bool = field(default=False, kw_only=True)
+    """Whether they are read as of a git commit."""
+    _image: Image | None = field(default=None, init=False)
+    _origins: Origins = field(default=NO_ORIGINS, init=False)
+
+    log: None = field(default=None, init=False)
+    """None: there is no log to follow."""
+
+    change_place: ChangePlace = field(factory=ChangePlace, init=False)
+    """A cluster whose address is not known."""
+
+    @property
+    def name(self) -> str:
+        """The file or directory."""
+        return display_name(self.path)
+
+    @property
+    def origins(self) -> Origins:
+        """Where the rules of the image stand; nothing before there is one."""
+        return self._origins
+
+    def image(self) -> Image:
+        """Return a state with these ACLs and nothing else.
+
+        Raises:
+            ConfigError: a line that is not an ACL, or a duplicate ACL or id.
+            OSError: the file cannot be read.
+
+        """
+        if self._image is None:
+            find = ref_rules if self.is_ref else find_rules
+            found = find(self.path, self.options, self.check)
+            if self.notify is not None:
+                for text in found.notes:
+                    self.notify(text)
+            try:
+                acls = AclsImage.from_acls(found.rules)
+            except ReplayError as error:
+                raise ConfigError(f"{self.name}: {error.what}") from error
+            self._image, self._origins = Image(acls=acls), found.origins
+        return self._image
+
+    def freshness(self) -> None:
+        """Return None: a file is read as it is."""
+
+    def close(self) -> None:
+        """Do nothing: no file is kept open."""
+
+    def image_at(self, moment: Moment) -> Image:
+        """Raise ConfigError: a file of ACLs has no history."""
+        raise ConfigError(f"{self.name}: as of {moment_text(moment)}: a file of ACLs has one state only")

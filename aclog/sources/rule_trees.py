@@ -5,18 +5,15 @@ from collections.abc import Callable, Iterator
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import origin_text
+from aclog.authorizer.acls_image import origin_text
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import accept
-from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.acl_lines import FoundRules, accept, line_rules
+from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
-from aclog.sources.formats.source_file import SourceFile
-from aclog.sources.git.git_tree import GitTree
-from aclog.sources.module_tree import with_modules
-from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_lines import FoundRules, line_rules
+from aclog.sources.formats.rule import FileTree, ReadContext
+from aclog.sources.git import GitTree
+from aclog.sources.read_options import ReadOptions, with_modules
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Of files that hold no JSON lines."""

@@ -1,12 +1,19 @@
-"""Bootstrap servers as a command line names them: their addresses, and the login. Nothing is connected to."""
+"""What flags say of running servers: addresses, ages, and the event loop that requests run on."""
 
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
-from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.addresses import servers
-from aclog.nodes.config.client_config import load_client_security
-from aclog.nodes.config.java_properties import Properties
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.config.client_config import load_client_security
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.config.properties import Properties, servers
+from aclog.metalog.errors import ConfigError, StaleError
+from aclog.snapshots.freshness import Freshness
+from aclog.terminal.output import utc_text
+
+# Bootstrap servers as a command line names them: their addresses, and the login. Nothing is connected to.
 
 
 def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
@@ -22,3 +29,39 @@ def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
 def client_security(command_config: Path | None) -> ClientSecurity:
     """Return the security settings of a properties file; PLAINTEXT without one. Raises ConfigError: a bad file."""
     return ClientSecurity() if command_config is None else load_client_security(command_config)
+
+
+# Runs a coroutine from code that is not asynchronous.
+
+
+_T = TypeVar("_T")
+
+
+def run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run the coroutine; in another thread if this one already runs a loop, as a notebook does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+# The limit on the age of a followed state.
+
+
+def check_age(found: Freshness | None, max_age: float) -> None:
+    """Check that a state is not older than `max_age` seconds.
+
+    Raises:
+        StaleError: it is, or nobody has confirmed it; says how old it is, since when, and who told it.
+
+    """
+    if found is None:
+        raise StaleError(f"no server has confirmed the state: expected one at most {max_age:g} s old")
+    if found.seconds > max_age:
+        why = f": {found.problem}" if found.problem else ""
+        raise StaleError(
+            f"{found.server}: the state is {found.seconds:.1f} s old: nothing was confirmed since "
+            f"{utc_text(found.time)}: expected at most {max_age:g} s{why}"
+        )

@@ -6,21 +6,19 @@ from difflib import get_close_matches
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acl import ChangePlace, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
-from aclog.sources.notify import Notify
-from aclog.sources.other_side import opened_zookeeper
-from aclog.terminal.notices import warn
-from aclog.zkstore.acl_store import AclStore, StoreContents
-from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
-from aclog.zkstore.authorizer.settings import PREFIX
-from aclog.zkstore.client.settings import KEYS, zk_settings
-from aclog.zkstore.kraft_controller import kraft_controller
+from aclog.sources.live import opened_zookeeper
+from aclog.sources.notes import Notify
+from aclog.terminal.output import warn
+from aclog.zookeeper.acl_store import AclStore, StoreContents
+from aclog.zookeeper.authorizer import PREFIX, PROTOCOL_VERSION, takes_prefixed
+from aclog.zookeeper.client import KEYS, zk_settings
+from aclog.zookeeper.connect import kraft_controller
 
 _USED_KEYS = frozenset((*KEYS, *(f"{PREFIX}{key}" for key in KEYS), PROTOCOL_VERSION))
 

@@ -1,12 +1,61 @@
-"""The columns of a list: their keys, which are those of its JSON, and what a table shows of them."""
+"""Columns of lists, the formats of output, and JSON."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from aclog.metalog.errors import ConfigError
-from aclog.terminal.json_text import json_text
+from aclog.metalog.errors import ConfigError, printable_json
+
+# The formats in which commands print what they list and answer.
+
+
+class OutputFormat(StrEnum):
+    """A format of `--format`; each command says which of them it knows."""
+
+    TEXT = "text"
+    """Lines for people."""
+    TABLE = "table"
+    """Columns that fit the terminal."""
+    KAFKA = "kafka"
+    """The text of Kafka's own tool."""
+    JSON = "json"
+    """One JSON value: an array of rows, or an object."""
+    JSONL = "jsonl"
+    """A JSON object a line."""
+    CSV = "csv"
+    """RFC 4180, with a header."""
+    MARKDOWN = "markdown"
+    """A table of Markdown, or a report in it."""
+    SARIF = "sarif"
+    """SARIF 2.1.0, for code scanning."""
+
+
+ROW_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.MARKDOWN)
+"""What every list can be printed in: rows of the same keys."""
+
+
+# JSON that a terminal shows as it is.
+
+
+_quoted = json.encoder.encode_basestring
+"""JSON string without ASCII escapes; json.dumps would construct an encoder for each call."""
+
+
+def json_text(value: object) -> str:
+    r"""Return a value as JSON on one line; what is not printable is `\uXXXX`, other characters as they are."""
+    return printable_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_string(text: str) -> str:
+    """Return a string as JSON, escaped likewise."""
+    return printable_json(_quoted(text))
+
+
+# The columns of a list: their keys, which are those of its JSON, and what a table shows of them.
+
 
 Row: TypeAlias = Mapping[str, Any]
 """A JSON object: the key of each column, and maybe more keys; a key without a value may be missing."""

@@ -6,7 +6,7 @@ from itertools import islice
 from attrs import frozen
 from rich.cells import cell_len, set_cell_size
 
-from aclog.metalog.printable import printable
+from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column
 
 LOOKAHEAD = 1000

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from aclog.metalog.clock import current_time_ms
 from aclog.snapshots.moments import Moment
-from aclog.terminal.notices import note
-from aclog.terminal.timezone import chosen_zone
+from aclog.terminal.output import chosen_zone, note
 
 
 def take_moment(text: str) -> Moment | None:
@@ -19,8 +18,7 @@ def take_moment(text: str) -> Moment | None:
         ConfigError: the text names no moment, or could name two.
 
     """
-    from aclog.snapshots.moment_texts import Form, in_words, read_moment
-    from aclog.snapshots.zones import LocalZone
+    from aclog.snapshots.moments import Form, LocalZone, in_words, read_moment
 
     now, zone = datetime.fromtimestamp(current_time_ms() / 1000, UTC), chosen_zone()
     read = read_moment(text, now=now, zone=zone or UTC)

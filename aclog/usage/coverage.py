@@ -1,4 +1,4 @@
-"""Which brokers and hours a log holds."""
+"""Coverage: which brokers and hours an access log holds."""
 
 from collections.abc import Iterable
 from typing import Final, Self

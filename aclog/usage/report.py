@@ -1,7 +1,4 @@
-"""The usage report: which ACLs an access log needed, which it did not, and its most frequent denials.
-
-It is made from distinct accesses, each once per version of the ACLs that made a difference to it, whoever counted them.
-"""
+"""The usage report: which ACLs an access log needed, and which it did not."""
 
 from collections.abc import Collection, Mapping
 from datetime import date, timedelta
@@ -12,25 +9,83 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Int64s
-from aclog.usage.answer import Answer
-from aclog.usage.counts import Counts
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.counting import RowCounts, Tally, rules_to_keep
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.acl_intervals import ALWAYS
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decision_codes import ERRORS, DecisionCode
-from aclog.usage.decisions.necessary_acls import NecessaryAcls
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.decisions.versions import change_times
-from aclog.usage.log_counter import RowCounts
-from aclog.usage.rule_usage import RuleUsage, rule_table
-from aclog.usage.tally import Tally, rules_to_keep
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer, NecessaryAcls
+from aclog.usage.decisions.decisions import ERRORS, DecisionCode
+from aclog.usage.decisions.intervals import ALWAYS, FOREVER, Rules, change_times
+from aclog.usage.rules import WindowRules
 from aclog.usage.undecided import undecided
-from aclog.usage.unread import UnreadAccesses
-from aclog.usage.unused.fewest_kept import fewest_kept
-from aclog.usage.unused.keep_clauses import keep_clauses
-from aclog.usage.window import EPOCH, Window, micros_of
-from aclog.usage.window_rules import WindowRules
+from aclog.usage.unused import Answer, fewest_kept, keep_clauses
+from aclog.usage.window import EPOCH, Counts, UnreadAccesses, Window, micros_of
+
+# The usage of each ACL by the accesses of a window, and as a table.
+
+
+@frozen(eq=False, kw_only=True)
+class RuleUsage:
+    """The usage of ACLs, by ordinal; times in us since 1970, null if there is none."""
+
+    throughout: Bools
+    """In force in the whole window; the others are not assessed."""
+    matched: Int64s
+    needed: Int64s
+    last_matched: Any
+    last_needed: Any
+    last_needed_by: Any
+    removable: Bools
+    unread: Int64s
+    """Accesses that could not be read or decided and may have needed the ACL."""
+    concerned: Bools
+    """Whether there may be any: their number may be unknown."""
+
+
+def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
+    """Return a row for each ACL, by ordinal."""
+    intervals = rules.intervals
+    times = {
+        "in_force_from": _times(intervals.visible_from * 1000, intervals.visible_from == ALWAYS),
+        "in_force_to": _times(intervals.visible_to * 1000, intervals.visible_to == FOREVER),
+    }
+    return pa.table(
+        {
+            **{name: rules.table.column(name) for name in rules.table.schema.names},
+            **times,
+            "answer": _answers(found),
+            "matched": found.matched,
+            "needed": found.needed,
+            "last_matched_at": found.last_matched.cast(_TIMESTAMP),
+            "last_needed_at": found.last_needed.cast(_TIMESTAMP),
+            "last_needed_by": found.last_needed_by,
+            "removable": found.removable,
+            "unread": found.unread,
+        }
+    )
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _times(micros: Int64s, none: Bools) -> Any:
+    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
+
+
+def _answers(found: RuleUsage) -> Any:
+    answers = list(Answer)
+    number = np.select(
+        [~found.throughout, found.needed > 0, found.concerned, found.matched > 0],
+        [answers.index(each) for each in (Answer.NOT_JUDGED, Answer.NEEDED, Answer.NOT_JUDGED, Answer.NEVER_NEEDED)],
+        answers.index(Answer.NEVER_MATCHED),
+    )
+    return pa.array([answer.value for answer in answers]).take(pa.array(number))
+
+
+# The usage report: which ACLs an access log needed, which it did not, and its most frequent denials.
+#
+# It is made from distinct accesses, each once per version of the ACLs that made a difference to it, whoever counted
+# them.
+
 
 DECISION_CODE: Final = "decision_code"
 AT_END: Final = "decision_code_at_end"

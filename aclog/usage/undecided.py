@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.layout import Int32s
 from aclog.usage.decisions.accesses import (
     REQUEST_COLUMNS,
     Access,
@@ -14,8 +14,8 @@ from aclog.usage.decisions.accesses import (
     principal_error,
     spelled_as_kafka,
 )
-from aclog.usage.decisions.decision_codes import DecisionCode
-from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadSpan
+from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 UNDECIDED: Final = (
     DecisionCode.MISSING,

@@ -10,18 +10,20 @@ from pyroaring import BitMap
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Bools, Bytes, Int64s
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.last_use import LastUse
-from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives
-from aclog.usage.index.rule_texts import digests
+from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives, digests
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.index.used import Used
-from aclog.usage.unread import LATEST
-from aclog.usage.unused.judgement import RuleLives
-from aclog.usage.unused.key_join import places_of
-from aclog.usage.unused.silence import HeardHours, first_heard
-from aclog.usage.unused.state_rules import StateRules
-from aclog.usage.unused.unused import JudgedWindow, Unused, WindowUse
-from aclog.usage.window import DAY
+from aclog.usage.index.used import LastUse, Used
+from aclog.usage.unused import (
+    HeardHours,
+    JudgedWindow,
+    RuleLives,
+    StateRules,
+    Unused,
+    WindowUse,
+    first_heard,
+    places_of,
+)
+from aclog.usage.window import DAY, LATEST
 
 NO_BROKER = "none"
 """The name of the lines that name no broker, where brokers are named."""

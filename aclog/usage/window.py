@@ -1,11 +1,19 @@
-"""The window of a usage report, and times in us since 1970."""
+"""What a usage report covers: its window, in us since 1970, and the accesses that were not read or not decided."""
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Self
+from typing import Final, NamedTuple, Self
 
-from attrs import frozen
+import numpy as np
+from attrs import define, field, frozen
 
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.vectors import Bools, Int64s
+
+# The window of a usage report, and times in us since 1970.
+
 
 MOST_DAYS = 36_600
 """The longest window."""
@@ -64,3 +72,270 @@ def of_micros(micros: int) -> datetime:
         return EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         raise ConfigError(f"a window that begins or ends {micros} us after 1970: expected years 1 to 9999") from None
+
+
+# What was done with the rows of an access log.
+
+
+@frozen(kw_only=True)
+class Counts:
+    """The number of rows of the log, by what was done with them."""
+
+    total: int
+    without_time: int
+    outside: int
+    """Outside the window."""
+    before_log: int
+    """In the window, but not judged: before the ACLs are known."""
+    super_users: int
+    errors: dict[str, int]
+    """In the window, by the reason why there is no decision."""
+    decided: int
+    """The others: only these count for ACLs."""
+
+
+# The sets of ACLs that matched accesses together.
+
+
+@frozen(eq=False, kw_only=True)
+class AccessSets:
+    """Each set is what matched some access at its own time: lives that deny, and lives that allow.
+
+    An access that a single ACL allows is in none: that ACL is needed.
+    """
+
+    starts: Int64s
+    """Where the members of each set begin, and at the end the number of members."""
+    members: Int64s
+    """Numbers of lives, each once a set."""
+    denies: Bools
+    """By member."""
+
+    @classmethod
+    def of(cls, sets: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Self:
+        """Return the sets of these pairs: lives that deny, lives that allow."""
+        starts, members, denies = [0], list[int](), list[bool]()
+        for denying, allowing in sets:
+            for each, is_denying in ((denying, True), (allowing, False)):
+                numbers = list(each)
+                members += numbers
+                denies += [is_denying] * len(numbers)
+            starts.append(len(members))
+        return cls(
+            starts=np.array(starts, np.int64), members=np.array(members, np.int64), denies=np.array(denies, np.bool_)
+        )
+
+    def __len__(self) -> int:
+        """Return the number of sets."""
+        return len(self.starts) - 1
+
+
+# Accesses of a log that could not be read or decided: whose they were and when, as far as their lines tell.
+#
+# Such an access may have needed any rule of its principal, so that of these rules nothing says "never".
+
+
+DENIED: Final = "DENIED"
+OLDER_INDEX: Final = "OLDER_INDEX"
+"""The reason for what an index does not know that was made before indexes kept what could not be read."""
+
+EARLIEST, LATEST = -(1 << 62), 1 << 62
+"""Times before and after all others, in us since 1970."""
+
+_DAY: Final = 86_400_000_000
+_MOST_KEYS: Final = 1 << 16
+"""Beyond so many, a principal that is new counts as unknown: clients choose principals, and memory is bounded."""
+
+
+class UnreadKey(NamedTuple):
+    """What unread accesses have in common."""
+
+    principal: str | None
+    """None if the line does not tell: it may have been anybody."""
+    decision: str | None
+    """What the log says of the access, ALLOWED or DENIED; None if it does not say."""
+    reason: str
+    """A Reason of a line, or the name of a DecisionCode."""
+    day: int | None
+    """The day of the first of them, since 1970 in UTC; None if their time is unknown."""
+
+
+class UnreadSpan(NamedTuple):
+    """How many there are, and between which times, in us since 1970."""
+
+    accesses: int
+    """0 if their number is unknown."""
+    first: int | None
+    """None: at any time up to `last`."""
+    last: int | None
+    """None: at any time from `first` on."""
+
+    def meets(self, start: int, until: int) -> bool:
+        """Return whether some of them may lie between two times, both included."""
+        return (self.first is None or self.first <= until) and (self.last is None or self.last >= start)
+
+
+def _nothing() -> Mapping[UnreadKey, UnreadSpan]:
+    return {}
+
+
+@frozen(kw_only=True)
+class UnreadAccesses:
+    """Unread accesses, added up."""
+
+    spans: Mapping[UnreadKey, UnreadSpan] = field(factory=_nothing)
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self.spans)
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[Self]) -> Self:
+        """Return the sum of several."""
+        counter = UnreadCounter()
+        for part in parts:
+            for key, span in part.spans.items():
+                counter.add(key.principal, key.decision, key.reason, span)
+        return cls(spans=counter.spans)
+
+    @property
+    def total(self) -> int:
+        """How many there are, as far as their number is known."""
+        return sum(span.accesses for span in self.spans.values())
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether their number is known."""
+        return all(span.accesses for span in self.spans.values())
+
+    @property
+    def may_be_anybodys(self) -> bool:
+        """Whether some of them may be anybody's, and may have needed any rule."""
+        return any(key.principal is None and key.decision != DENIED for key in self.spans)
+
+    @property
+    def latest(self) -> int | None:
+        """The latest time at which one of them is known to have been made, in us since 1970; None if no time is."""
+        return max((span.first for span in self.spans.values() if span.first is not None), default=None)
+
+    def by_reason(self) -> Counter[str]:
+        """Return how many there are for each reason."""
+        found: Counter[str] = Counter()
+        for key, span in self.spans.items():
+            found[key.reason] += span.accesses
+        return found
+
+    def by_principal(self) -> dict[str | None, UnreadSpan]:
+        """Return how many there are of each principal, and between which times; those of nobody known come first."""
+        found: dict[str | None, list[UnreadSpan]] = {}
+        for key, span in self.spans.items():
+            found.setdefault(key.principal, []).append(span)
+        ordered = sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        return {principal: _joined(spans) for principal, spans in ordered}
+
+    def between(self, start: int, until: int) -> Self:
+        """Return those that may lie between two times (us since 1970), both included."""
+        return type(self)(spans={key: span for key, span in self.spans.items() if span.meets(start, until)})
+
+    def but_of(self, principals: Collection[str]) -> Self:
+        """Return those that may be of others than these principals, such as super users, who need no rule."""
+        return type(self)(spans={key: span for key, span in self.spans.items() if key.principal not in principals})
+
+    def until(self, latest: int) -> Self:
+        """Return the same, none later than this time: that of their reading, after which no line was written."""
+        ended = {key: span._replace(last=latest) if span.last is None else span for key, span in self.spans.items()}
+        return type(self)(spans=ended)
+
+    def of_principals(self, principals: Collection[str]) -> Self:
+        """Return those that may be of one of these principals."""
+        chosen = {key: span for key, span in self.spans.items() if key.principal is None or key.principal in principals}
+        return type(self)(spans=chosen)
+
+    def may_be_refusals(self) -> Self:
+        """Return those that the log does not call allowed."""
+        return type(self)(spans={key: span for key, span in self.spans.items() if key.decision in {None, DENIED}})
+
+    def concerned(self, principals: Sequence[str], denies: Bools, *, by_presence: bool) -> Bools:
+        """Return which rules some of them may have needed, given by rule whom it is for and whether it denies.
+
+        A denied access needs no ALLOW. `by_presence`: with allow.everyone.if.no.acl.found, an ACL decides by its mere
+        presence, so that any access may have needed any rule.
+        """
+        of_kind = [_Whose.of(self, deny=deny, by_presence=by_presence) for deny in (False, True)]
+        pairs = zip(principals, denies.tolist(), strict=True)
+        return np.fromiter((of_kind[deny].meets(each) for each, deny in pairs), np.bool_, len(principals))
+
+    def counts(self, principals: Sequence[str], denies: Bools, *, by_presence: bool) -> Int64s:
+        """Return by rule how many of them may have needed it (`concerned`), as far as their number is known."""
+        of_kind = [_Whose.of(self, deny=deny, by_presence=by_presence) for deny in (False, True)]
+        pairs = zip(principals, denies.tolist(), strict=True)
+        return np.fromiter((of_kind[deny].count(each) for each, deny in pairs), np.int64, len(principals))
+
+
+@frozen(kw_only=True)
+class _Whose:
+    """How many unread accesses there are, of whom."""
+
+    total: int
+    named: Mapping[str, int]
+    anybody: int | None
+    """Those that may be anybody's; None if there are none."""
+
+    @classmethod
+    def of(cls, unread: UnreadAccesses, *, deny: bool, by_presence: bool) -> Self:
+        """Count those that rules may have been needed for which deny, or allow."""
+        spans = {key: span for key, span in unread.spans.items() if deny or by_presence or key.decision != DENIED}
+        named: Counter[str] = Counter()
+        for key, span in spans.items():
+            if key.principal is not None and not by_presence:
+                named[key.principal] += span.accesses
+        of_anybody = [span.accesses for key, span in spans.items() if by_presence or key.principal is None]
+        total = sum(span.accesses for span in spans.values())
+        return cls(total=total, named=dict(named), anybody=sum(of_anybody) if of_anybody else None)
+
+    def meets(self, principal: str) -> bool:
+        """Return whether a rule for this principal may apply to any of them."""
+        return self.anybody is not None or principal in self.named or (bool(self.named) and _is_for_all(principal))
+
+    def count(self, principal: str) -> int:
+        """Return to how many of them a rule for this principal may apply."""
+        if _is_for_all(principal):
+            return self.total
+        return (self.anybody or 0) + self.named.get(principal, 0)
+
+
+def _is_for_all(principal: str) -> bool:
+    # one without a colon makes Kafka's authorizer throw, whoever asks
+    return principal == WILDCARD_PRINCIPAL or ":" not in principal
+
+
+@define(eq=False)
+class UnreadCounter:
+    """Adds up unread accesses."""
+
+    spans: dict[UnreadKey, UnreadSpan] = field(factory=dict, init=False)
+
+    def add(self, principal: str | None, decision: str | None, reason: str, span: UnreadSpan) -> None:
+        """Add some of one principal."""
+        day = None if span.first is None else span.first // _DAY
+        whose = principal if principal is not None and principal != WILDCARD_PRINCIPAL and ":" in principal else None
+        key = UnreadKey(whose, decision, reason, day)
+        if key not in self.spans and len(self.spans) >= _MOST_KEYS:
+            key = UnreadKey(None, None, reason, None)
+            span = span._replace(first=None)
+        known = self.spans.get(key)
+        self.spans[key] = span if known is None else _joined([known, span])
+
+    @property
+    def found(self) -> UnreadAccesses:
+        """What was added so far."""
+        return UnreadAccesses(spans=dict(self.spans))
+
+
+def _joined(spans: Sequence[UnreadSpan]) -> UnreadSpan:
+    firsts, lasts = [span.first for span in spans], [span.last for span in spans]
+    return UnreadSpan(
+        accesses=sum(span.accesses for span in spans),
+        first=None if None in firsts else min(first for first in firsts if first is not None),
+        last=None if None in lasts else max(last for last in lasts if last is not None),
+    )

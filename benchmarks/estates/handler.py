@@ -4,14 +4,13 @@ import gc
 import time
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.request import Request
-from aclog.nodes.session import SecurityProtocol, Session
-from aclog.nodes.telemetry.counters import Decisions
-from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
-from aclog.nodes.wire.headers import RequestHeader
+from aclog.protocol.headers import RequestHeader
+from aclog.protocol.request import Request
+from aclog.protocol.session import SecurityProtocol, Session
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.telemetry import CountingAuthorizer, Decisions
 from benchmarks.estates.shape import Asked
 
 _HEADER = RequestHeader(api_key=1, api_version=0, correlation_id=1, client_id="client")

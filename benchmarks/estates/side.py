@@ -18,10 +18,10 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import AUDIT_LOGGER
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.flat_base import base_of
+from aclog.authorizer.index.base import base_of
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve.audit_log import AuditLog
+from aclog.cli.serve import AuditLog
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from benchmarks import shapes
 from benchmarks.estates.files import read_changes, read_requests

@@ -14,13 +14,11 @@ from attrs import define, field
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.usage.access_counter import COUNTED
+from aclog.usage.counting import COUNTED
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from aclog.usage.simulation import simulate
-from aclog.usage.suggestion.need import Needs
-from aclog.usage.suggestion.proof import prove
-from aclog.usage.suggestion.suggestion import Question, suggest
+from aclog.usage.suggestion import Needs, Question, prove, suggest
 from aclog.usage.window import DAY
 from benchmarks.report import RESULTS
 from benchmarks.suggested.year import DAYS, Year

@@ -60,7 +60,7 @@ int decide_candidate(search *self)
     return search_candidates(self);
 }
 
-/* ---- rule (aclog.authorizer.index.rules, kafka_scan_order, subject_rules) ---- */
+/* ---- rule (aclog.authorizer.index.queries, kafka_scan_order, subject_rules) ---- */
 
 enum { ALL = 2, READ, WRITE, DELETE = 6, ALTER, DESCRIBE, DESCRIBE_CONFIGS = 10, ALTER_CONFIGS }; /* AclOperation */
 enum { ALLOW = 3 };                                                                              /* AclPermissionType */

@@ -1,4 +1,4 @@
-/* The hashes of keys: zlib's CRC-32, mixed by a multiplication (aclog.authorizer.index.keys). */
+/* The hashes of keys: zlib's CRC-32, mixed by a multiplication (aclog.authorizer.index.layout). */
 #ifndef ACLOG_HASH_H
 #define ACLOG_HASH_H
 

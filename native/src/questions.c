@@ -3,7 +3,7 @@
 #include "decide.h"
 
 enum { NO_RULE = -1, RULE_OF_PYTHON = -2, MASK_OF_PYTHON = -1 };
-enum { DOCUMENTED = 1, IN_RANGES = 2 }; /* semantics (aclog.authorizer.index.core) */
+enum { DOCUMENTED = 1, IN_RANGES = 2 }; /* semantics (aclog.authorizer.index.layout) */
 
 PyObject *raise_damaged(void)
 {

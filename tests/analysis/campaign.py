@@ -19,16 +19,11 @@ from random import Random
 
 from attrs import define, evolve, field
 
-from aclog.analysis.deciding import deciding
-from aclog.analysis.difference import differences
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import operations_of
-from aclog.analysis.regions.principals import only
-from aclog.analysis.regions.region import Difference, Direction, Region, Request
-from aclog.analysis.regions.witness import witness
+from aclog.analysis.comparison import differences
+from aclog.analysis.policy import Policy, deciding
+from aclog.analysis.regions import Difference, Direction, Region, Request, only, operations_of, witness
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from tests.support.analysis.cells import TYPES, Cells
 from tests.support.analysis.claims import union
 from tests.support.analysis.model import EVERY_OPERATION

@@ -4,14 +4,11 @@ import gc
 import weakref
 from uuid import UUID
 
-from aclog.analysis.base_readings import BaseReadings
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import PatternType
-from aclog.authorizer.acl_records import record_of
-from aclog.authorizer.acls_image import AclsImage
+from aclog.analysis.policy import BaseReadings, Policy
+from aclog.authorizer.acl import PatternType, record_of
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
-from aclog.authorizer.rule_change import RuleChange, changed_acls
 from tests.support.builders.acls import acl
 
 RULES = AclsImage.empty().apply([record_of(acl(f"t{number}"), UUID(int=number)) for number in range(1, 300)]).merged()

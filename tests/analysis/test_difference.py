@@ -7,16 +7,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.deciding import deciding
-from aclog.analysis.difference import allowed, differences
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
-from aclog.analysis.regions.names import Literal, Subtree
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Difference, Direction, Region
-from aclog.analysis.regions.witness import witness
+from aclog.analysis.comparison import allowed, differences
+from aclog.analysis.policy import Policy, deciding
+from aclog.analysis.regions import (
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    Difference,
+    Direction,
+    Hosts,
+    Literal,
+    Query,
+    Region,
+    Subtree,
+    everyone_but,
+    only,
+    witness,
+)
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

@@ -6,13 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.deciding import deciding
-from aclog.analysis.difference import allowed, differences
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import operations_of
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Direction, Request
-from aclog.analysis.regions.witness import witness
+from aclog.analysis.comparison import allowed, differences
+from aclog.analysis.policy import Policy, deciding
+from aclog.analysis.regions import Direction, Query, Request, operations_of, witness
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells

@@ -6,19 +6,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.difference import differences
+from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import Literal, NamePart, Subtree, contains
-from aclog.analysis.regions.principals import EVERYONE
-from aclog.analysis.regions.region import Difference, Direction, Region
-from aclog.analysis.regions.region_text import names_text, who_text
-from aclog.analysis.rows import name_folding
-from aclog.analysis.rows.causes import candidates_of
+from aclog.analysis.regions import (
+    EVERYONE,
+    Difference,
+    Direction,
+    Literal,
+    NamePart,
+    Region,
+    Subtree,
+    contains,
+    names_text,
+    who_text,
+)
+from aclog.analysis.rows import row as row_module
+from aclog.analysis.rows.causes import candidates_of, naive_rows
 from aclog.analysis.rows.folding import rows
-from aclog.analysis.rows.naive_rows import naive_rows
-from aclog.analysis.rows.name_folding import fold, folds_to_more
-from aclog.analysis.rows.row import Row, Setting
-from aclog.analysis.rows.row_text import summary_text, what_text
+from aclog.analysis.rows.row import Row, Setting, fold, folds_to_more, summary_text, what_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
@@ -110,7 +115,7 @@ def test_rows_are_exact_or_summaries_and_never_more_than_naive_ones(random: Rand
 
 def test_as_many_parts_are_left_as_folding_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where there are too many parts to fold until those that lie in the widest one are left out."""
-    monkeypatch.setattr(name_folding, "MOST", 6)
+    monkeypatch.setattr(row_module, "MOST", 6)
     inner: list[NamePart] = [Literal(name=f"a{n}") for n in range(5)]
     outer: list[NamePart] = [Subtree(prefix="a"), Subtree(prefix="bb", except_literals=("bbb",)), Literal(name="bbb")]
     for parts in (inner, outer, [*inner, *outer], [*inner, *outer, *(Literal(name=f"c{n}") for n in range(5))]):

@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from aclog.analysis.answers.permissions import permissions
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.principals import only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Request
-from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
+from aclog.analysis.regions import Query, Request, only
+from aclog.analysis.who_can import permissions
+from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType, host_address
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.hosts import host_address
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Settings, parse_allow_everyone, parse_super_users
 from aclog.sources.acl_lines import read_acls
 
 GOLDEN = Path(__file__).parents[1] / "data/golden"

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.holders import holders
-from aclog.analysis.answers.intents import Intent, needs_of
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions import operations_of
+from aclog.analysis.who_can import Intent, holders, needs_of
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -19,8 +18,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from aclog.analysis.answers.holders import holders
 from aclog.analysis.policy import Policy
+from aclog.analysis.who_can import holders
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.sources.acl_lines import parse_acl

@@ -8,13 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import Literal, Subtree
-from aclog.analysis.regions.principals import only
-from aclog.analysis.regions.region import Difference, Direction
+from aclog.analysis.regions import Difference, Direction, Hosts, Literal, Subtree, only
 from aclog.authorizer.acl import AclOperation, ResourcePattern
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences
 from tests.support.analysis.differ import brute_force

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.analysis.name_map import mapped_acls, parse_name_maps
+from aclog.analysis.policy import mapped_acls, parse_name_maps
 from aclog.authorizer.acl import PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError

@@ -1,7 +1,6 @@
 """Sets of names: what two have in common, and what one has without another."""
 
-from aclog.analysis.regions.name_sets import common, without
-from aclog.analysis.regions.names import Literal, Subtree
+from aclog.analysis.regions import Literal, Subtree, common, without
 
 
 def test_prefixes_of_one_length_have_nothing_in_common() -> None:

@@ -7,12 +7,9 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.permissions import DEFAULT_ALLOW, SUPER_USER, permissions
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Request
+from aclog.analysis.regions import EVERYONE, REQUESTED, Query, Request, everyone_but, only
+from aclog.analysis.who_can import DEFAULT_ALLOW, SUPER_USER, permissions
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

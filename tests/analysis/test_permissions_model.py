@@ -8,16 +8,11 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.permissions import permissions
-from aclog.analysis.deciding import deciding
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.principals import only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Request
-from aclog.analysis.regions.witness import witness
+from aclog.analysis.policy import Policy, deciding
+from aclog.analysis.regions import Query, Request, only, witness
+from aclog.analysis.who_can import permissions
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Settings, parse_allow_everyone, parse_super_users
 from tests.support.analysis.claims import wrong_regions
 from tests.support.analysis.policies import image_of, random_pair
 from tests.support.analysis.queries import random_query

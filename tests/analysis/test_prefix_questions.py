@@ -6,16 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.permissions import permissions, with_extents
-from aclog.analysis.answers.set_decision import NamesDifferError, decide_set, explained
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import contains
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.topic_names import is_legal_topic
+from aclog.analysis.regions import Query, contains, is_legal_topic
+from aclog.analysis.timeline import NamesDifferError, decide_set, explained
+from aclog.analysis.who_can import permissions, with_extents
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.explain import ExplainOptions
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from tests.support.analysis.cells import NO_OTHER

@@ -2,11 +2,22 @@
 
 import pytest
 
-from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
-from aclog.analysis.regions.names import ANY_NAME, Literal, Names, Subtree, contains
-from aclog.analysis.regions.operations import REQUESTED, operations_of
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.region import Region, Request
+from aclog.analysis.regions import (
+    ANY_NAME,
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    Hosts,
+    Literal,
+    Names,
+    Region,
+    Request,
+    Subtree,
+    contains,
+    everyone_but,
+    only,
+    operations_of,
+)
 from aclog.authorizer.acl import AclOperation, ResourceType
 
 _ORDERS = Subtree(prefix="orders.", except_prefixes=("orders.pii.",), except_literals=("orders.raw",))

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.regions.names import contains
-from aclog.analysis.regions.region import Direction
-from aclog.analysis.rows import summary_reach
+from aclog.analysis.regions import Direction, ExistingNames, contains
+from aclog.analysis.rows import folding
+from aclog.analysis.rows.folding import FEW_NAMES
+from aclog.analysis.rows.report import ReportRow, markdown_lines, row_cells, row_lines, sarif_log
 from aclog.analysis.rows.row import Bound, Row
-from aclog.analysis.rows.row_report import ReportRow, markdown_lines, row_cells, row_lines
-from aclog.analysis.rows.sarif import sarif_log
-from aclog.analysis.rows.summary_reach import FEW_NAMES
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
 from tests.analysis.test_folding import folded, regions_of, wrong_rows
@@ -137,7 +134,7 @@ def wide_change(random: Random) -> tuple[Policy, Policy]:
 @given(random=RANDOMS)
 def test_no_row_claims_more_than_changed_but_what_it_is_a_bound_on(few: int, random: Random) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summary_reach, "FEW_NAMES", few)
+        patch.setattr(folding, "FEW_NAMES", few)
         for old, new in (random_pair(random, most=20, more=6, odd=3), wide_change(random)):
             found = folded(old, new)
             assert wrong_rows(old, new, found) == []
@@ -146,7 +143,7 @@ def test_no_row_claims_more_than_changed_but_what_it_is_a_bound_on(few: int, ran
 
 @pytest.mark.parametrize(("few", "bounds"), [(FEW_NAMES, {Bound.NONE, Bound.WHO}), (1, {Bound.WHO, Bound.NAMES})])
 def test_the_cases_have_bounds_of_each_kind(monkeypatch: pytest.MonkeyPatch, few: int, bounds: set[Bound]) -> None:
-    monkeypatch.setattr(summary_reach, "FEW_NAMES", few)
+    monkeypatch.setattr(folding, "FEW_NAMES", few)
     seen = {row.bound for seed in range(60) for row in folded(*wide_change(Random(seed)))}
     assert bounds <= seen
 

@@ -2,15 +2,24 @@
 
 import pytest
 
-from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
-from aclog.analysis.regions.names import ANY_NAME, Literal, NamePart, Subtree
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import RESOURCE_TYPES
-from aclog.analysis.regions.region_text import hosts_text, names_text, operations_text, who_text
-from aclog.analysis.rows.name_folding import fold
-from aclog.analysis.rows.row import Clause
-from aclog.analysis.rows.row_text import what_text
+from aclog.analysis.regions import (
+    ANY_NAME,
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    RESOURCE_TYPES,
+    Hosts,
+    Literal,
+    NamePart,
+    Subtree,
+    everyone_but,
+    hosts_text,
+    names_text,
+    only,
+    operations_text,
+    who_text,
+)
+from aclog.analysis.rows.row import Clause, fold, what_text
 from aclog.authorizer.acl import AclOperation, ResourceType
 
 READ = 1 << AclOperation.READ

@@ -6,12 +6,11 @@ from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.comparison import Comparison
+from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Direction
-from aclog.analysis.side_premises import SidePremises, turning
-from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.analysis.regions import Direction
 from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from tests.support.analysis.policies import image_of, random_pair
 from tests.support.runs.profiles import examples
 

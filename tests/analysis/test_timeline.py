@@ -9,24 +9,20 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.questions import AnyAllowed
-from aclog.analysis.answers.timeline import Interval, intervals
-from aclog.analysis.difference import allowed
+from aclog.analysis.comparison import allowed
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import Query
+from aclog.analysis.regions import EVERYONE, Query, everyone_but, only
+from aclog.analysis.timeline import AnyAllowed, Interval, intervals
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.deciding_kafka import possible_generations
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.deciding_kafka import kafka_history, possible_generations
+from aclog.snapshots.history import Change, history_from, start_of_history
 from aclog.snapshots.image import Image
-from aclog.snapshots.kafka_history import kafka_history
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import Change, history_from, start_of_history
+from aclog.snapshots.publisher import recover
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import random_settings
 from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers

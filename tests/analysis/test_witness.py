@@ -2,12 +2,21 @@
 
 import pytest
 
-from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
-from aclog.analysis.regions.names import Literal, NamePart, Subtree
-from aclog.analysis.regions.principals import EVERYONE, Principals, everyone_but, only
-from aclog.analysis.regions.region import Region
-from aclog.analysis.regions.topic_names import LEGAL_CHARACTERS
-from aclog.analysis.regions.witness import has_legal_name, witness
+from aclog.analysis.regions import (
+    EVERYONE,
+    EVERYWHERE,
+    LEGAL_CHARACTERS,
+    Hosts,
+    Literal,
+    NamePart,
+    Principals,
+    Region,
+    Subtree,
+    everyone_but,
+    has_legal_name,
+    only,
+    witness,
+)
 from aclog.authorizer.acl import ResourceType
 
 

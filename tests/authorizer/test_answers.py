@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer import answers as answers_module
+from aclog.authorizer import standard as answers_module
 from aclog.authorizer.acl import PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.answers import SAMPLE, Answers
-from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.generations import Generations
-from aclog.authorizer.index.masks import ALL_OPERATIONS
+from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.standard import SAMPLE, Answers
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 

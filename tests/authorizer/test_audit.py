@@ -20,13 +20,22 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.api_keys import API_NAMES, api_name
-from aclog.authorizer.audit import AUDIT_LOGGER, DEBUG, INFO, TRACE, audit_event, audit_level, audit_line
-from aclog.authorizer.decision import Basis, Decision
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.audit import (
+    API_NAMES,
+    AUDIT_LOGGER,
+    DEBUG,
+    INFO,
+    TRACE,
+    Basis,
+    Decision,
+    api_name,
+    audit_event,
+    audit_level,
+    audit_line,
+)
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve.audit_log import AuditLog
+from aclog.cli.serve import AuditLog
 from tests.support.models import golden
 from tests.support.models.reference import ReferenceAuthorizer
 

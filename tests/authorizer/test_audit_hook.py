@@ -7,20 +7,22 @@ from attrs import define, evolve, field
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit import AUDIT_LOGGER, DEBUG, INFO, TRACE
-from aclog.authorizer.audit_hook import (
+from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
     ALLOWED_UNLOGGED,
+    AUDIT_LOGGER,
+    DEBUG,
     DENIED_LOGGED,
     DENIED_UNLOGGED,
     EVERY_OUTCOME,
+    INFO,
+    TRACE,
+    Basis,
     outcome_of,
 )
-from aclog.authorizer.decision import Basis
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
-from aclog.cli.serve.audit_log import AuditLog
+from aclog.cli.serve import AuditLog
 from tests.support.builders.acls import record_of
 from tests.support.builders.images import with_ids
 from tests.support.models import golden

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index import by_type, by_type_scan
+from aclog.authorizer.index import queries
 from tests.support.builders.acls import acl
 from tests.support.builders.images import by_changes, with_ids
 from tests.support.models import estates
@@ -50,7 +50,7 @@ def expected(acls):
 def test_same_as_the_model(one_by_one, acls, seed):
     rules = with_ids(acls)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_type, "_MAX_ONE_BY_ONE", one_by_one)
+        patch.setattr(queries, "_MAX_ONE_BY_ONE", one_by_one)
         for image in (AclsImage.from_acls(rules), by_changes(rules, Random(seed))):
             assert ask(image) == expected(acls)
 
@@ -97,7 +97,7 @@ def test_all_below_denied_prefixes(last, allowed):
     acls = tangle(last)
     assert expected(acls) is allowed
     rules = with_ids(acls)
-    assert len(rules) > by_type._MAX_ONE_BY_ONE
+    assert len(rules) > queries._MAX_ONE_BY_ONE
     assert ask(AclsImage.from_acls(rules)) is allowed
     assert ask(by_changes(rules, Random(len(last)))) is allowed
 
@@ -108,4 +108,4 @@ def test_names_that_others_deny_are_sifted_too():
     image = AclsImage.from_acls(with_ids(acls))
     state = image.index
     assert not ask(image)
-    assert not by_type_scan.any_survives(state, image.subject(PRINCIPAL, HOST), AclOperation.READ, ResourceType.TOPIC)
+    assert not queries.any_survives(state, image.subject(PRINCIPAL, HOST), AclOperation.READ, ResourceType.TOPIC)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.index import byte_strings
-from aclog.authorizer.index.byte_strings import ByteStrings, crc32s, numbered, sorted_rows
+from aclog.authorizer.index import layout
+from aclog.authorizer.index.layout import ByteStrings, crc32s, numbered, sorted_rows
 
-CORES = [None] if byte_strings.native is None else [None, byte_strings.native]
+CORES = [None] if layout.native is None else [None, layout.native]
 TEXTS = st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"\0", b"\0" * 8, b"\0" * 9, b"a" * 8, b"a" * 17]))
 
 
@@ -22,7 +22,7 @@ def columns(texts):
 @pytest.fixture(params=CORES, ids=["python", "native"][: len(CORES)], autouse=True)
 def core(request):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(byte_strings, "native", request.param)
+        patch.setattr(layout, "native", request.param)
         yield request.param
 
 
@@ -43,7 +43,7 @@ def test_functions_of_many(texts):
 @given(texts=TEXTS)
 def test_numbered(texts, many):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(byte_strings, "_MANY", many)
+        patch.setattr(layout, "_MANY", many)
         data, starts, ends = columns(texts)
         distinct, numbers = numbered(data.tobytes(), starts, ends)
         found = distinct.values()
@@ -52,8 +52,8 @@ def test_numbered(texts, many):
 
 
 def test_numbered_when_hashes_collide(monkeypatch):
-    monkeypatch.setattr(byte_strings, "native", None)
-    monkeypatch.setattr(byte_strings, "_MULTIPLIER", np.uint64(0))
+    monkeypatch.setattr(layout, "native", None)
+    monkeypatch.setattr(layout, "_MULTIPLIER", np.uint64(0))
     texts = [b"one", b"two", b"one", b"three"] * 2000
     data, starts, ends = columns(texts)
     distinct, numbers = numbered(data.tobytes(), starts, ends)

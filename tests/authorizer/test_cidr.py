@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.cidr import looks_like_cidr, parse_cidr
-from aclog.authorizer.hosts import host_address
+from aclog.authorizer.acl import host_address, looks_like_cidr, parse_cidr
 from aclog.metalog.errors import ConfigError
 
 

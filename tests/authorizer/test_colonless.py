@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index.rules import candidates, matches
+from aclog.authorizer.index.queries import candidates, matches
+from aclog.authorizer.interface import InvalidRequestError
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.runs.profiles import examples

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users, super_user_mistakes
+from aclog.authorizer.settings import parse_allow_everyone, parse_super_users, super_user_mistakes
 from aclog.metalog.errors import ConfigError
 
 ONE_NAME = "'User:a,User:b' is one name, as only ';' separates super users: did you mean"

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.control import create_acls, delete_acls
-from aclog.authorizer.errors import AclRequestError
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.interface import RequestContext
-from aclog.authorizer.require import require_on_cluster
+from aclog.authorizer.interface import AclRequestError, RequestContext, require_on_cluster
+from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from tests.support.builders import acls

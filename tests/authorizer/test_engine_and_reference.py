@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.settings import parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer

@@ -9,18 +9,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
-from aclog.authorizer.acl_command import acl_flags
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    ChangePlace,
+    ResourcePattern,
+    StandardAcl,
+    StandardAclWithId,
+    acl_flags,
+    shell_word,
+)
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.explain import explain
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import Role
-from aclog.authorizer.explanation_text import explanation_lines
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.shell_word import shell_word
+from aclog.authorizer.explain import ExplainOptions, Role, explain, explanation_lines
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.settings import parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from tests.support.builders import acls
 from tests.support.models import estates

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.first_units import first_unit
-from aclog.authorizer.index.kafka_scan_order import _counts_by_first_unit
-from aclog.authorizer.index.keys import utf16
+from aclog.authorizer.index.layout import utf16
+from aclog.authorizer.index.names import first_unit
+from aclog.authorizer.index.scan_order import _counts_by_first_unit
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import build_authorizer
 from aclog.metalog.records import RemoveAccessControlEntryRecord

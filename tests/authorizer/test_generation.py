@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.authorizer.generation import (
+from aclog.authorizer.settings import (
     Generation,
     controllers_decide,
     generation_of_level,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.hosts import host_address
+from aclog.authorizer.acl import host_address
 from aclog.metalog.errors import ConfigError
 from tests.support.models.estates import TEXTUAL_HOSTS
 

@@ -6,8 +6,7 @@ import pytest
 
 from aclog.authorizer.acl import ResourcePattern
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.builders.images import by_changes, columns_of, with_ids
 from tests.support.models import golden

@@ -6,10 +6,14 @@ from types import ModuleType
 import pytest
 
 from aclog.authorizer.interface import Authorizer
-from aclog.authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import (
+    KAFKAS_ACL_AUTHORIZERS,
+    KAFKAS_STANDARD_AUTHORIZER,
+    StandardAuthorizer,
+    load_authorizer_class,
+)
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+from aclog.zookeeper.authorizer import AclAuthorizer
 
 
 class Mine(StandardAuthorizer):
@@ -35,7 +39,7 @@ def test_kafkas_authorizer_is_ours(name):
     assert load_authorizer_class(name) is StandardAuthorizer
 
 
-@pytest.mark.parametrize("name", [*KAFKAS_ACL_AUTHORIZERS, "aclog.zkstore.authorizer.acl_authorizer.AclAuthorizer"])
+@pytest.mark.parametrize("name", [*KAFKAS_ACL_AUTHORIZERS, "aclog.zookeeper.authorizer.AclAuthorizer"])
 def test_kafkas_authorizer_on_zookeeper_is_ours(name):
     assert load_authorizer_class(name) is AclAuthorizer
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.rule_change import RuleChange, changed_acls
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.metalog.errors import ConfigError
 from tests.support.analysis.policies import image_of
 from tests.support.builders.acls import acl

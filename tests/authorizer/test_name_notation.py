@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
-from aclog.authorizer.name_notation import (
-    asked_pattern,
-    name_text,
-    parse_name,
-    parse_pattern,
-    pattern_text,
-    rule_pattern,
-)
+from aclog.authorizer.settings import asked_pattern, name_text, parse_name, parse_pattern, pattern_text, rule_pattern
 from aclog.metalog.errors import ConfigError
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

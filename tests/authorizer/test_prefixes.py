@@ -15,7 +15,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.index.build import build, rows_of_acls
-from aclog.authorizer.index.prefixes import Prefixes
+from aclog.authorizer.index.names import Prefixes
 
 NAMES = st.text(st.sampled_from("abé😀\ue000"), max_size=6)
 TOPIC = int(ResourceType.TOPIC)

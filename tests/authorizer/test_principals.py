@@ -2,8 +2,8 @@
 
 import pytest
 
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.settings import KafkaPrincipal
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer import cidr
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer import acl as acl_module
+from aclog.authorizer.acl import ResourceType, address_number, in_cidr, is_cidr
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import address_number, in_cidr, is_cidr
-from aclog.authorizer.index import range_hosts
-from aclog.authorizer.index.core import IN_RANGES
-from aclog.authorizer.index.masks import rule_mask
-from aclog.authorizer.index.range_hosts import RangeHosts
-from aclog.authorizer.index.ranges import RangePairs, range_masks
+from aclog.authorizer.index import names
+from aclog.authorizer.index.layout import IN_RANGES, rule_mask
+from aclog.authorizer.index.names import RangeHosts
+from aclog.authorizer.index.subjects import RangePairs, range_masks
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.runs.profiles import examples
@@ -148,8 +146,8 @@ def test_without_a_slash_nothing_is_a_range(cidr):
 
 
 def test_an_update_parses_what_it_brings(monkeypatch):
-    parsed, real = [], cidr.cidr_range
-    monkeypatch.setattr(range_hosts, "cidr_range", lambda text: parsed.append(text) or real(text))
+    parsed, real = [], acl_module.cidr_range
+    monkeypatch.setattr(names, "cidr_range", lambda text: parsed.append(text) or real(text))
     rules = with_ids([acl("t", principal="User:a", host=f"10.0.{number}.0/24") for number in range(100)])
     image = AclsImage.from_acls(rules).with_options(documented=False, cidr=True)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.settings import parse_allow_everyone, parse_super_users
 from tests.support.models import golden
 from tests.support.models.reference import ReferenceAuthorizer
 

@@ -5,9 +5,15 @@ import pickle
 import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.errors import AclRequestError, AuthorizationError, AuthorizerNotReadyError
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.require import require, require_on_cluster
+from aclog.authorizer.interface import (
+    AclRequestError,
+    Action,
+    AuthorizationError,
+    AuthorizerNotReadyError,
+    RequestContext,
+    require,
+    require_on_cluster,
+)
 from aclog.authorizer.standard import StandardAuthorizer
 
 ADMIN = RequestContext(principal="User:admin", host="10.0.0.1")

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls, changes_between, net_changes
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.rule_content import acl_of_content, content_of, contents_of, image_of
+from aclog.authorizer.acls_image import AclsImage, acl_of_content, content_of, contents_of, image_of
 from tests.support.builders.acls import acl
 
 CODES = st.sampled_from([2, 3, 4]) | st.integers(-128, 127)

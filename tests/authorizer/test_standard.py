@@ -19,11 +19,15 @@ from aclog.authorizer.acl import (
     StandardAcl,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.decision import Basis
-from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.authorizer.view import View
+from aclog.authorizer.audit import Basis
+from aclog.authorizer.interface import (
+    Action,
+    AuthorizationResult,
+    AuthorizerNotReadyError,
+    InvalidRequestError,
+    RequestContext,
+)
+from aclog.authorizer.standard import StandardAuthorizer, View
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids

@@ -5,12 +5,11 @@ from secrets import token_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import PatternType, ResourceType
-from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acl import PatternType, ResourceType, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.touched_names import touched_names
+from aclog.authorizer.index.acl_index import touched_names
+from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.metalog.uuids import random_uuid
 from tests.support.builders.acls import acl
 
 NAMES = st.text("ab-\U0010ffff", max_size=4)

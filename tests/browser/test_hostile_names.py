@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from aclog.authorizer.name_notation import name_text
+from aclog.authorizer.settings import name_text
 from tests.support.builders.acls import acl
 from tests.support.builders.hostile_names import ON_PAGES as NAMES
 from tests.support.builders.hostile_names import shown

@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from aclog.console.login.headers import CSP
+from aclog.console.login.forms import CSP
 from aclog.console.pages.views import MENU
 from tests.support.web.pages import PAGES
 from tests.support.web.visitor import Hands

@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.events import event_schema
-from aclog.sources.accesses import COLUMNS, access_of_row, read_accesses
-from aclog.sources.seen_accesses import read_seen_accesses
-from aclog.usage.accesses.access_input import find_accesses, read_part
+from aclog.pipeline.accesses.kafka_log import event_schema
+from aclog.sources.accesses import COLUMNS, access_of_row, read_accesses, read_seen_accesses
+from aclog.usage.accesses.access_log import find_accesses, read_part
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL
 from tests.usage.accesses.test_events import CLOUD, EVENT, OCSF, confluent, redpanda
@@ -154,7 +153,7 @@ def test_without_pyarrow_lines_are_read_one_by_one(tmp_path, monkeypatch):
     (tmp_path / "events").write_text(FORMS["OCSF"]())
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     monkeypatch.setattr("aclog.sources.accesses.has_pyarrow", lambda: False)
-    monkeypatch.setattr("aclog.sources.parquet.has_pyarrow", lambda: False)
+    monkeypatch.setattr("aclog.sources.accesses.has_pyarrow", lambda: False)
     assert {name: read_accesses(str(tmp_path / name)) for name in expected} == expected
     with pytest.raises(ConfigError, match="no line is an access"):
         read_accesses(str(tmp_path / "events"))

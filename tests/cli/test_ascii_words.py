@@ -5,13 +5,13 @@ import json
 import pytest
 
 import aclog as library
-from aclog.analysis.rule_tests.rule_text import parse_rule_text
-from aclog.analysis.rule_tests.tested_resource import parse_resource as in_tests
+from aclog.analysis.rule_tests.case import parse_resource as in_tests
+from aclog.analysis.rule_tests.expectations import parse_rule_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_name
-from aclog.authorizer.audit_line_reader import operation_name, resource_type_name
-from aclog.console.draft.rule_line import parse_rule_line
+from aclog.authorizer.audit import operation_name, resource_type_name
+from aclog.console.draft import parse_rule_line
 from aclog.metalog.errors import ConfigError
-from aclog.shell.commands.why import parse_operation, parse_resource
+from aclog.shell.commands import parse_operation, parse_resource
 from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import asked
 

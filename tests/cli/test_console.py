@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from aclog.console.login.password_file import read_passwords
+from aclog.console.login.passwords import read_passwords
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import SECONDS, wait_until

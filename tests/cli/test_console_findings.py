@@ -10,27 +10,23 @@ from typing import Any
 
 import pytest
 
-from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.origin import NO_ORIGINS
+from aclog.authorizer.acl import ChangePlace
+from aclog.authorizer.acls_image import NO_ORIGINS
 from aclog.authorizer.settings import Settings
-from aclog.cli.console.finders import drift
-from aclog.cli.console.finders.lint import LintFinder
-from aclog.cli.console.finders.tests import TestsFinder
-from aclog.cli.console.finding import Finding
-from aclog.cli.console.flags import FindingsFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli import finders
+from aclog.cli.console_run import Finding
+from aclog.cli.finders import LintFinder, TestsFinder
+from aclog.cli.flags.commands import FindingsFlags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
-from aclog.console.findings.item import Item, Kind
-from aclog.console.findings.looked import Kept
-from aclog.console.findings.lookout import Lookout
-from aclog.console.live_state import LiveState
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.states import States
+from aclog.console.findings import Item, Kept, Kind, Lookout
+from aclog.console.live import LiveState
+from aclog.console.pages.page import CommandLine
+from aclog.console.pages.states import Console, States
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
-from aclog.sources.rule_tests.reading import read_test_file
+from aclog.sources.rule_tests import read_test_file
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration
@@ -324,7 +320,7 @@ def test_a_file_to_which_what_is_wanted_leads_is_looked_at_again(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(drift, "elapsed_seconds", lambda: clock[0])
+    monkeypatch.setattr(finders, "elapsed_seconds", lambda: clock[0])
     elsewhere, want = tmp_path / "elsewhere", tmp_path / "want"
     elsewhere.mkdir()
     want.mkdir()

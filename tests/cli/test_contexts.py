@@ -11,10 +11,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.cli.flags.context import use_context
-from aclog.cli.from_context.command_lines import META, source_options
-from aclog.cli.from_context.marks import written_unless, written_with
-from aclog.cli.from_context.taken import Taken
+from aclog.cli.context_defaults import META, Taken, source_options, written_unless, written_with
+from aclog.cli.flags.source import use_context
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog.locks import holder_of
-from aclog.sources.doctor.connection import certificate_finding
-from aclog.sources.doctor.installation import java_finding
+from aclog.sources.checks import certificate_finding, java_finding
 from tests.support.cli.command import aclog
 from tests.support.kafka.server import free_port
 from tests.support.nodes.certificates import Authority

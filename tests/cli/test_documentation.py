@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from aclog.cli.app import app
-from aclog.cli.lazy_commands import LazyCommand
+from aclog.cli.app import LazyCommand, app
 from tests.support.cli.command import aclog
 from tests.support.cli.parsing import parsed
 

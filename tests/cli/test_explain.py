@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.mirror_properties import MirrorProperties, write_mirror_properties
+from aclog.metalog.filelog.files import MirrorProperties, write_mirror_properties
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.cli.command import aclog
 
 DATA = Path(__file__).parents[1] / "data"
@@ -129,7 +129,7 @@ def test_into_an_existing_log_only_new_entries_are_written(tmp_path):
 
 
 def test_a_large_import_becomes_visible_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 1000)
+    monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 1000)
     log = tmp_path / "log"
     rows = listing("--log", SMALL).splitlines(keepends=True)
     aclog("import", "-", "--log", log, stdin=rows[0].encode()).ok()

@@ -7,7 +7,7 @@ import typer
 from attrs import field, frozen
 from typer.main import get_command
 
-from aclog.cli.flags.groups import group_from, with_flags
+from aclog.cli.flags.common import group_from, with_flags
 
 
 @frozen(kw_only=True)

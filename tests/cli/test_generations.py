@@ -5,27 +5,25 @@ from itertools import pairwise
 
 import pytest
 
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.tested_resource import parse_resource
+from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
+from aclog.analysis.rule_tests.expectations import Cannot
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.origin import FileOrigin
-from aclog.cli.diff.follow import FollowOptions, _Follower
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.follower_endpoint import FollowerStatus
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.cli.diff_follow import FollowOptions, _Follower
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.followers import FollowerStatus
 from aclog.cli.policies import settings_of
-from aclog.cli.test.follow import Guard, GuardOptions
-from aclog.cli.test.verdicts import Verdicts
+from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
 from aclog.metalog.records import (
     FeatureLevelRecord,
     OpaqueRecord,
     RecordType,
     UnregisterBrokerRecord,
 )
-from aclog.snapshots.following import Followed
+from aclog.snapshots.publisher import Followed
 from aclog.sources.choice import SourceSelection, choose_source
-from aclog.sources.paths import LogSource
-from aclog.terminal.output_format import OutputFormat
+from aclog.sources.logs import LogSource
+from aclog.terminal.columns import OutputFormat
 from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.builders.records import controller_registration
 from tests.support.builders.state_logs import write_log

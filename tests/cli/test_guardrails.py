@@ -14,19 +14,17 @@ from urllib.request import urlopen
 import pytest
 from attrs import define
 
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.tested_resource import parse_resource
-from aclog.authorizer.origin import FileOrigin
+from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
+from aclog.analysis.rule_tests.expectations import Cannot
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.settings import Settings
-from aclog.cli.follower_endpoint import FollowerStatus
-from aclog.cli.test.follow import Guard, GuardOptions
-from aclog.cli.test.verdicts import Verdicts
+from aclog.cli.followers import FollowerStatus
+from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
 from aclog.metalog.errors import LogError
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
-from aclog.sources.paths import LogSource
+from aclog.sources.logs import LogSource
 from tests.cli.test_diff_follow import aclog_rule, becomes_ready
 from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.cli.command import aclog

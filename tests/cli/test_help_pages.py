@@ -9,9 +9,8 @@ import pytest
 from typer.main import get_command
 
 from aclog.cli.app import app
-from aclog.cli.completion.candidates import candidates
-from aclog.cli.help.manual_page import manual_name, manual_page
-from aclog.cli.help.pages import command_page, command_pages
+from aclog.cli.completion import candidates
+from aclog.cli.help import command_page, command_pages, manual_name, manual_page
 from tests.support.cli.command import aclog
 
 

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from aclog.cli.migrate.log_target import LogTarget
+from aclog.cli.migration_targets import LogTarget
+from aclog.config.server_properties import load_config
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.codec import decode_values
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import list_segments
-from aclog.metalog.filelog.quorum_state import read_quorum_state
+from aclog.metalog.filelog.files import list_segments, read_quorum_state
 from aclog.metalog.records import AccessControlEntryRecord
-from aclog.nodes.config.server_properties import load_config
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.nodes.controllers import running
@@ -138,7 +137,7 @@ def test_other_voters_would_begin_without_it(tmp_path):
 
 def test_an_old_metadata_version_takes_one_batch(tmp_path, monkeypatch):
     directory = formatted(tmp_path / "data", STATIC, "--release-version", "3.5")
-    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 1000)
+    monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 1000)
     refused = aclog("import", "-", "--log", directory, "--force", stdin=ROWS)
     assert "has no transactions" in refused.complaint
     monkeypatch.undo()

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.metalog.uuids import uuid_text
-from aclog.places.log_writer import open_writer
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
+from aclog.targets.log import open_writer
 from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.cli.command import aclog
 from tests.support.runs.profiles import examples
@@ -51,7 +51,7 @@ def test_a_file_is_imported_as_its_lines_one_by_one(rows, there):
         for log in (one_by_one, bulk) if there else ():
             aclog("import", "-", "--log", log, stdin=in_lines([acl_row("there")])).ok()
         results = [aclog("import", "-", "--log", one_by_one, stdin=in_lines([row])) for row in rows]
-        patch.setattr("aclog.places.log_writer.MAX_BYTES", 600)
+        patch.setattr("aclog.targets.log.MAX_BYTES", 600)
         result = aclog("import", "-", "--log", bulk, stdin=in_lines(rows))
         refused = [number for number, one in enumerate(results, 1) if one.code]
         # Two ids for one ACL contradict each other in a file; on its own, the second line is there already.
@@ -74,7 +74,7 @@ def log(tmp_path):
 
 
 def test_an_interruption_aborts_the_transaction(log, monkeypatch):
-    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 600)
+    monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 600)
 
     def values():
         yield from [encode_record(FeatureLevelRecord(name=f"f{number}", feature_level=1)) for number in range(40)]
@@ -94,14 +94,14 @@ def test_the_offsets_of_values_skip_the_marks_of_their_transaction(log, monkeypa
     with open_writer(log) as writer:
         assert writer.append([]) == range(0)
         assert writer.append(values) == range(2, 42)
-        monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 600)
+        monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 600)
         assert writer.append(values) == range(43, 83)
         assert writer.append(values, atomic=False) == range(84, 124)
         assert writer.log.high_watermark() == 124
 
 
 def test_a_metadata_version_without_transactions_is_said_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 600)
+    monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 600)
     values = [encode_record(FeatureLevelRecord(name="metadata.version", feature_level=12))]
     with open_log(tmp_path / "log", create=True) as new:
         new.append(values, timestamp=1).result()
@@ -115,8 +115,8 @@ def test_a_metadata_version_without_transactions_is_said_before_anything_is_writ
 def test_more_than_the_log_lets_wait_is_written(log, monkeypatch):
     """64 MiB at most are queued in a log, which commits slower than this writes."""
     monkeypatch.setattr("aclog.metalog.group_commit.MAX_WAITING_BYTES", 40_000)
-    monkeypatch.setattr("aclog.places.log_writer._MAX_BYTES_IN_FLIGHT", 20_000)
-    monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 3000)
+    monkeypatch.setattr("aclog.targets.log._MAX_BYTES_IN_FLIGHT", 20_000)
+    monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 3000)
     rows = [acl_row(f"topic-{number}") for number in range(3000)]
     aclog("import", "-", "--log", log, stdin=in_lines(rows)).ok()
     assert len(recover(log).image.acls) == 3001

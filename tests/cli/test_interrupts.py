@@ -17,11 +17,11 @@ import pexpect
 import psutil
 import pytest
 
-from aclog.cli.acls import targets
+from aclog.cli import acl_changes
 from aclog.cli.spark.jobs import _says_more
-from aclog.places import log_writer
-from aclog.places.log_writer import LogWriter
 from aclog.snapshots.image import Image
+from aclog.targets import log
+from aclog.targets.log import LogWriter
 
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -144,10 +144,10 @@ class InterruptedRunner:
 
 def test_a_request_that_was_sent_may_be_carried_out(monkeypatch):
     said = []
-    monkeypatch.setattr(targets, "warn", said.append)
+    monkeypatch.setattr(acl_changes, "warn", said.append)
     connection = mock.Mock(address="broker:9092")
     with pytest.raises(KeyboardInterrupt):
-        targets._ServerTarget(InterruptedRunner(), connection).create([])
+        acl_changes._ServerTarget(InterruptedRunner(), connection).create([])
     [text] = said
     assert text.startswith("broker:9092: the request was sent, and may be carried out")
 
@@ -184,7 +184,7 @@ class Interrupting:
 @pytest.mark.parametrize("stays", [True, False])
 def test_what_was_written_when_the_interrupt_came_is_said(monkeypatch, stays):
     said = []
-    monkeypatch.setattr(log_writer, "note", said.append)
+    monkeypatch.setattr(log, "note", said.append)
     writer = LogWriter(Interrupting(), Image.EMPTY, stays)
     with pytest.raises(KeyboardInterrupt):
         writer.append([b"a", b"b"])

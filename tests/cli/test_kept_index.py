@@ -5,7 +5,7 @@ from random import Random
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.primitives import uuid_text
 from tests.nodes.usage_index.test_keeper import OPERATIONS, USERS, Node, by_hand, changed, random_rule
 from tests.support.builders.images import with_ids
 from tests.support.cli.command import aclog

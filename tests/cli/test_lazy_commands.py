@@ -4,8 +4,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from aclog.cli.app import app
-from aclog.cli.lazy_commands import LazyCommand
+from aclog.cli.app import LazyCommand, app
 from tests.support.cli.command import aclog
 
 

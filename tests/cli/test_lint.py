@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.analysis.lint.catalogue import LINTS
+from aclog.analysis.lint.finding import LINTS
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL
@@ -465,7 +465,7 @@ def test_the_catalogue(write):
 
 
 def test_ids_are_completed():
-    from aclog.cli.lint.lint_names import complete_ids, complete_one
+    from aclog.cli.lint import complete_ids, complete_one
 
     assert [word for word, _ in complete_ids("08,0")][:2] == ["08,01", "08,02"]
     assert "08,08" not in [word for word, _ in complete_ids("08,0")]

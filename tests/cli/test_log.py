@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli import image_files
+from aclog.cli import snapshot
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path
+from aclog.metalog.filelog.files import METADATA_DIRECTORY, image_path
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.snapshots import image_writer
-from aclog.snapshots.image_writer import write_image_file
+from aclog.snapshots import checkpoints
+from aclog.snapshots.checkpoints import write_image_file
 from tests.support.builders.state_logs import damage
 from tests.support.cli.command import aclog
 
@@ -230,7 +230,7 @@ class TestSnapshot:
         """Nothing writes one; somebody may."""
         made = Path(aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0])
         with monkeypatch.context() as patched:
-            patched.setattr(image_writer, "_flat", lambda _: AclsImage.empty().index.base.buffer)
+            patched.setattr(checkpoints, "_flat", lambda _: AclsImage.empty().index.base.buffer)
             write_image_file(made)
         verified = aclog("snapshot", "verify", made)
         assert verified.code == 1
@@ -249,7 +249,7 @@ class TestSnapshot:
         def full(*_, **__):
             raise LogError("the disk is full")
 
-        monkeypatch.setattr(image_files, "write_image_file", full)
+        monkeypatch.setattr(snapshot, "write_image_file", full)
         made = aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok()
         assert f"{image_path(Path(made.lines[0]))}: not written: the disk is full" in made.err
 

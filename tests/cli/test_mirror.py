@@ -12,8 +12,7 @@ import pytest
 
 from aclog.metalog.batches import end_offset, iter_batches
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import checkpoint_name, image_path
-from aclog.metalog.filelog.mirror_properties import MIRROR_FILE
+from aclog.metalog.filelog.files import MIRROR_FILE, checkpoint_name, image_path
 from tests.support.builders.log_files import segment_paths, small_log, value
 from tests.support.cli.command import aclog
 from tests.support.fakes.leader import FakeLeader
@@ -220,7 +219,7 @@ def test_a_denied_fetch_is_reported_immediately(node, tmp_path):
 
 
 def test_once_without_a_controller(tmp_path, monkeypatch):
-    monkeypatch.setattr("aclog.cli.mirror.run._ONCE_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("aclog.cli.mirror_run._ONCE_PATIENCE_SECONDS", 0.1)
     found = aclog("mirror", "--bootstrap-controller", f"localhost:{free_port()}", "--to", tmp_path / "mirror", "--once")
     assert found.code == 2
     assert "localhost" in found.complaint

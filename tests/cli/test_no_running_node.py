@@ -8,7 +8,7 @@ from tests.support.cli.command import aclog
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
 def test_an_unreachable_server_is_reported(flag, monkeypatch):
-    monkeypatch.setattr("aclog.sources.quorum._KNOWN_SECONDS", 3600)
+    monkeypatch.setattr("aclog.sources.live._KNOWN_SECONDS", 3600)
     refused = aclog("acls", "list", flag, "localhost:1")
     assert refused.code == 2
     assert "localhost:1" in refused.err

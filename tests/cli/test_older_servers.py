@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
-from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
+from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.protocol.responses import BROKER_APIS, ApiVersion
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import ACL_APIS, FakeBroker, older_apis
@@ -31,7 +31,7 @@ def broker(request):
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch):
-    monkeypatch.setattr("aclog.cli.sync.poller._SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("aclog.cli.sync._SETTLE_SECONDS", 0.0)
 
 
 def place(broker):

@@ -12,15 +12,14 @@ import jsonschema
 import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.principals import KafkaPrincipal
-from aclog.cli.flags.output import Output
-from aclog.cli.schema.documents import schema_names, schema_of
-from aclog.cli.tokens.output import print_described
-from aclog.nodes.client.delegation_tokens import DelegationToken
-from aclog.snapshots.recovery import recover
-from aclog.terminal.columns import cell_text, value_of
-from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
-from aclog.usage.decisions.rules import Rules
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.cli.flags.common import Output
+from aclog.cli.schema import schema_names, schema_of
+from aclog.cli.tokens import print_described
+from aclog.client.requests import DelegationToken
+from aclog.snapshots.publisher import recover
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat, cell_text, value_of
+from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS, PAGE
 from tests.support.cli.command import aclog

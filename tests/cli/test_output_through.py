@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.planning.plan_file import PLAN_BEGIN
+from aclog.planning.plan import PLAN_BEGIN
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, log_with

@@ -9,8 +9,8 @@ import typer
 from typer.main import get_command
 
 from aclog.authorizer.acl import AclOperation
-from aclog.cli.flags.values import OPERATIONS, named
-from aclog.cli.plain_values import read_plainly
+from aclog.cli.app import read_plainly
+from aclog.cli.flags.common import OPERATIONS, named
 
 
 class Color(StrEnum):

@@ -18,40 +18,34 @@ import pytest
 from attrs import evolve, field, frozen
 
 import aclog as library
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl, StandardAclWithId
-from aclog.authorizer.change_place import ChangePlace
-from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
-from aclog.authorizer.origin import NO_ORIGINS
-from aclog.authorizer.settings import Settings
-from aclog.cli.console.finders.lint import LintFinder
-from aclog.cli.console.finders.tests import TestsFinder
-from aclog.cli.console.finders.unused import IndexFinder, LogFinder
-from aclog.cli.flags.accesses import AccessesFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.mcp.answer import answer_of
-from aclog.cli.mcp.child_commands import Ended
-from aclog.cli.mcp.command_line import CommandLine
-from aclog.cli.mcp.end_offset import AskedState
-from aclog.cli.mcp.rows import Rows
-from aclog.cli.mcp.tools import TOOLS
-from aclog.console.live_history import LiveHistory
-from aclog.console.live_premises import LivePremises
-from aclog.console.live_state import LiveState
-from aclog.console.pages.asked import url
-from aclog.console.pages.command_line import CommandLine as ShownLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.history import History
-from aclog.console.pages.states import States
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    ChangePlace,
+    PatternType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import NO_ORIGINS
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.cli.finders import LintFinder, TestsFinder
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
+from aclog.cli.mcp_server import Ended, Rows, answer_of
+from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
+from aclog.cli.unused_finder import IndexFinder, LogFinder
+from aclog.console.live import LiveHistory, LivePremises, LiveState
+from aclog.console.pages.page import CommandLine as ShownLine
+from aclog.console.pages.page import url
+from aclog.console.pages.states import Console, History, States
 from aclog.console.pages.views import VIEWS
-from aclog.console.pdp.decider import KafkaRequest
-from aclog.console.pdp.deciders import Deciders
+from aclog.console.pdp.deciding import Deciders, KafkaRequest
 from aclog.console.pdp.mapping import default_mapping
 from aclog.console.web.app import WebConsole
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS
+from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of
-from aclog.sources.repository.loading import load_repository_settings
+from aclog.sources.repository import load_repository_settings
 from aclog.usage.unused_report import UnusedQuestion
 from aclog.usage.window import DAY
 from tests.cli.test_documentation import COMMANDS

@@ -11,29 +11,23 @@ from attrs import evolve
 
 import aclog as library
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
-from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.authorizer.premises import Premise, Premises
-from aclog.authorizer.settings import Settings
-from aclog.console.live_premises import LivePremises
-from aclog.console.live_state import LiveState
-from aclog.console.login.visibility import visible_premises
-from aclog.console.pages.asked import Asked
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.states import States
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.client.requests import ClusterDescription
+from aclog.config.node_config import ClientSecurity
+from aclog.console.live import LivePremises, LiveState
+from aclog.console.login.guard import visible_premises
+from aclog.console.pages.page import Asked, CommandLine
+from aclog.console.pages.states import Console, States
 from aclog.console.pages.views import VIEWS
-from aclog.console.pdp.decider import KafkaRequest
-from aclog.console.pdp.deciders import Deciders
-from aclog.console.pdp.errors import NotReadyError
-from aclog.console.pdp.mapping import default_mapping
+from aclog.console.pdp.deciding import Deciders, KafkaRequest
+from aclog.console.pdp.mapping import NotReadyError, default_mapping
 from aclog.console.web.app import WebConsole
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import ClusterDescription
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
-from aclog.sources.admin import AdminSource
+from aclog.protocol.headers import DESCRIBE_CONFIGS
+from aclog.protocol.request import RequestError
 from aclog.sources.choice import premises_of
+from aclog.sources.live import AdminSource
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -212,7 +206,7 @@ def test_a_cluster_that_names_no_broker_tells_nothing(broker, monkeypatch):
     async def none(_connection, *_more):
         return asked_of
 
-    monkeypatch.setattr("aclog.sources.live_nodes.describe_cluster", none)
+    monkeypatch.setattr("aclog.sources.live.describe_cluster", none)
     found = ask(broker, "check", "no-public")
     assert (found.code, notes(found)) == (1, [SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG])
     assert "it names no broker that is alive" in found.err

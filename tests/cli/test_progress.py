@@ -7,7 +7,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.terminal import progress as progress_module
+from aclog.terminal import output as progress_module
 from aclog.terminal.bar import _clock
 
 pytestmark = pytest.mark.process
@@ -17,7 +17,7 @@ HEAD = """
 import sys, time
 from aclog.terminal import progress as p
 from aclog.terminal.bar import Bar, is_shown
-from aclog.terminal.notices import note
+from aclog.terminal.output import note
 
 drawings, draw = [], Bar.get_renderables
 Bar.get_renderables = lambda bar: drawings.append(1) or draw(bar)

@@ -8,18 +8,19 @@ import attrs
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.repository.discovery import find_settings_file, repository_root
-from aclog.sources.repository.loading import load_repository_settings
-from aclog.sources.repository.settings import (
+from aclog.sources.repository import (
     AuthorizerSettings,
     LintSettings,
     RepositorySettings,
     ReviewSettings,
     SourceSettings,
     TestSettings,
+    find_settings_file,
+    load_repository_settings,
+    read_suppressions,
+    repository_root,
 )
-from aclog.sources.repository.suppression_tables import read_suppressions
-from aclog.sources.repository.toml_document import read_toml
+from aclog.sources.toml import read_toml
 
 PAGE = Path(__file__).parents[2] / "docs/repository.md"
 WHOLE = """
@@ -260,7 +261,7 @@ def test_a_file_of_suppressions(write):
 
 
 def test_a_suppression_covers_what_it_names():
-    from aclog.analysis.lint_report.suppression import PlacedRule, Suppression
+    from aclog.analysis.lint_report import PlacedRule, Suppression
 
     one = Suppression(
         lints=frozenset({"08"}),

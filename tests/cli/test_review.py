@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aclog.cli.schema.documents import schema_of
+from aclog.cli.schema import schema_of
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 from tests.support.review.pull_requests import PULL_REQUESTS, PullRequest, apply, write_main

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import aclog as library
-from aclog.terminal.age import STALE_SECONDS
+from aclog.terminal.output import STALE_SECONDS
 from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import asked
 from tests.support.nodes.aclog_node import AclogNode, AclogProcess
@@ -42,7 +42,7 @@ def as_processes(monkeypatch):
     """Run exit handlers at the end of each test: the process of the tests continues."""
     before, at_exit = set(threading.enumerate()), []
     handlers = SimpleNamespace(register=at_exit.append, unregister=at_exit.remove)
-    monkeypatch.setattr("aclog.sources.quorum.atexit", handlers)
+    monkeypatch.setattr("aclog.sources.live.atexit", handlers)
     yield
     for close in at_exit:
         close()

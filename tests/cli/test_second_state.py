@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_change import RuleChange
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
-from aclog.cli.flags.second_settings import SecondSettingsFlags
-from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.settings import Generation
+from aclog.cli.flags.common import AuthorizerFlags, Semantics
+from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError
-from aclog.sources.change_lines import read_changes
+from aclog.sources.acl_lines import read_changes
 from tests.support.builders.acls import acl, acl_row
 from tests.support.cli.command import aclog
 

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 
-from aclog.cli.serve import run
-from aclog.nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
+from aclog.cli import serve
+from aclog.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 
 
 def test_a_broker_stops_while_its_controller_is_silent(tmp_path):
@@ -16,7 +16,7 @@ def test_a_broker_stops_while_its_controller_is_silent(tmp_path):
                 controller_listener_names=("C",), controller_quorum=(at,), controller_client=ClientSecurity(),
             )  # fmt: skip
             stop = asyncio.Event()
-            waiting = asyncio.create_task(run._id_of_cluster(config, stop))
+            waiting = asyncio.create_task(serve._id_of_cluster(config, stop))
             accepted, _ = await asyncio.to_thread(silent.accept)
             stop.set()
             async with asyncio.timeout(5):  # the connection timeout is ten seconds

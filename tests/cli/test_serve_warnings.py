@@ -6,7 +6,7 @@ import json
 import jsonschema
 import pytest
 
-from aclog.cli.schema.documents import schema_of
+from aclog.cli.schema import schema_of
 from tests.support.cli.command import aclog
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import PLAIN, Ports, server_properties

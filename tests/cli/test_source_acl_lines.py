@@ -17,9 +17,8 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.metalog.errors import ConfigError
-from aclog.shell.rule_text import rule_fields, rule_json
-from aclog.sources.acl_lines import parse_acl, read_acls
-from aclog.sources.text_lines import blocks, numbered
+from aclog.shell.tree import rule_fields, rule_json
+from aclog.sources.acl_lines import blocks, numbered, parse_acl, read_acls
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = DATA / "kafka-4.3.1-small/expected/acls.jsonl"

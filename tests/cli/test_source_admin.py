@@ -8,8 +8,8 @@ import pytest
 import aclog as library
 from aclog.authorizer.acl import StandardAcl
 from aclog.credentials.scram import CredentialInfo, UserCredentials
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
-from aclog.nodes.wire.api_versions import BROKER_APIS
+from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
+from aclog.protocol.responses import BROKER_APIS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -48,7 +48,7 @@ def test_decisions_and_why(broker):
 
 def test_an_old_answer_is_said_to_be_old(broker, monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr("aclog.sources.admin.elapsed_seconds", lambda: clock[0])
+    monkeypatch.setattr("aclog.sources.live.elapsed_seconds", lambda: clock[0])
     log = library.open_log(bootstrap_server=str(broker.address), max_age=30)
     assert (log.age, log.lag) == (None, None)
     log.image()
@@ -62,7 +62,7 @@ def test_an_old_answer_is_said_to_be_old(broker, monkeypatch):
 
 
 def test_a_shell_and_a_stream_of_requests_tell_the_age_of_their_state(broker, monkeypatch):
-    monkeypatch.setattr("aclog.terminal.age.STALE_SECONDS", 0)
+    monkeypatch.setattr("aclog.terminal.output.STALE_SECONDS", 0)
     told = f"this state was read 0 s ago from {broker.address}, at 20"
     assert told in asked(broker, "shell", "ls").ok().err
     request = b'{"principal":"User:a","host":"::1","operation":"READ","resourceType":"TOPIC","resourceName":"t"}'
@@ -199,7 +199,7 @@ def test_a_hundred_thousand_acls(broker):
 
 
 def test_a_response_beyond_the_limit_is_reported(broker, monkeypatch):
-    monkeypatch.setattr("aclog.nodes.client.connection.MAX_RESPONSE_BYTES", 400)
+    monkeypatch.setattr("aclog.client.connection.MAX_RESPONSE_BYTES", 400)
     broker.rules = [acl("x" * 500)]
     said = asked(broker, "acls", "list")
     assert said.code == 2

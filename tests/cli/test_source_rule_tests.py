@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.rule_tests.reading import read_test_file
+from aclog.sources.rule_tests import read_test_file
 
 WHOLE = r"""
 rules: rules.jsonl
@@ -151,7 +151,7 @@ def test_a_malformed_line_is_refused_with_its_number(tmp_path, line, error):
         read_test_file(str(path))
 
 
-SCHEMA = json.loads(files("aclog.sources.rule_tests").joinpath("schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(files("aclog.sources").joinpath("rule_tests.schema.json").read_text(encoding="utf-8"))
 NOT_OF_SHAPE = (
     ".* line 2", "is in", "not YAML", "documents", "root", "only with", "only together", "one operation on one",
     "expected resources of type",

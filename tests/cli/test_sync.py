@@ -14,15 +14,15 @@ import pytest
 
 import aclog as library
 from aclog.cli.spark.jobs import check_log
-from aclog.cli.sync.sync import retry_seconds
+from aclog.cli.sync import retry_seconds
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
-from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.pipeline.source.directory import extent
-from aclog.snapshots.rule_history import history
-from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties
+from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from aclog.protocol.responses import BROKER_APIS
+from aclog.snapshots.history import history
+from aclog.sources.logs import SYNC_FILE, SyncProperties, read_sync_properties
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -40,7 +40,7 @@ def broker():
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch):
-    monkeypatch.setattr("aclog.cli.sync.poller._SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("aclog.cli.sync._SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -680,7 +680,7 @@ class TestDirectory:
 class TestLarge:
     @pytest.fixture(autouse=True)
     def few_in_a_batch(self, monkeypatch):
-        monkeypatch.setattr("aclog.places.log_writer.MAX_BYTES", 440)
+        monkeypatch.setattr("aclog.targets.log.MAX_BYTES", 440)
 
     def test_changes_larger_than_a_batch_become_visible_together(self, broker, directory):
         polled(broker, directory)
@@ -720,7 +720,7 @@ class TestDisk:
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("aclog.cli.sync.log.write_sync_properties", full)
+        monkeypatch.setattr("aclog.cli.sync.write_sync_properties", full)
         result = polled(broker, directory)
         assert (result.code, "the disk is full" in result.complaint) == (2, True)
         assert list(directory.parent.iterdir()) == []
@@ -730,7 +730,7 @@ class TestDisk:
 
         def each(number):
             if number == 3:
-                monkeypatch.setattr("aclog.metalog.filelog.appender.write_all", failing)
+                monkeypatch.setattr("aclog.metalog.filelog.file_log.write_all", failing)
                 broker.rules = RULES[:1]
 
         def failing(*_):

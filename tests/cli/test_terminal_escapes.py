@@ -20,21 +20,20 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.principals import KafkaPrincipal
-from aclog.cli.flags.output import Output
-from aclog.cli.tokens.output import print_described
-from aclog.metalog.printable import printable
-from aclog.nodes.client.delegation_tokens import DelegationToken
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.cli.flags.common import Output
+from aclog.cli.tokens import print_described
+from aclog.client.requests import DelegationToken
+from aclog.metalog.errors import printable
+from aclog.protocol.headers import DESCRIBE_ACLS
 from aclog.shell.completion import complete
 from aclog.snapshots.image import Image
-from aclog.sources.acls_source import AclsSource
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.writers.writing import WRITERS
-from aclog.terminal import notices
-from aclog.terminal.json_text import json_string, json_text
-from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
-from aclog.usage.decisions.rules import Rules
+from aclog.sources.formats.writers import WRITERS
+from aclog.sources.rule_files import AclsSource
+from aclog.terminal import output
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat, json_string, json_text
+from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
@@ -480,7 +479,7 @@ def test_printable_is_one_line_and_stays_what_it_is():
 
 
 def test_notices_are_escaped_everywhere(capsys):
-    notices.warn(f"znode /kafka-acl/{NAME}: unknown")
+    output.warn(f"znode /kafka-acl/{NAME}: unknown")
     said = capsys.readouterr().err
     assert said == f"aclog: warning: znode /kafka-acl/{printable(NAME)}: unknown\n"
 

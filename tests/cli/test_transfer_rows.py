@@ -12,9 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.transfer.avro.files import HISTORY, IMAGE, load_schema, read_rows, write_rows
-from aclog.cli.transfer.json_rows import RowReader, row_line
-from aclog.cli.transfer.rows import acl_record, acl_row, record_of, row_of
+from aclog.cli.transfer.rows import (
+    HISTORY,
+    IMAGE,
+    RowReader,
+    acl_record,
+    acl_row,
+    load_schema,
+    read_rows,
+    record_of,
+    row_line,
+    row_of,
+    write_rows,
+)
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object

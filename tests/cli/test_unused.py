@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.sources.acls_source import AclsSource
-from aclog.usage.decisions.rules import Rules
+from aclog.sources.rule_files import AclsSource
+from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.cli.command import aclog
 from tests.support.models.estates import Request

@@ -6,7 +6,7 @@ import json
 import jsonschema
 import pytest
 
-from aclog.cli.schema.documents import schema_of
+from aclog.cli.schema import schema_of
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal

@@ -6,16 +6,10 @@ import pytest
 from attrs import define, evolve, field
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.query import Query
-from aclog.analysis.rule_tests.can import Can
-from aclog.analysis.rule_tests.can_only import CanOnly
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.case import Case
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.regions import Query
+from aclog.analysis.rule_tests.case import Case, CaseSubject, Outcome, parse_resource
+from aclog.analysis.rule_tests.expectations import Can, Cannot, CanOnly, WhoCan
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.tested_resource import parse_resource
-from aclog.analysis.rule_tests.who_can import WhoCan
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -24,11 +18,9 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.origin import FileOrigin
-from aclog.authorizer.rule_change import RuleChange, changes_between
-from aclog.authorizer.settings import Settings
-from aclog.cli.test.verdicts import Color, Policies, Verdicts
+from aclog.authorizer.acls_image import FileOrigin, RuleChange, changes_between
+from aclog.authorizer.settings import Generation, Settings
+from aclog.cli.test_follow import Color, Policies, Verdicts
 from aclog.metalog.errors import LogError
 from tests.support.analysis.policies import NAMES, image_of, random_pair
 

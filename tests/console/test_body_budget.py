@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.console.body_budget import BodyBudget, BusyError
+from aclog.console.http import BodyBudget, BusyError
 
 
 def test_one_sender_takes_at_most_half() -> None:

@@ -12,11 +12,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from aclog.cli import serving
-from aclog.console import gate
-from aclog.console.gate import authenticate
-from aclog.console.pdp.tokens import Tokens
-from aclog.console.rate_budget import Budget
-from aclog.console.timed_connection import TimedConnection
+from aclog.console import connections
+from aclog.console.connections import TimedConnection, authenticate
+from aclog.console.pdp.app import Tokens
+from aclog.console.shared import Budget
 from tests.support.builders.acls import acl
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import SECONDS, wait_until
@@ -137,7 +136,7 @@ def test_who_has_authenticated_may_take_longer_for_a_header(monkeypatch) -> None
 
 
 def test_requests_without_a_token_are_answered_at_a_bounded_rate(monkeypatch) -> None:
-    monkeypatch.setattr(gate, "RATE", Budget(burst=5, seconds=1e6))
+    monkeypatch.setattr(connections, "RATE", Budget(burst=5, seconds=1e6))
     found = point_of(HeldSource(image_of(acl("t", "User:a"))), tokens=Tokens.of([TOKEN]))
     question = post_bytes("/access/v1/evaluation", ALLOWED, f"Authorization: Bearer {TOKEN}")
     with ServedPoint(found) as served, served.connect() as known:

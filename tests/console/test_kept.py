@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aclog.console.kept import Kept
+from aclog.console.shared import Kept
 
 
 def test_a_value_is_made_once_however_many_ask():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from aclog.console.line_file import LineFile
+from aclog.console.shared import LineFile
 
 
 def test_a_line_that_is_torn_ends_before_the_next(tmp_path, monkeypatch):

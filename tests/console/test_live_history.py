@@ -6,17 +6,16 @@ from random import Random
 
 import pytest
 
-from aclog.console.live_history import LiveHistory
-from aclog.console.live_state import LiveState
+from aclog.console.live import LiveHistory, LiveState
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog.file_names import list_checkpoints, segment_name
+from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import history
-from aclog.sources.paths import LogSource
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.history import history
+from aclog.snapshots.publisher import recover
+from aclog.snapshots.state_source import NewerKafka
+from aclog.sources.logs import LogSource
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 from tests.support.builders.state_logs import write_log

@@ -3,7 +3,7 @@
 import threading
 from datetime import UTC, datetime, timedelta
 
-from aclog.console.live_state import LiveState
+from aclog.console.live import LiveState
 from aclog.snapshots.image import Image
 from tests.support.processes.waiting import SECONDS
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from aclog.console import precedence as module
-from aclog.console.precedence import Precedence
+from aclog.console import shared as module
+from aclog.console.shared import Precedence
 
 
 def worker(precedence: Precedence, seen: list[str], begun: threading.Event) -> threading.Thread:

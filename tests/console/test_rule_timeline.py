@@ -6,13 +6,12 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import StandardAclWithId
-from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acl import StandardAclWithId, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.console import rule_timeline
-from aclog.console.rule_timeline import RuleTimeline
+from aclog.console import live
+from aclog.console.live import RuleTimeline
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.snapshots.rule_history import Change, ChangeKind
+from aclog.snapshots.history import Change, ChangeKind
 from tests.support.builders.acls import acl
 
 
@@ -83,5 +82,5 @@ def test_states_between_are_kept_often_enough() -> None:
         acls = acls.apply([record_of(acl(f"t{number}"), UUID(int=number))])
         timeline = timeline.followed_by([change(number, ChangeKind.ADDED, f"t{number}", number)], end=number, acls=acls)
     places = [anchor.position for anchor in timeline.anchors]
-    assert max(after - before for before, after in pairwise(places)) <= rule_timeline._STEP
-    assert len(places) <= 500 // rule_timeline._STEP + 2
+    assert max(after - before for before, after in pairwise(places)) <= live._STEP
+    assert len(places) <= 500 // live._STEP + 2

@@ -13,8 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from aclog.console.timed_connection import TimedConnection
-from aclog.terminal.few_notices import FewNotices
+from aclog.console.connections import TimedConnection
+from aclog.terminal.output import FewNotices
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import wait_until
 from tests.support.web.served import ServedApp, post_bytes, read_all

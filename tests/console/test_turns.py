@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from aclog.console.turns import NoTurnError, Turns
+from aclog.console.shared import NoTurnError, Turns
 
 
 class Asker:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage, Verdict
-from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import InvalidRequestError
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
 from tests.support.models.differential import image_of

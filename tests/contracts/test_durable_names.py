@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.filesystem import replace_durably
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.metalog.filelog.files import replace_durably
+from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.image import Image
 
 WRITERS = {

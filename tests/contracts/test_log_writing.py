@@ -6,8 +6,8 @@ from concurrent.futures import wait as wait_for
 import pytest
 
 from aclog.metalog.batches import decode_batch, iter_batches
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import LogError
-from aclog.metalog.log import Appended
 from tests.support.builders.log_backends import WRITABLE, kinds
 
 

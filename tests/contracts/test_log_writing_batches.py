@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from aclog.metalog.batches import build_batch, build_control_batch, decode_batch, iter_batches
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import LogError
-from aclog.metalog.log import Appended
 from tests.support.builders.log_backends import WRITABLE, kinds
 
 

@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    cidr_range,
+    host_address,
+)
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import cidr_range
-from aclog.authorizer.hosts import host_address
-from aclog.authorizer.index.core import ASK_PYTHON
+from aclog.authorizer.index.layout import ASK_PYTHON
 from aclog.metalog.native import native
 from tests.scenarios.native_fuzz import damaged_bases, misuses
 from tests.support.builders.acls import record_of, removal_of

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.credentials import scram_keys
-from aclog.credentials.scram import ScramImage, ScramMechanism
-from aclog.credentials.scram_control import (
+from aclog.credentials import scram
+from aclog.credentials.scram import (
     ScramDeletion,
+    ScramImage,
+    ScramMechanism,
     ScramResult,
     ScramUpsertion,
     alter_credentials,
@@ -46,7 +47,7 @@ IMAGE = image_of(upsertion("alice"), upsertion("bob", SHA_512))
 def test_a_credential_equals_the_one_that_kafka_wrote():
     """The keys that Kafka 4.3.1 wrote into the bundled log for this password."""
     salt = b64decode("MWZ2aGpzcHhvYTNieGpqOXQwODYxcDMwc2c=")
-    salted = scram_keys.salted_password(SHA_256, "admin-secret", salt, 4096)
+    salted = scram.salted_password(SHA_256, "admin-secret", salt, 4096)
     upsertions = [ScramUpsertion(name="admin", mechanism=1, iterations=4096, salt=salt, salted_password=salted)]
     (record,) = alter_credentials(ScramImage.EMPTY, [], upsertions).records
     assert record == credential_record("admin", SHA_256, salt=salt, salted_password=salted, iterations=4096)

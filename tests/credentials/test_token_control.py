@@ -8,20 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from aclog.credentials.token_control import (
+from aclog.credentials.tokens import (
     MAX_SWEPT,
     Renewer,
     TokenCreation,
+    TokenIndex,
     TokenSettings,
+    TokensImage,
     create_token,
     expire_token,
     is_expired,
     refusal,
     renew_token,
     sweep,
+    token_hmac_bytes,
 )
-from aclog.credentials.token_index import TokenIndex
-from aclog.credentials.tokens import TokensImage, token_hmac_bytes
 from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 MAX_LONG = (1 << 63) - 1

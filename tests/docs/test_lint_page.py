@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from aclog.analysis.lint.catalogue import LINTS
+from aclog.analysis.lint.finding import LINTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
 

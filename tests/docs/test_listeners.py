@@ -15,16 +15,15 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from aclog.cli import serving
 from aclog.cli.serving import Endpoint, server_config
-from aclog.console import gate
-from aclog.console.gate import CONNECTIONS, HEADER_S, shares_of
+from aclog.config.node_config import HostPort, Limits
+from aclog.console import connections
+from aclog.console.connections import CONNECTIONS, HEADER_S, shares_of
 from aclog.console.login import guard
-from aclog.nodes.config.node_config import HostPort, Limits
-from aclog.nodes.connection_budget import Shares
-from aclog.nodes.server.admission import Admission
-from aclog.nodes.server.memory_pool import UNCHARGED_BYTES
-from aclog.nodes.telemetry import http_endpoint
-from aclog.nodes.telemetry.http_endpoint import HTTP_CONNECTIONS, HttpEndpoint
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.server import http_endpoint
+from aclog.server.connection_budget import Shares
+from aclog.server.http_endpoint import HTTP_CONNECTIONS, HttpEndpoint
+from aclog.server.network.admission import UNCHARGED_BYTES, Admission
+from aclog.server.telemetry import Metrics
 from tests.support.nodes.served_listener import run
 from tests.support.processes.waiting import SECONDS
 from tests.support.web.points import HeldSource, image_of, point_of
@@ -37,12 +36,12 @@ SECTION = re.compile(r"### What an unauthenticated peer can consume\n(.*?)\n## "
 LISTENING = {"listen", "create_server", "start_server", "create_unix_server", "start_unix_server", "HTTPServer"}
 """Names of what begins to listen."""
 LISTENERS = {
-    "aclog/console/gate.py": ("`aclog pdp --listen`", "`aclog console --listen`"),
-    "aclog/nodes/server/listeners.py": ("broker, controller, early-start listeners",),
-    "aclog/nodes/telemetry/http_endpoint.py": ("`--health-listen`, `aclog.http.listener`, `--http`",),
+    "aclog/console/connections.py": ("`aclog pdp --listen`", "`aclog console --listen`"),
+    "aclog/server/network/listeners.py": ("broker, controller, early-start listeners",),
+    "aclog/server/http_endpoint.py": ("`--health-listen`, `aclog.http.listener`, `--http`",),
 }
 """The modules that listen, and their rows of the table."""
-OTHERS = {"aclog/zkstore/store_follower.py", "aclog/zkstore/migration/store_watch.py"}
+OTHERS = {"aclog/zookeeper/acl_store.py", "aclog/zookeeper/migration.py"}
 """What is called `listen` there has no socket: a client's notices of its connection."""
 
 
@@ -89,9 +88,9 @@ def test_the_limits_of_the_web_servers() -> None:
     assert f"{guard._STRANGERS >> 20} MiB of all peers, {guard._STRANGERS >> 21} MiB of one network" in costs
     text = PAGE.read_text(encoding="utf-8")
     assert f"{shares_of(CONNECTIONS).of_identity} for one identity" in text
-    a_second = 1 / gate.RATE.seconds
-    assert f"{gate.RATE.burst} answers to unauthenticated requests at once and {a_second:g} a second" in text
-    assert f"at most {gate._HANDSHAKES} TLS handshakes of one network" in text
+    a_second = 1 / connections.RATE.seconds
+    assert f"{connections.RATE.burst} answers to unauthenticated requests at once and {a_second:g} a second" in text
+    assert f"at most {connections._HANDSHAKES} TLS handshakes of one network" in text
 
 
 def test_the_limits_of_the_http_endpoint() -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from aclog.cli.app import app
-from aclog.cli.lazy_commands import LazyCommand
-from aclog.cli.schema.documents import schema_names
+from aclog.cli.app import LazyCommand, app
+from aclog.cli.schema import schema_names
+from aclog.config.client_config import CHECKED_KEYS
+from aclog.config.node_settings import CLIENT_PREFIX
+from aclog.config.server_properties import CLIENT_KEYS, OWN_KEYS, USED_KEYS
 from aclog.metalog.errors import MetadataError
-from aclog.nodes.config.key_check import CLIENT_KEYS, OWN_KEYS, USED_KEYS
-from aclog.nodes.config.metadata_log import CLIENT_PREFIX
-from aclog.nodes.config.refused_keys import CHECKED_KEYS
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.server.telemetry import Metrics
 from tests.docs.site.__main__ import site_pages
 from tests.docs.site.check import faults
 from tests.docs.site.links import BrokenLinkError, Links

@@ -15,9 +15,9 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAcl
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.acl_requests import create_acls, delete_acls, describe_acls
-from aclog.sources.bootstrap import connect_to_first
+from aclog.client.requests import create_acls, delete_acls, describe_acls
+from aclog.protocol.request import RequestError
+from aclog.sources.live import connect_to_first
 from aclog.sources.server_flags import client_security, parse_servers
 from tests.integration.conftest import CONTROLLER_PORT, SMALL
 from tests.support.builders.acls import acl, acl_row

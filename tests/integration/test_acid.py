@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog import verify
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.snapshots.checkpoints import read_checkpoint
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows, token_rows

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aclog.authorizer.rule_object import object_of_rule
+from aclog.authorizer.acl import object_of_rule
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION

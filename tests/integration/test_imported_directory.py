@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import run_tool

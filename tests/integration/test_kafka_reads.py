@@ -8,12 +8,11 @@ from uuid import UUID
 import pytest
 
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.metalog.json_form import control_json, record_json
-from aclog.metalog.record_schemas import SCHEMAS
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -37,10 +36,10 @@ from aclog.metalog.records import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
-from aclog.metalog.uuids import uuid_text
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.metalog.text_forms import control_json, record_json
+from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl, acl_record
 from tests.support.kafka.dump_log import DumpedBatch, parse
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION, run_tool

@@ -5,14 +5,11 @@ from contextlib import closing
 
 import pytest
 
-from aclog.authorizer.acl import StandardAcl, resource_of
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
-from aclog.zkstore.kraft_controller import kraft_controller
-from aclog.zkstore.znodes.acl_json import entry_of
-from aclog.zkstore.znodes.paths import resource_path
+from aclog.authorizer.acl import StandardAcl, object_of_rule, resource_of
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.client import zk_settings
+from aclog.zookeeper.connect import kraft_controller, open_client
+from aclog.zookeeper.znodes import entry_of, resource_path
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_39

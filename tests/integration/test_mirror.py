@@ -14,9 +14,9 @@ import pytest
 from aclog.metalog.batches import end_offset, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row
 from tests.support.builders.log_files import segment_paths
 from tests.support.cli.command import Result, aclog

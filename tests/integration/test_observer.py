@@ -5,23 +5,20 @@ import threading
 
 import pytest
 
+from aclog.client.connection import connect
+from aclog.client.errors import LoginError, QuorumRefusedError
+from aclog.client.fetching import ObserverOptions
+from aclog.client.follower import Follower
+from aclog.client.quorum_log import QuorumLog
+from aclog.client.requests import Status, describe_scram, describe_status
+from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import UserCredentials
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_reader
-from aclog.nodes.client.cluster_status import Status, describe_status
-from aclog.nodes.client.errors import LoginError
-from aclog.nodes.client.login import connect
-from aclog.nodes.client.scram_requests import describe_scram
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.observer.errors import QuorumRefusedError
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.follower import Follower
-from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.session import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from aclog.snapshots.image import Image
-from aclog.snapshots.publisher import Publisher
-from aclog.snapshots.recovery import recover
-from aclog.sources.quorum import QuorumSource
+from aclog.snapshots.publisher import Publisher, recover
+from aclog.sources.live import QuorumSource
 from tests.integration.conftest import CONTROLLER_PORT
 from tests.support.builders.acls import acl_row
 from tests.support.kafka.server import AdminClient, KafkaServer

@@ -21,9 +21,9 @@ from attrs import define
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from aclog.nodes.client import acl_requests
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import HostPort
+from aclog.client import requests
+from aclog.client.connection import connect
+from aclog.config.node_config import HostPort
 from aclog.sources.server_flags import client_security
 from tests.support.builders.acls import acl
 from tests.support.cli.command import Result, aclog
@@ -152,7 +152,7 @@ def creates_acls(cluster: Cluster, node: Node) -> bool:
     async def ask() -> bool:
         security = client_security(client_properties(cluster.home, "carol"))
         async with await connect(HostPort(host="localhost", port=node.port), security) as connection:
-            [result] = await acl_requests.create_acls(connection, [KNOWN], SECONDS)
+            [result] = await requests.create_acls(connection, [KNOWN], SECONDS)
             assert result.error is None or getattr(result.error, "code", None) == 31, result
             return result.error is None
 

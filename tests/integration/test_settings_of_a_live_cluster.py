@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from aclog.authorizer.cluster_settings import READ_CONFIGS
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.client_config import load_client_security
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.api_keys import DESCRIBE_CONFIGS
-from aclog.nodes.wire.message_builder import build
+from aclog.authorizer.premises import READ_CONFIGS
+from aclog.client.connection import connect
+from aclog.config.client_config import load_client_security
+from aclog.config.node_config import HostPort
+from aclog.protocol.headers import DESCRIBE_CONFIGS
+from aclog.protocol.messages import build
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.real_node import RealNode

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import aclog
-from aclog.analysis.rows.table_forms import html_text
+from aclog.analysis.rows.report import html_text
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
 

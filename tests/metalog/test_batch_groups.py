@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.metalog.batch_groups import MAX_BATCH_BYTES, grouped
-from aclog.metalog.batches import build_batch
+from aclog.metalog.batches import MAX_BATCH_BYTES, build_batch, grouped
 
 VALUES = st.lists(st.binary(min_size=1, max_size=400), max_size=60)
 

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aclog.metalog.batch_scan import scan_batches, scan_values
-from aclog.metalog.batches import build_batch, check_crc, iter_batches, read_header, read_records, read_values
+from aclog.metalog.batches import (
+    build_batch,
+    check_crc,
+    iter_batches,
+    read_header,
+    read_records,
+    read_values,
+    scan_batches,
+    scan_values,
+)
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import varint
 from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, HEADERS, LOGS, fitted, one_record, recrc

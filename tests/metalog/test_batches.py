@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog import batches as b
-from aclog.metalog.batch_records import Record, plain_value, read_record, record_bytes
+from aclog.metalog.batches import Record, plain_value, read_record, record_bytes
 from aclog.metalog.errors import DecodeError, EncodeError, LogError
 from aclog.metalog.primitives import varint
 from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc

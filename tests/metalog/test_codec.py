@@ -9,6 +9,7 @@ from aclog.metalog import records as r
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.metalog.codec import (
     ACL_CONTENT,
+    SCHEMAS,
     decode_record,
     decode_values,
     encode_acl,
@@ -17,7 +18,6 @@ from aclog.metalog.codec import (
     read_frame,
 )
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.metalog.record_schemas import SCHEMAS
 from tests.support.builders.records import ACL_ADDS, RECORDS, check_error, mutations
 from tests.support.kafka.dump_log import METADATA_FILES
 from tests.support.runs.profiles import examples

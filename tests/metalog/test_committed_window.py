@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.metalog.batch_run import BatchRun
-from aclog.metalog.batches import build_batch, iter_batches
-from aclog.metalog.committed_window import CommittedWindow
+from aclog.metalog.batches import BatchRun, build_batch, iter_batches
+from aclog.metalog.committed_log import CommittedWindow
 
 
 def runs(sizes, base=0, value=b"x"):

@@ -8,12 +8,11 @@ import pytest
 
 from aclog.metalog import primitives as p
 from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
-from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.codec import SCHEMAS, decode_record, encode_record
 from aclog.metalog.control_records import ControlType, decode_control, decode_control_batch, encode_control
-from aclog.metalog.json_form import control_json, record_json
-from aclog.metalog.record_schemas import SCHEMAS
+from aclog.metalog.text_forms import control_json, record_json
 from aclog.metalog.topic_message import Placement, encode_headers
-from aclog.snapshots.image_header import decode_header, encode_header
+from aclog.snapshots.image_file import decode_header, encode_header
 from tests.support.kafka.dump_log import DATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()

@@ -4,9 +4,9 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 
 import pytest
 
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import LogError
 from aclog.metalog.group_commit import Acknowledgement
-from aclog.metalog.log import Appended
 
 APPENDED = Appended(base_offset=1, last_offset=2, leader_epoch=3)
 

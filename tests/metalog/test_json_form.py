@@ -5,10 +5,9 @@ import pytest
 
 from aclog.metalog import records as r
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import decode_values
+from aclog.metalog.codec import SCHEMAS, decode_values
 from aclog.metalog.control_records import OpaqueControlRecord, decode_control_batch
-from aclog.metalog.json_form import control_json, record_json
-from aclog.metalog.record_schemas import SCHEMAS
+from aclog.metalog.text_forms import control_json, record_json
 from tests.metalog.test_codec import EXAMPLES
 from tests.support.kafka.dump_log import METADATA_FILES, dumped, was_dumped
 

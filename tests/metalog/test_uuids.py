@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.uuids import RandomIds, parse_uuid, random_uuid, uuid_text
+from aclog.metalog.primitives import RandomIds, parse_uuid, random_uuid, uuid_text
 
 
 @given(st.uuids())

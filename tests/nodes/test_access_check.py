@@ -12,15 +12,13 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.interface import Authorizer
-from aclog.authorizer.loader import KAFKAS_STANDARD_AUTHORIZER
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.access_check import AccessCheck
-from aclog.nodes.config.access_warnings import KINDS
-from aclog.nodes.config.node_config import Role
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
-from aclog.nodes.node import Node
-from aclog.nodes.storage.meta_properties import MetaProperties
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.authorizer.standard import KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
+from aclog.config.listeners import KINDS
+from aclog.config.node_config import Role
+from aclog.server.controller.activation import LOG_DIRECTORY
+from aclog.server.node import AccessCheck, Node
+from aclog.server.storage import MetaProperties
+from aclog.server.telemetry import Metrics
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.long_log import batch, begin_log
@@ -72,9 +70,9 @@ def told(directory, caplog, *arguments, **named):
         async with started(directory, *arguments, **named) as node:
             return shown(node)
 
-    with caplog.at_level(logging.WARNING, "aclog.nodes.access_check"):
+    with caplog.at_level(logging.WARNING, "aclog.server.node"):
         kinds = asyncio.run(scenario())
-    return [each.getMessage() for each in caplog.records if each.name == "aclog.nodes.access_check"], kinds
+    return [each.getMessage() for each in caplog.records if each.name == "aclog.server.node"], kinds
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import pytest
 
 from aclog.authorizer.interface import Authorizer
-from aclog.nodes.apis.access_settings import access_settings
-from aclog.nodes.config.server_properties import load_config
+from aclog.config.server_properties import load_config
+from aclog.server.apis.acls import access_settings
 from tests.support.nodes.server_properties import Ports, server_properties
 
 KAFKAS = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -7,17 +7,15 @@ from types import ModuleType
 import pytest
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation
-from aclog.authorizer.errors import AclRequestError
-from aclog.authorizer.interface import AuthorizationResult, Authorizer
+from aclog.authorizer.interface import AclRequestError, AuthorizationResult, Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.apis.acls import AclApis
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.node import authorizer_of
-from aclog.nodes.wire import api_keys
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol import headers
+from aclog.protocol.messages import build
+from aclog.protocol.request import RequestError
+from aclog.server.apis.acls import AclApis, AuthHelper
+from aclog.server.node import authorizer_of
 from tests.support.nodes.node_properties import COMBINED
 from tests.support.nodes.node_requests import answer, request
 
@@ -66,13 +64,13 @@ def asking(user):
     """A DescribeAcls request of everything."""
     anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     anything |= {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-    return request(api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request", **anything), user, "BROKER")
+    return request(headers.DESCRIBE_ACLS, 3, build(headers.DESCRIBE_ACLS, 3, "request", **anything), user, "BROKER")
 
 
 def described(authorizer, user):
     """What a node with the authorizer says to it."""
     body = asyncio.run(AclApis(AuthHelper(authorizer)).describe_acls(asking(user)))
-    return answer(api_keys.DESCRIBE_ACLS, 3, body)
+    return answer(headers.DESCRIBE_ACLS, 3, body)
 
 
 def test_it_is_configured_with_the_nodes_properties_before_it_is_asked(plugin):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aclog.console.gate import shares_of
-from aclog.nodes.connection_budget import ConnectionBudget, Shares, Slot, network_of
+from aclog.console.connections import shares_of
+from aclog.server.connection_budget import ConnectionBudget, Shares, Slot, network_of
 
 SHARES = Shares(connections=12, reserve=4, of_network=5, of_identity=3)
 STEPS = st.lists(

@@ -3,8 +3,8 @@
 import asyncio
 from importlib.util import find_spec
 
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.event_loop import ASYNCIO, installed_loop, loop_for, running_loop
+from aclog.config.server_properties import load_config
+from aclog.server.loops import ASYNCIO, installed_loop, loop_for, running_loop
 from tests.support.nodes.server_properties import Ports, server_properties
 
 PORTS = Ports(broker=9092, controller=9093, http=9094)
@@ -31,7 +31,7 @@ def test_uvloop_is_used_where_it_is_installed(tmp_path):
 
 
 def test_a_node_without_it_has_asyncios(monkeypatch):
-    monkeypatch.setattr("aclog.nodes.event_loop.find_spec", lambda _: None)
+    monkeypatch.setattr("aclog.server.loops.find_spec", lambda _: None)
     assert installed_loop() == ASYNCIO
     assert kind(ASYNCIO) == "asyncio"
 

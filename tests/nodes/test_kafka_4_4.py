@@ -2,27 +2,24 @@
 
 import pytest
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
+from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError, NewerKafkaError
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, UnregisterControllerRecord
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.controller.apis.handlers import ControllerApis
-from aclog.nodes.controller.write_path.controller_registration import unregister_controller
-from aclog.nodes.node import authorizer_of
-from aclog.nodes.server.dispatch import Dispatcher, NodeIdentity
-from aclog.nodes.storage.feature_levels import supported_features
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import API_VERSIONS, UNREGISTER_CONTROLLER
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, served_by
-from aclog.nodes.wire.headers import decode_header
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_response, encode_request
-from aclog.snapshots.delta import Delta
-from aclog.snapshots.image import Image
-from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.provenance import Provenance
+from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, decode_header
+from aclog.protocol.messages import build, decode_response, encode_request
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, served_by
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.controller.apis import ControllerApis
+from aclog.server.controller.registrations import unregister_controller
+from aclog.server.feature_levels import supported_features
+from aclog.server.network.dispatch import Dispatcher, NodeIdentity
+from aclog.server.node import authorizer_of
+from aclog.server.telemetry import Metrics
+from aclog.snapshots.applier import Delta
+from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.state_source import NewerKafka
 from tests.support.nodes.node_properties import COMBINED, changed
 
 STANDARD = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from aclog.nodes.loop_future import LoopFuture
-from aclog.nodes.offload import committed
+from aclog.server.loops import LoopFuture, committed
 
 
 def on_a_loop(test):

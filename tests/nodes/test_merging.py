@@ -4,10 +4,10 @@ import pytest
 
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.nodes.merging import merger_of
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.server.node import merger_of
+from aclog.server.telemetry import Metrics
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.folding import FoldError
+from aclog.snapshots.compaction import FoldError
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl
 from tests.support.processes.waiting import wait_until

@@ -4,9 +4,9 @@ import asyncio
 
 from attrs import evolve
 
-from aclog.nodes.config.node_config import NodeConfig, Role
-from aclog.nodes.node_listeners import NodeListeners
-from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
+from aclog.config.node_config import NodeConfig, Role
+from aclog.protocol.headers import DESCRIBE_CLUSTER
+from aclog.server.node import NodeListeners
 from tests.support.nodes.served_listener import PLAINTEXT, Client, Served
 
 

@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.broker.metadata import ClusterView, MetadataApis
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire import api_keys, api_versions
-from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
-from aclog.nodes.wire.headers import decode_response_header
-from aclog.nodes.wire.message_builder import build
+from aclog.config.node_config import HostPort
+from aclog.protocol import headers, responses
+from aclog.protocol.headers import decode_response_header
+from aclog.protocol.messages import build
+from aclog.protocol.responses import EnvelopeRequest, encode_principal
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.broker.apis import ClusterView, MetadataApis
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.telemetry import Metrics
 from tests.support.nodes.controllers import formatted, handlers_of, running
 from tests.support.nodes.node_requests import answer, frame, request, session
 
@@ -83,19 +83,19 @@ def test_denied_bulk_requests_are_answered_in_a_thread(tmp_path, api_key, versio
     async def scenario():
         async with running(formatted(tmp_path)) as server:
             dispatcher = Dispatcher(
-                handlers=handlers_of(server), apis=api_versions.CONTROLLER_APIS, metrics=Metrics(process=False)
+                handlers=handlers_of(server), apis=responses.CONTROLLER_APIS, metrics=Metrics(process=False)
             )
             asked, user = frame(api_key, version, message), "bob"
             if enveloped:
                 bob = encode_principal(KafkaPrincipal(type="User", name="bob"))
                 inside = EnvelopeRequest(request_data=asked, request_principal=bob, client_host_address=bytes(4))
-                asked, user = frame(api_keys.ENVELOPE, 1, inside), "admin"
+                asked, user = frame(headers.ENVELOPE, 1, inside), "admin"
             _, body = await with_turns(dispatcher.handle(asked, session(user)))
             return body
 
     body = asyncio.run(scenario())
     if enveloped:
-        inside = answer(api_keys.ENVELOPE, 1, body)
+        inside = answer(headers.ENVELOPE, 1, body)
         assert inside.error_code == 0
         _, position = decode_response_header(api_key, version, inside.response_data)
         body = inside.response_data[position:]

@@ -20,12 +20,11 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import TRACE, audit_level, audit_line
-from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.interface import Action, AuthorizerNotReadyError, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ReplayError
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.metalog.uuids import uuid_text
 from tests.support.builders.acls import record_of
 from tests.support.builders.unmatched import OWNER, UNMATCHED
 from tests.support.kafka.oracle import Ask, Estate, OracleError, OracleProcess

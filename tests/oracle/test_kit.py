@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from tests.oracle.kit.apis import check_apis
 from tests.oracle.kit.assumptions import assumed_generation
 from tests.oracle.kit.codes import check_codes

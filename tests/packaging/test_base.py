@@ -91,8 +91,8 @@ def test_the_base_alone_reads_lints_and_decides(alone: Environment, tmp_path: Pa
 
 def test_the_base_alone_matches_expressions(alone: Environment, tmp_path: Path):
     code = (
-        "from aclog.sources.formats.jikkou.topic_regex import matching\n"
-        "from aclog.sources.formats.terraform.functions.regexes import replace_all\n"
+        "from aclog.sources.formats.jikkou import matching\n"
+        "from aclog.sources.formats.terraform.functions import replace_all\n"
         "print(matching('a+', ['a', 'ab']), replace_all('(b)(x)?', 'abc', '<$1$2>'))"
     )
     ended = alone.run("-c", code, cwd=tmp_path)

@@ -99,7 +99,7 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.credentials.scram import ScramImage
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import AccessControlEntryRecord
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 
 
 def allowed(path: str, principal: str, topic: str) -> bool:

@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.cli.spark.authorize import authorize_command
+from aclog.cli.spark.commands import authorize_command
 from aclog.cli.spark.flags import DecidedFlags
-from aclog.cli.spark.policy import Policy
+from aclog.cli.spark.jobs import Policy
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.access_events import events
+from aclog.pipeline.authorize import events
 from aclog.pipeline.event_form import EventForm
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 

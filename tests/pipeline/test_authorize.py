@@ -12,16 +12,15 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.primitives import uuid_text
 from aclog.pipeline.accesses import read_accesses
-from aclog.pipeline.authorize import authorize
+from aclog.pipeline.authorize import authorize, simulate
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.pipeline.simulate import simulate
-from aclog.pipeline.usage.report import usage
+from aclog.pipeline.usage import usage
 from aclog.snapshots.moments import milliseconds
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import golden

@@ -16,7 +16,7 @@ from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import authorize
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from tests.pipeline.test_authorize import DATA
 from tests.support.spark.cluster import spark_cluster
 from tests.support.spark.environment import pack_environment

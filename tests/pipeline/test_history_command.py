@@ -2,14 +2,14 @@
 
 import pytest
 
-from aclog.cli.spark.history import history_command
+from aclog.cli.spark.commands import history_command
 from aclog.cli.spark.jobs import check_log, failure
 from aclog.metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.files import segment_name
 from aclog.pipeline.history.intervals import history
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
 

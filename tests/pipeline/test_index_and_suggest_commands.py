@@ -7,14 +7,13 @@ from random import Random
 import pytest
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
-from aclog.cli.flags.output import Output
+from aclog.cli.flags.commands import SuggestFlags
+from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.index_update import update_index
-from aclog.cli.suggesting.flags import SuggestFlags
-from aclog.cli.suggesting.report import print_suggestion
-from aclog.pipeline.each_part import each_on_spark
-from aclog.terminal.output_format import OutputFormat
+from aclog.cli.suggest_report import print_suggestion
+from aclog.pipeline.session import each_on_spark
+from aclog.terminal.columns import OutputFormat
 from tests.support.cli.command import aclog
 
 NAMES = ["orders", "pay", "bill"]

@@ -11,7 +11,7 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import decision_codes
 from aclog.pipeline.source import register
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from tests.support.cli.command import aclog
 
 LOG = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"

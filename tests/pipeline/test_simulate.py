@@ -8,19 +8,16 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.authorizer.settings import Settings
-from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.authorizer.acl import AclOperation, object_of_rule
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.settings import Generation, Settings
+from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.policy import Policy, TwoPolicies, changed_rules
-from aclog.cli.spark.simulate import simulate_command
+from aclog.cli.spark.commands import simulate_command
+from aclog.cli.spark.jobs import Policy, TwoPolicies, changed_rules
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.pipeline.simulate import simulate
+from aclog.pipeline.authorize import simulate
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
 from tests.support.builders.acls import acl_record
 from tests.support.builders.images import with_ids

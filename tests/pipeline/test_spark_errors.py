@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from aclog.cli.spark.jobs import failure
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.pipeline.accesses import ingest, write
-from aclog.pipeline.spark_errors import cause
+from aclog.pipeline.session import cause
 from tests.support.spark.access_logs import audit_text
 
 

@@ -11,12 +11,11 @@ import aclog
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.authorize import authorize
+from aclog.pipeline.authorize import authorize, register
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.pipeline.spark_errors import own_error
-from aclog.pipeline.sql_functions import register
+from aclog.pipeline.session import own_error
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.rules import Rules
+from aclog.usage.decisions.intervals import Rules
 from tests.pipeline.test_authorize import DATA, rows_of
 from tests.support.builders.images import with_ids
 from tests.support.models import golden

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.cli.command import aclog

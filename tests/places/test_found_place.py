@@ -8,11 +8,10 @@ from unittest.mock import patch
 import pytest
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_content import ranges_among
-from aclog.places import found_place
-from aclog.planning.batching import Batching
-from aclog.planning.plan import PlaceAddress, PlaceKind
+from aclog.authorizer.acls_image import ranges_among
+from aclog.authorizer.settings import Generation
+from aclog.planning.plan import Batching, PlaceAddress, PlaceKind
+from aclog.targets import opening
 from tests.support.builders.acls import acl
 from tests.support.planning.memory_place import MemoryPlace
 
@@ -30,8 +29,8 @@ def place_of(*rules: StandardAcl) -> MemoryPlace:
 @pytest.mark.parametrize("kind", list(PlaceKind))
 def test_on_zookeeper_a_wildcard_covers_every_name_as_it_does_for_the_older_authorizer(kind: PlaceKind) -> None:
     address = PlaceAddress(kind=kind, value="here")
-    with patch.object(found_place, "open_place", lambda *_args, **_flags: nullcontext(place_of())):
-        found = found_place.find_place(address, found_place.ToldSettings(), None, print)
+    with patch.object(opening, "open_place", lambda *_args, **_flags: nullcontext(place_of())):
+        found = opening.find_place(address, opening.ToldSettings(), None, print)
     assert found.settings.documented is (kind is PlaceKind.ZOOKEEPER)
 
 
@@ -44,12 +43,12 @@ def test_ranges_are_looked_for_only_where_no_kafka_is_named() -> None:
 
     address = PlaceAddress(kind=PlaceKind.LOG, value="here")
     with (
-        patch.object(found_place, "open_place", lambda *_args, **_flags: nullcontext(place)),
-        patch.object(found_place, "ranges_among", ranges),
+        patch.object(opening, "open_place", lambda *_args, **_flags: nullcontext(place)),
+        patch.object(opening, "ranges_among", ranges),
     ):
-        told = found_place.ToldSettings(generation=Generation.V4_4)
-        assert found_place.find_place(address, told, None, print).kafka.stated is Generation.V4_4
+        told = opening.ToldSettings(generation=Generation.V4_4)
+        assert opening.find_place(address, told, None, print).kafka.stated is Generation.V4_4
         assert looked == []
         place.levels = {1: 33}
-        assert found_place.find_place(address, found_place.ToldSettings(), None, print).kafka.stated is Generation.V4_4
+        assert opening.find_place(address, opening.ToldSettings(), None, print).kafka.stated is Generation.V4_4
         assert looked == [1]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.places.origin import origin_now
+from aclog.targets.place_state import origin_now
 from tests.support.cli.repository import Repository
 
 

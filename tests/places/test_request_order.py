@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl
-from aclog.places.request_order import independent_runs
+from aclog.targets.cluster import independent_runs
 
 NAMES = ["*", "a", "ab", "abc", "b", "ba", "c"]
 ACLS = st.lists(

@@ -8,24 +8,21 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import content_of
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.settings import Generation, Settings
+from aclog.client.connection import Role
+from aclog.client.errors import UnreachableError
+from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.errors import UnreachableError
-from aclog.nodes.client.peer import Role
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM
-from aclog.nodes.wire.api_versions import BROKER_APIS
-from aclog.places import cluster_changes, server_place
-from aclog.places.server_place import MOST_REMOVED, ServerPlace, open_server_place
-from aclog.planning.batching import Batching
-from aclog.planning.ordering import ordered
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.image import Image
+from aclog.planning.plan import Batching
+from aclog.planning.planner import ordered
+from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import BROKER_APIS
+from aclog.snapshots.image import METADATA_VERSION, Image
+from aclog.targets import cluster
+from aclog.targets.cluster import MOST_REMOVED, ServerPlace, open_server_place
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker
 from tests.support.kafka.server import free_port
@@ -295,7 +292,7 @@ def test_the_kafka_of_controllers_is_what_the_level_of_their_log_implies(monkeyp
     level = FeatureLevelRecord(name=METADATA_VERSION, feature_level=33)
     image = evolve(Image.EMPTY, features=Image.EMPTY.features.apply([level]))
     quorum = SimpleNamespace(image=lambda: image, close=lambda: None)
-    monkeypatch.setattr(server_place, "QuorumSource", lambda *_: quorum)
+    monkeypatch.setattr(cluster, "QuorumSource", lambda *_: quorum)
     nodes = SimpleNamespace(role=Role.CONTROLLER, servers=(), security=ClientSecurity(), notify=str)
     with asyncio.Runner() as runner:
         assert ServerPlace(runner, nodes).kafka(["10.0.0.0/8"]).generations == (Generation.V4_4,)
@@ -397,7 +394,7 @@ def test_removals_that_may_be_told_apart_are_in_requests_of_their_own(closed):
 
 
 def test_a_large_cluster_is_asked_to_remove_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(cluster_changes, "_HELD_S", 0.03)
+    monkeypatch.setattr(cluster, "_HELD_S", 0.03)
     rules = [acl(f"t-{number}") for number in range(MOST_REMOVED + 1)]
     with FakeBroker(rules) as one, place_of(one) as place:
         place.read()

@@ -3,13 +3,13 @@
 from attrs import define, field
 
 from aclog.authorizer.acl import PatternType
-from aclog.authorizer.rule_change import RuleChange
-from aclog.nodes.wire.api_keys import DESCRIBE_QUORUM
-from aclog.nodes.wire.api_versions import BROKER_APIS
-from aclog.places import zookeeper_place
-from aclog.places.zookeeper_place import ZooKeeperPlace
-from aclog.planning.batching import Batching
-from aclog.planning.ordering import ordered
+from aclog.authorizer.acls_image import RuleChange
+from aclog.planning.plan import Batching
+from aclog.planning.planner import ordered
+from aclog.protocol.headers import DESCRIBE_QUORUM
+from aclog.protocol.responses import BROKER_APIS
+from aclog.targets import zookeeper
+from aclog.targets.zookeeper import ZooKeeperPlace
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker
 from tests.support.planning.estate import Estate
@@ -67,8 +67,8 @@ class Store:
 
 def written(monkeypatch, steps):
     store = Store()
-    monkeypatch.setattr(zookeeper_place, "sleep", store.sleep)
-    monkeypatch.setattr(zookeeper_place, "elapsed_seconds", lambda: store.now)
+    monkeypatch.setattr(zookeeper, "sleep", store.sleep)
+    monkeypatch.setattr(zookeeper, "elapsed_seconds", lambda: store.now)
     place = ZooKeeperPlace(store=store, notify=str, takes_prefixed=True)
     for piece in place.pieces(steps):
         place.write(piece)
@@ -76,7 +76,7 @@ def written(monkeypatch, steps):
 
 
 def test_in_zookeeper_a_stage_gets_time_to_be_seen(monkeypatch):
-    begin, second = 100.0, zookeeper_place._SETTLE_S
+    begin, second = 100.0, zookeeper._SETTLE_S
     deny = acl("orders.eu", permission_type=2)
     steps = replaced(RuleChange(added=True, acl=deny), RuleChange(added=True, acl=acl("orders.us")))
     assert written(monkeypatch, steps) == [

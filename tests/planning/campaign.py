@@ -24,9 +24,8 @@ from typing import Any
 
 from attrs import define, field
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.terminal.json_text import json_text
+from aclog.authorizer.acl import StandardAcl, object_of_rule
+from aclog.terminal.columns import json_text
 from tests.support.planning.judged_case import Judged, judge
 
 _TOGETHER = 20

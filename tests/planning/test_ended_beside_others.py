@@ -7,13 +7,10 @@ from unittest.mock import patch
 import pytest
 
 from aclog.authorizer.acl import acl_text
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
-from aclog.planning.journal.entry import EntryKind
-from aclog.planning.journal.journal_file import open_journal, read_journal
-from aclog.planning.journal.journal_lines import parse_journal
+from aclog.planning.journal import EntryKind, open_journal, parse_journal, read_journal
+from aclog.planning.plan import Batching, RefusedError
 from tests.support.builders.acls import acl
 from tests.support.planning.cases import Case
 from tests.support.planning.killed_applies import KilledApply

@@ -8,23 +8,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import content_of
-from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
-from aclog.planning.granting.asked import Asked
-from aclog.planning.granting.grant import grant
-from aclog.planning.granting.revoke import revoke
-from aclog.planning.making import Circumstances, make_plan
-from aclog.planning.place import PlaceState
-from aclog.planning.plan import Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
-from aclog.planning.plan_file import parse_plan, plan_lines
-from aclog.planning.planner import PlannedChange
-from aclog.planning.report.plan_document import document_of
-from aclog.planning.report.plan_report import PlanReport
-from aclog.planning.transients import transient_denials
+from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.settings import Generation, Settings
+from aclog.planning.effect import transient_denials
+from aclog.planning.granting import Asked, grant, revoke
+from aclog.planning.plan import (
+    Batching,
+    Origin,
+    PlaceAddress,
+    PlaceKind,
+    PlaceState,
+    Plan,
+    PlanPlace,
+    RefusedError,
+    parse_plan,
+    plan_lines,
+)
+from aclog.planning.planner import Circumstances, PlannedChange, make_plan
+from aclog.planning.report import PlanReport, document_of
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
 from tests.planning.granting.test_against_model import ALLOW, World, lost_of_the_rest, random_asked, random_place
 from tests.support.builders.acls import acl

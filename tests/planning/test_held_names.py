@@ -3,14 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.analysis.regions.hosts import EVERYWHERE
-from aclog.analysis.regions.names import Literal, NamePart, Subtree, contains
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE
-from aclog.analysis.regions.region import Region
-from aclog.analysis.regions.root import Root
+from aclog.analysis.regions import EVERYONE, EVERYWHERE, REQUESTED, Literal, NamePart, Region, Root, Subtree, contains
 from aclog.authorizer.acl import ResourceType
-from aclog.planning.held_names import HeldNames
+from aclog.planning.effect import HeldNames
 
 TEXTS = ["a", "ab", "abc", "abd", "b", "*", "*a", "*ab", "!", "€"]
 NAMES = [*TEXTS, *(text + "\uf8ff" for text in ["", *TEXTS])]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import LockedError
-from aclog.planning.journal.journal_file import open_journal, read_journal
+from aclog.planning.journal import open_journal, read_journal
 
 OTHER = """
 import sys
 from pathlib import Path
 from aclog.metalog.errors import LockedError
-from aclog.planning.journal.journal_file import open_journal
+from aclog.planning.journal import open_journal
 try:
     with open_journal(Path(sys.argv[1]), "x", print, is_new=True):
         print("opened")

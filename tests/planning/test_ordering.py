@@ -15,11 +15,9 @@ from aclog.authorizer.acl import (
     StandardAcl,
     resource_of,
 )
-from aclog.authorizer.rule_change import RuleChange
-from aclog.planning.batching import Batching
-from aclog.planning.ordering import ordered
-from aclog.planning.overlap import PatternSet, overlapping
-from aclog.planning.step import Stage, Step
+from aclog.authorizer.acls_image import RuleChange
+from aclog.planning.plan import Batching, PatternSet, Stage, Step, overlapping
+from aclog.planning.planner import ordered
 from tests.support.builders.acls import acl
 from tests.support.planning.changes import random_change
 

@@ -6,11 +6,9 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.rule_content import content_of
-from aclog.planning.base_check import region_of
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
-from aclog.planning.plan import Plan
+from aclog.authorizer.acls_image import content_of
+from aclog.planning.applying import region_of
+from aclog.planning.plan import Batching, Plan, RefusedError
 from tests.support.planning.cases import Case, random_case
 from tests.support.planning.changes import close_rule
 from tests.support.planning.killed_applies import KilledApply

@@ -2,17 +2,23 @@
 
 import pytest
 
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import RuleChange, content_of
 from aclog.authorizer.settings import Settings
-from aclog.planning.base_check import check_base
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
-from aclog.planning.journal.sent import Sent
-from aclog.planning.ordering import ordered
-from aclog.planning.place import PlaceState
-from aclog.planning.plan import Base, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
-from aclog.planning.touched import touched
+from aclog.planning.applying import check_base
+from aclog.planning.plan import (
+    Base,
+    Batching,
+    Origin,
+    PlaceAddress,
+    PlaceKind,
+    PlaceState,
+    Plan,
+    PlanPlace,
+    RefusedError,
+    Sent,
+    touched,
+)
+from aclog.planning.planner import ordered
 from tests.support.builders.acls import acl
 
 RULES = [acl(f"topic-{number}") for number in range(4)]

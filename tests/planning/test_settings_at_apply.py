@@ -7,10 +7,8 @@ from unittest.mock import patch
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
+from aclog.authorizer.settings import Generation, Settings
+from aclog.planning.plan import Batching, RefusedError
 from tests.support.builders.acls import acl
 from tests.support.planning.cases import Case
 from tests.support.planning.killed_applies import KilledApply

@@ -7,13 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import contains
-from aclog.analysis.regions.region import Direction
+from aclog.analysis.regions import Direction, contains
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, StandardAcl, acl_text
-from aclog.authorizer.rule_content import content_of
-from aclog.authorizer.rule_content import image_of as image_of_contents
+from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.acls_image import image_of as image_of_contents
 from aclog.authorizer.settings import Settings
-from aclog.planning.taken_away import Nothing, TakenAway, taken_away
+from aclog.planning.effect import Nothing, TakenAway, taken_away
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
 from tests.support.analysis.policies import distinct, image_of, random_rule, random_settings

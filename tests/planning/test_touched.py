@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.ordering import ordered
-from aclog.planning.touched import TouchedRegion
+from aclog.planning.plan import Batching, TouchedRegion
+from aclog.planning.planner import ordered
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import image_of

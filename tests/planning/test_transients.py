@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.rule_content import content_of
-from aclog.planning.batching import Batching
-from aclog.planning.ordering import ordered
-from aclog.planning.transients import transient_denials
+from aclog.authorizer.acls_image import content_of
+from aclog.planning.effect import transient_denials
+from aclog.planning.plan import Batching
+from aclog.planning.planner import ordered
 from tests.support.planning.changes import random_change, random_settings
 from tests.support.planning.walk import states_of, walk
 from tests.support.runs.profiles import examples

@@ -24,18 +24,16 @@ from unittest import mock
 from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.client.fetching import EpochEnd, FetchResponse
+from aclog.client.snapshots import SnapshotChunk
 from aclog.metalog.batches import read_header
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.filelog import open_reader
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse
-from aclog.nodes.observer.snapshot_messages import SnapshotChunk
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import response_header
-from aclog.places import server_place
+from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, frame, response_header
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import checkpoint_batches
+from aclog.snapshots.checkpoints import checkpoint_batches
+from aclog.targets import cluster
 from tests.support.builders.acls import acl
 from tests.support.builders.state_records import acl as record
 from tests.support.cli.command import Result, aclog
@@ -350,11 +348,11 @@ CASES = {"apply": apply_case, "mirror": mirror_case}
 def run(what: str, *, seed: int, cases: int) -> tuple[Counter[str], Counter[str], list[str]]:
     """Run cases; return what came of them, what was done to the answers, and what is wrong."""
     outcomes, kinds, wrong = Counter[str](), Counter[str](), list[str]()
-    impatient = partial(server_place.ServerPlace, patience=_PATIENCE_S)
+    impatient = partial(cluster.ServerPlace, patience=_PATIENCE_S)
     for number in range(seed, seed + cases):
         with (
             tempfile.TemporaryDirectory() as home,
-            mock.patch.object(server_place, "ServerPlace", impatient),
+            mock.patch.object(cluster, "ServerPlace", impatient),
         ):
             outcome, problem = CASES[what](Path(home), number, kinds)
             outcomes[outcome] += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog import open_log, verify
-from aclog.metalog.filelog.mark import MarkFile
+from aclog.metalog.filelog.committed_mark import MarkFile
 from tests.support.builders.log_files import read_directory
 from tests.support.processes import crash_zygote
 from tests.support.processes.waiting import SECONDS

@@ -14,12 +14,12 @@ import numpy as np
 import psutil
 import pytest
 
-from aclog.cli.transfer.reader import open_state
+from aclog.cli.transfer.transfer import open_state
 from aclog.metalog import records as r
 from aclog.metalog.acl_columns import read_acls
-from aclog.metalog.batch_scan import scan_batches, scan_values
-from aclog.metalog.batches import build_batch, decode_batch
+from aclog.metalog.batches import build_batch, decode_batch, scan_batches, scan_values
 from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import (
     KRaftVersion,
     KRaftVoters,
@@ -30,12 +30,10 @@ from aclog.metalog.control_records import (
     encode_control,
 )
 from aclog.metalog.errors import DecodeError, MetadataError
-from aclog.metalog.filelog.epochs import decode_epochs, encode_epochs
-from aclog.metalog.filelog.mark import Mark, decode_slots, encode_slot
-from aclog.metalog.filelog.quorum_state import decode_quorum_state
-from aclog.metalog.log import EpochStart
+from aclog.metalog.filelog.committed_mark import Mark, decode_slots, encode_slot
+from aclog.metalog.filelog.files import decode_epochs, decode_quorum_state, encode_epochs
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import decode_checkpoint
+from aclog.snapshots.checkpoints import decode_checkpoint
 from aclog.sources.acl_lines import parse_acl
 from tests.support.builders.logs import fitted
 from tests.support.builders.records import mutations

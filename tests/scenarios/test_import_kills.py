@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.filelog.verify import verify
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.scenarios.migration.running import DIED, Dying
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog

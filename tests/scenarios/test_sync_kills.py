@@ -10,7 +10,7 @@ import pytest
 
 import aclog as library
 from aclog.metalog.filelog import verify
-from aclog.snapshots.rule_history import ChangeKind, history
+from aclog.snapshots.history import ChangeKind, history
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker
 from tests.support.processes.sync_zygote import MOST_RECORDS

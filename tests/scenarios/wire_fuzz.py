@@ -22,10 +22,10 @@ from itertools import islice
 from attrs import frozen
 from prometheus_client import Gauge
 
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
+from aclog.config.node_config import HostPort
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.server.http_endpoint import HttpEndpoint
 from tests.support.nodes.fuzz_frames import hostile
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, Served
 from tests.support.processes.waiting import SECONDS

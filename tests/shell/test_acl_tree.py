@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.keys import utf16
+from aclog.authorizer.index.layout import utf16
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.metalog.uuids import uuid_text
-from aclog.shell.acl_tree import acl_directory
+from aclog.shell.command import quoted
 from aclog.shell.engine import run_command
-from aclog.shell.path_names import decode_name, encode_name
-from aclog.shell.tree_nodes import Directory
-from aclog.shell.words import quoted
+from aclog.shell.tree import Directory, acl_directory, decode_name, encode_name
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl_record
 from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, session, shown

@@ -8,9 +8,8 @@ from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import DelegationTokenRecord, FeatureLevelRecord, UserScramCredentialRecord
-from aclog.shell.command import Line
+from aclog.shell.command import Line, print_lines
 from aclog.shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
-from aclog.shell.printer import print_lines
 from aclog.shell.session import run_lines, run_once
 from aclog.snapshots.image import Image
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, fixture_image, session, shown, transcripts
@@ -51,7 +50,7 @@ def test_ls_on_a_screen_has_columns_until_there_are_too_many(state, monkeypatch)
     rows = [line.text.split() for line in run_command("ls /acl/id", state)]
     assert {len(row) for row in rows[:-1]} == {3}
     assert sorted(name for row in rows for name in row) == names
-    monkeypatch.setattr("aclog.shell.commands.ls.COLUMNS_LIMIT", 10)
+    monkeypatch.setattr("aclog.shell.commands.COLUMNS_LIMIT", 10)
     assert run(state, "ls /acl/id").split("\n")[:-1] == names
 
 

@@ -4,7 +4,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.shell.glob import parse_glob
+from aclog.shell.walk import parse_glob
 
 
 def expand(glob):

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.shell.commands.ls import display_width, in_columns
+from aclog.shell.commands import display_width, in_columns
 
 NAMES = st.lists(st.text("ab注é", min_size=1, max_size=12), min_size=1, max_size=40)
 

@@ -1,8 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.index.keys import utf16
-from aclog.shell.path_names import decode_name, encode_name, path_text
+from aclog.authorizer.index.layout import utf16
+from aclog.shell.tree import decode_name, encode_name, path_text
 
 # with lone surrogates, which JSON may contain
 NAMES = st.one_of(

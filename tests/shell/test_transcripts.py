@@ -8,9 +8,9 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.shell.engine import COMMANDS, run_command
-from aclog.shell.kafka_text import zoned_time
 from aclog.shell.session import run_once
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.shell.tree import zoned_time
+from aclog.snapshots.checkpoints import read_checkpoint
 from tests.support.cli.shell_sources import CHURN, SMALL, fixture_image, session, shown, transcripts
 
 EQUAL = "byte for byte"

@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, acl_text
-from aclog.cli.schema.documents import schema_of
+from aclog.cli.schema import schema_of
+from aclog.client.fetching import EpochEnd
+from aclog.config.node_config import ClientSecurity
 from aclog.metalog.batches import iter_batches, read_records
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.filelog.notice import leave_notice
+from aclog.metalog.filelog.files import leave_notice
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -28,18 +31,14 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from aclog.metalog.uuids import uuid_text
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.shell.differences import differences
+from aclog.shell.command import ShellState, differences
 from aclog.shell.engine import run_command
 from aclog.shell.prompt import prompt_text
-from aclog.shell.state import ShellState
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
-from aclog.sources.paths import LogSource
-from aclog.sources.quorum import QuorumSource
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
+from aclog.sources.live import QuorumSource
+from aclog.sources.logs import LogSource
 from tests.support.builders.acls import acl, acl_record
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
@@ -379,7 +378,7 @@ def test_watch_of_a_directory_that_another_writes(tmp_path):
 
 def test_watch_tells_of_a_notice_while_nothing_happens(tmp_path, monkeypatch):
     """A poll of `aclog sync` that is refused: there may have been changes that the log does not have."""
-    monkeypatch.setattr("aclog.snapshots.following.WAIT_S", 0.01)
+    monkeypatch.setattr("aclog.snapshots.publisher.WAIT_S", 0.01)
     directory, told = tmp_path / "log", []
     with open_log(directory, create=True) as writer:
 

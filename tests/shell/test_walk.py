@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.shell.tree_nodes import Directory, File, file, fixed
+from aclog.shell.tree import Directory, File, file, fixed
 from aclog.shell.walk import resolve
 
 TREE = fixed(
@@ -90,8 +90,8 @@ def test_against_a_naive_walk(tree, components):
 
 
 def _means(components, names):
-    from aclog.shell.glob import parse_glob
-    from aclog.shell.path_names import encode_name
+    from aclog.shell.tree import encode_name
+    from aclog.shell.walk import parse_glob
 
     return len(components) == len(names) and all(
         parse_glob(c).matches(encode_name(n)) for c, n in zip(components, names, strict=True)

@@ -5,9 +5,9 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.shell.commands.why import parse_operation, parse_resource
+from aclog.shell.command import quoted
+from aclog.shell.commands import parse_operation, parse_resource
 from aclog.shell.engine import run_command
-from aclog.shell.words import quoted
 from aclog.snapshots.image import Image
 from tests.support.cli.shell_sources import DATA, SMALL, fixture_image, session, shown
 

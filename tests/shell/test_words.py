@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.shell.glob import parse_glob
-from aclog.shell.words import argument_word, parse_line, quoted, split_line
+from aclog.shell.command import argument_word, parse_line, quoted, split_line
+from aclog.shell.walk import parse_glob
 
 TEXTS = st.text(st.one_of(st.sampled_from("'\"\\ \t*?{},ab/%"), st.characters(exclude_categories=())), max_size=12)
 

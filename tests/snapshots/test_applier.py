@@ -17,7 +17,7 @@ from aclog.metalog.records import (
 )
 from aclog.snapshots import applier as applier_module
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.state_source import NewerKafka
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_records import acl, removal

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from aclog.cli.migrate.first_start import first_start_file
+from aclog.cli.migration_targets import first_start_file
+from aclog.config.server_properties import parse_config
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, ConfigError, LogError
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import list_segments
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.controller.write_path.startup import open_controller_log
-from aclog.nodes.storage.format import FormatOptions, format_storage
-from aclog.snapshots.bootstrap_records import FIRST_CHECKPOINT, find_bootstrap, uncommitted_bootstrap
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.files import list_segments
+from aclog.server.controller.activation import open_controller_log
+from aclog.server.storage import FormatOptions, format_storage
+from aclog.snapshots.checkpoints import FIRST_CHECKPOINT, find_bootstrap, uncommitted_bootstrap
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl, acl_record, acl_row
 from tests.support.cli.command import aclog
 from tests.support.nodes.node_properties import BROKER, COMBINED, changed

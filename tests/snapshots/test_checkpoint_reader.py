@@ -16,13 +16,11 @@ from aclog.metalog.control_records import (
     control_batch,
 )
 from aclog.metalog.errors import CheckpointError, DecodeError
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import BeginTransactionRecord, FeatureLevelRecord
-from aclog.snapshots.checkpoint_reader import decode_checkpoint, read_checkpoint
-from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
-from aclog.snapshots.cluster import ClusterImage
-from aclog.snapshots.image import Image
-from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.checkpoints import checkpoint_batches, decode_checkpoint, read_checkpoint, write_checkpoint
+from aclog.snapshots.image import ClusterImage, Image
+from aclog.snapshots.state_source import NewerKafka
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_records import acl
 from tests.support.models.naive_replay import state_of

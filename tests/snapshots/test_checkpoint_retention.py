@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog.file_names import checkpoint_name, image_path, list_checkpoints
-from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.provenance import Provenance
+from aclog.metalog.filelog.files import checkpoint_name, image_path, list_checkpoints
+from aclog.snapshots.checkpoints import remove_old_checkpoints, write_checkpoint, write_image_file
+from aclog.snapshots.image import Image, Provenance
 
 
 @pytest.fixture

@@ -11,12 +11,10 @@ from aclog.metalog.batches import build_batch, decode_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
 from aclog.metalog.errors import CheckpointError, LogError
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.checkpoints import checkpoint_batches, read_checkpoint, write_checkpoint
+from aclog.snapshots.image import Image, Provenance
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_records import acl, removal
 

@@ -13,7 +13,7 @@ from aclog.metalog.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from aclog.snapshots.cluster import ClusterImage, register_broker_version
+from aclog.snapshots.image import ClusterImage, register_broker_version
 
 ONE = RegisterBrokerRecord(broker_id=1, incarnation_id=UUID(int=7), broker_epoch=5, end_points=(), features=())
 TWO = evolve(ONE, broker_id=2, broker_epoch=6)

@@ -6,15 +6,11 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import BrokerFeature, FeatureLevelRecord, OpaqueRecord, RecordType, RegisterBrokerRecord
-from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.deciding_kafka import deciding_kafka, ranges_concern_controllers, settled
-from aclog.snapshots.image import Image
-from aclog.snapshots.opaque_records import OpaqueChange
-from aclog.snapshots.record_subjects import effect_of
+from aclog.snapshots.image import ClusterImage, Image, OpaqueChange, effect_of
 from tests.support.builders.acls import acl
 from tests.support.builders.records import controller_registration
 from tests.support.web.points import image_of

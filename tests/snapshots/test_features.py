@@ -1,7 +1,7 @@
 """Feature levels: the last one counts, level 0 removes, metadata.version comes first."""
 
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.snapshots.features import FeaturesImage
+from aclog.snapshots.image import FeaturesImage
 
 
 def feature(name, level):

@@ -14,9 +14,8 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import Column, unpack
-from aclog.snapshots import fold_message
-from aclog.snapshots.fold_in_process import FoldInProcess
-from aclog.snapshots.folding import FoldError
+from aclog.snapshots import compaction
+from aclog.snapshots.compaction import FoldError, FoldInProcess
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_records import acl, removal
 from tests.support.processes.waiting import wait_until
@@ -172,7 +171,7 @@ class TestWhatGoesWrong:
 
     @pytest.mark.process
     def test_one_of_another_release(self, monkeypatch):
-        monkeypatch.setattr(fold_message, "IDENTITY", "message 0")
+        monkeypatch.setattr(compaction, "IDENTITY", "message 0")
         with pytest.raises(FoldError, match=r"another program .*restart the node"):
             folds().fold(image())
 
@@ -199,11 +198,11 @@ class TestWhatGoesWrong:
 
 def test_a_message_that_is_cut_off_is_refused():
     file = io.BytesIO()
-    fold_message.write_changes(file, image().index.overlay, lambda: None)
+    compaction.write_changes(file, image().index.overlay, lambda: None)
     data = file.getvalue()
-    assert len(fold_message.read_changes(io.BytesIO(data))[0]) == 24
+    assert len(compaction.read_changes(io.BytesIO(data))[0]) == 24
     with pytest.raises(ValueError, match="Expecting"):
-        fold_message.read_changes(io.BytesIO(data[: data.index(b"\n") + 1]))
+        compaction.read_changes(io.BytesIO(data[: data.index(b"\n") + 1]))
 
 
 @pytest.mark.process
@@ -211,7 +210,7 @@ def test_it_ends_with_its_parent_even_if_that_is_killed(tmp_path):
     told = tmp_path / "pid"
     child = HANGS.format(say=f"os.symlink(str(os.getpid()), {str(told)!r})")
     parent = (
-        "from aclog.snapshots.fold_worker import Worker\n"
+        "from aclog.snapshots.compaction import Worker\n"
         f"with Worker.started(('-c', {child!r}), ()) as worker: worker.wait(3600)"
     )
     with subprocess.Popen([sys.executable, "-c", parent]) as process:

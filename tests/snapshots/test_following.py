@@ -7,9 +7,9 @@ import pytest
 
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.snapshots.following import Followed, follow
 from aclog.snapshots.image import Image
-from aclog.sources.paths import LogSource
+from aclog.snapshots.publisher import Followed, follow
+from aclog.sources.logs import LogSource
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 
@@ -37,7 +37,7 @@ def test_a_transaction_is_one_step_and_an_aborted_one_changes_nothing(tmp_path: 
 
 
 def test_many_changes_are_merged_between_two_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aclog.snapshots.following._MANY_CHANGES", 10)
+    monkeypatch.setattr("aclog.snapshots.publisher._MANY_CHANGES", 10)
     log = write_log(tmp_path, *([acl(number)] for number in range(30)))
     steps = followed(log, 30)
     assert max(step.after.acls.overlay_size for step in steps) <= 11

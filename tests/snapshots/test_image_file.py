@@ -21,24 +21,23 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError
-from aclog.metalog.filelog.file_names import checkpoint_name, image_path
+from aclog.metalog.filelog.files import checkpoint_name, image_path
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.snapshots import image_header, image_reader
+from aclog.snapshots import checkpoints, image_file
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.checkpoint_state import read_state
-from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
-from aclog.snapshots.content_digest import PART_BYTES, digest_of, digest_of_file
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.image import Image
-from aclog.snapshots.image_header import HEADER_BYTES, decode_header
-from aclog.snapshots.image_reader import read_image_file
-from aclog.snapshots.image_writer import remove_partial_images, write_image_file
-from aclog.snapshots.mapped_file import check_mapping
-from aclog.snapshots.merger import Merger
-from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.provenance import Provenance
-from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.checkpoints import (
+    checkpoint_batches,
+    read_checkpoint,
+    read_image_file,
+    read_state,
+    remove_partial_images,
+    write_checkpoint,
+    write_image_file,
+)
+from aclog.snapshots.image import METADATA_VERSION, Image, Provenance
+from aclog.snapshots.image_file import HEADER_BYTES, PART_BYTES, check_mapping, decode_header, digest_of, digest_of_file
+from aclog.snapshots.publisher import Merger, Publisher
+from aclog.snapshots.state_source import NewerKafka
 from tests.support.builders.image_files import overwrite, write_pair
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_logs import damage
@@ -235,14 +234,14 @@ class TestDamage:
         header = decode_header(bytes(whole[:HEADER_BYTES]))
         whole[header.base_start + 8] += 1  # the base's version
         blocks = (whole[start:end] for start, end in header.blocks())
-        checksums = image_header.checksums_of(blocks)
+        checksums = image_file.checksums_of(blocks)
         whole[header.checksums_start :] = checksums
-        whole[:HEADER_BYTES] = image_header.encode_header(
-            image_header.ImageHeader(
+        whole[:HEADER_BYTES] = image_file.encode_header(
+            image_file.ImageHeader(
                 checkpoint=header.checkpoint,
                 rest_size=header.rest_size,
                 base_size=header.base_size,
-                checksums_crc=image_header.checksum_of(checksums),
+                checksums_crc=image_file.checksum_of(checksums),
             )
         )
         path.write_bytes(whole)
@@ -322,7 +321,7 @@ class TestStrangers:
             found[stat.ST_UID] += Path(f"/proc/self/fd/{fd}").readlink().suffix == ".image"
             return os.stat_result(found)
 
-        monkeypatch.setattr(image_reader.os, "fstat", fstat)
+        monkeypatch.setattr(checkpoints.os, "fstat", fstat)
         owner = checkpoint.stat().st_uid
         assert fault(checkpoint) == f"its owner is user {owner + 1}: expected {owner}, the checkpoint's"
 

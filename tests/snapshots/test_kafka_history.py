@@ -5,8 +5,8 @@ import pytest
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.records import FenceBrokerRecord
+from aclog.snapshots.deciding_kafka import kafka_history
 from aclog.snapshots.image import Image
-from aclog.snapshots.kafka_history import kafka_history
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration
 

@@ -11,8 +11,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.image import Image, Provenance
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl, removal
 from tests.support.runs.profiles import examples

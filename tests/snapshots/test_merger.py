@@ -12,12 +12,9 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.folding import FoldError, fold_at
-from aclog.snapshots.image import Image
-from aclog.snapshots.merger import Merger
-from aclog.snapshots.provenance import Provenance
-from aclog.snapshots.publisher import Publisher
-from aclog.snapshots.retired_overlay import take_apart
+from aclog.snapshots.compaction import FoldError, fold_at, take_apart
+from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.publisher import Merger, Publisher
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.builders.state_records import acl, removal
@@ -104,7 +101,7 @@ class TestWhen:
     def test_a_second_quiet_moment_waits_until_merges_take_little_of_a_core(self, merging, monkeypatch):
         publisher, reports = one_by_one(), []
         merger = merging(publisher, idle_s=0.01, report=reports.append)
-        monkeypatch.setattr("aclog.snapshots.merger._REST", 1e9)
+        monkeypatch.setattr("aclog.snapshots.publisher._REST", 1e9)
         publisher.advance(chunk(0, acl(0)))
         wait_until(lambda: merger._rest_until > 0)
         publisher.advance(chunk(1, acl(1)))

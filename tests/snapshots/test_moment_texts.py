@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.moment_texts import Form, in_words, read_moment
-from aclog.snapshots.moments import moment_text
-from aclog.snapshots.zones import LocalZone, parse_zone
+from aclog.snapshots.moments import Form, LocalZone, in_words, moment_text, parse_zone, read_moment
 
 NOW = datetime(2026, 11, 23, 2, 20, 5, 123000, UTC)  # a Monday
 BERLIN = ZoneInfo("Europe/Berlin")

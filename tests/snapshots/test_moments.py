@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from aclog.snapshots.moment_texts import read_moment
-from aclog.snapshots.moments import milliseconds, moment_text
+from aclog.snapshots.moments import milliseconds, moment_text, read_moment
 
 NOW = datetime(2026, 11, 23, 2, 20, tzinfo=UTC)
 

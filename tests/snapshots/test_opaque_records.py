@@ -11,9 +11,8 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import OpaqueRecord, UnregisterControllerRecord
-from aclog.snapshots.opaque_records import OpaqueChange, OpaqueImage
-from aclog.snapshots.record_subjects import effect_of
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.image import OpaqueChange, OpaqueImage, effect_of
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.long_log import batch, begin_log

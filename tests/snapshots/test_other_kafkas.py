@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
-from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.filelog import verify
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
-from aclog.metalog.json_form import control_json, record_json
-from aclog.metalog.record_schemas import SCHEMAS
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.text_forms import control_json, record_json
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoints import read_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.kafka.described import acl_rows, json_lines, scram_rows, token_rows
 from tests.support.kafka.dump_log import dumped
 

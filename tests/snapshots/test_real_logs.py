@@ -11,11 +11,11 @@ import pytest
 
 from aclog.metalog.batches import build_batch, decode_batch, iter_batches
 from aclog.metalog.codec import decode_record
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import ChangeKind, history
+from aclog.snapshots.checkpoints import read_checkpoint
+from aclog.snapshots.history import ChangeKind, history
+from aclog.snapshots.publisher import recover
 from tests.support.kafka.described import acl_rows, scram_rows, token_rows
 from tests.support.models.naive_replay import assert_shows, naive_replay, state_of
 

@@ -11,13 +11,12 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, image_path, list_checkpoints, segment_name
+from aclog.metalog.filelog.files import METADATA_DIRECTORY, image_path, list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.snapshots import checkpoint_state, recovery
+from aclog.snapshots import checkpoints, publisher
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.recovery import recover, recover_log
+from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
+from aclog.snapshots.publisher import recover, recover_log
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
@@ -128,7 +127,7 @@ class TestWhatIsRead:
         (log / segment_name(3)).write_bytes(segment.read_bytes()[start:])
         segment.write_bytes(segment.read_bytes()[:start])
         older, newest = checkpoint_at(log, 2), recover(log).image
-        real = recovery.read_state
+        real = publisher.read_state
 
         def meanwhile(path, **options):
             if older.exists():
@@ -137,7 +136,7 @@ class TestWhatIsRead:
                 older.unlink()
             return real(path, **options)
 
-        monkeypatch.setattr(recovery, "read_state", meanwhile)
+        monkeypatch.setattr(publisher, "read_state", meanwhile)
         found = recover(log)
         assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
         assert not any("falling back to an older checkpoint or the log" in note for note in found.notes)
@@ -151,7 +150,7 @@ class TestWhatIsRead:
             raise AssertionError("the checkpoint was replayed")
 
         with monkeypatch.context() as patched:
-            patched.setattr(checkpoint_state, "read_checkpoint", not_needed)
+            patched.setattr(checkpoints, "read_checkpoint", not_needed)
             found = [recover(log), recover(log, 4), recover(path)]
         assert [numbers(each.image) for each in found] == expected == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [0, 1, 2, 3]]
         assert not any("ignored" in note for each in found for note in each.notes)
@@ -385,7 +384,7 @@ def test_a_torn_segment_of_a_kafka(tmp_path):
 def test_many_changes_after_a_checkpoint_are_merged_into_the_base(log, monkeypatch):
     checkpoint_at(log, 3)
     assert recover(log).image.acls.overlay_size > 0
-    monkeypatch.setattr(recovery, "fold_at", lambda rules: 3)
+    monkeypatch.setattr(publisher, "fold_at", lambda rules: 3)
     found = recover(log)
     assert found.image.acls.overlay_size == 0
     assert numbers(found.image) == [0, 1, 2, 3, 4, 5]

@@ -3,11 +3,11 @@
 import pytest
 
 from aclog.metalog.errors import CheckpointError, ReplayError
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.metalog.uuids import uuid_text
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import ChangeKind, history
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.history import ChangeKind, history
+from aclog.snapshots.publisher import recover
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal

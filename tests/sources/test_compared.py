@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aclog.analysis.rule_tests.no_new_access import NoNewAccess
-from aclog.analysis.rule_tests.same_as import SameAs
-from aclog.analysis.rule_tests.tested_resource import parse_resource
-from aclog.authorizer.origin import FileOrigin
+from aclog.analysis.rule_tests.case import parse_resource
+from aclog.analysis.rule_tests.expectations import NoNewAccess, SameAs
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
 from aclog.sources.named_source import NamedSource
-from aclog.sources.rule_tests.compared import AccessesFile, SourcePolicy
+from aclog.sources.rule_tests import AccessesFile, SourcePolicy
 
 ORIGIN = FileOrigin(file="tests.yaml", line=1)
 

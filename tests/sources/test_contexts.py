@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.contexts.choosing import ChosenBy, choose_context
-from aclog.sources.contexts.client_secrets import shown_value
-from aclog.sources.contexts.config_place import config_file
-from aclog.sources.contexts.context_file import read_context_file
-from aclog.sources.contexts.editing import add_context, remove_context, rename_context, use_context
-from aclog.sources.contexts.selection import selection_of
+from aclog.sources.context_editing import add_context, remove_context, rename_context, use_context
+from aclog.sources.contexts import ChosenBy, choose_context, config_file, read_context_file, shown_value
+from aclog.sources.named_source import selection_of
 
 TEXT = """\
 # of the team
@@ -128,11 +125,11 @@ def test_a_file_that_others_may_write_is_refused(path, mode):
 def test_a_file_of_another_user_is_refused(path, monkeypatch):
     write(path)
     found = path.stat()
-    monkeypatch.setattr("aclog.sources.contexts.trusted_file.os.getuid", lambda: 1234)
+    monkeypatch.setattr("aclog.sources.contexts.os.getuid", lambda: 1234)
     if found.st_uid == 0:  # root's file is anybody's to use
         assert read_context_file().names == ("prod", "night")
         other = os.stat_result((*found[:4], 4321, *found[5:10]))
-        monkeypatch.setattr("aclog.sources.contexts.trusted_file.Path.stat", lambda _: other)
+        monkeypatch.setattr("aclog.sources.contexts.Path.stat", lambda _: other)
     assert "it belongs to another user (uid" in refused(path)
 
 

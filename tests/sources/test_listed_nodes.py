@@ -2,11 +2,11 @@
 
 import pytest
 
-from aclog.analysis.rule_tests.listed_access import ListedAccess, ListedHosts
+from aclog.analysis.rule_tests.expectations import ListedAccess, ListedHosts
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.yaml_nodes import parse_documents
-from aclog.sources.rule_tests.listed_nodes import parse_listed
+from aclog.sources.rule_tests import parse_listed
 
 
 def listed(text: str) -> tuple[ListedAccess, ...]:

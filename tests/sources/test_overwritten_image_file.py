@@ -6,18 +6,17 @@ import pytest
 
 import aclog
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import build_authorizer
 from aclog.cli.decisions import LineDecider
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import image_path
-from aclog.shell.state import ShellState
-from aclog.snapshots import following
-from aclog.snapshots.following import follow
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_watch import RuleWatch
-from aclog.sources.paths import CheckpointSource, LogSource
+from aclog.metalog.filelog.files import image_path
+from aclog.shell.command import ShellState
+from aclog.snapshots import publisher
+from aclog.snapshots.history import RuleWatch
+from aclog.snapshots.publisher import follow, recover
+from aclog.sources.logs import CheckpointSource, LogSource
 from tests.support.builders.image_files import RULES, overwrite, write_pair
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
@@ -86,7 +85,7 @@ def followed(log, reader, image):
 
 
 def test_who_follows_a_log_stops(log, checkpoint, monkeypatch):
-    monkeypatch.setattr(following, "WAIT_S", 0.01)
+    monkeypatch.setattr(publisher, "WAIT_S", 0.01)
     with open_reader(log) as reader:
         steps = followed(log, reader, recover(log, RULES).image)
         next(steps)
@@ -121,8 +120,8 @@ def test_it_gets_into_no_merged_index(log, checkpoint, monkeypatch, merging):
         return merged(acls, *pause)
 
     monkeypatch.setattr(AclsImage, "merged", overwritten)
-    monkeypatch.setattr(following, "_MANY_CHANGES", 0)
-    monkeypatch.setattr("aclog.snapshots.recovery.fold_at", lambda _: 1)
+    monkeypatch.setattr(publisher, "_MANY_CHANGES", 0)
+    monkeypatch.setattr("aclog.snapshots.publisher.fold_at", lambda _: 1)
     with open_reader(log) as reader:
         watch = RuleWatch.after(image, reader, newest=lambda: None, notify=lambda _: None, merge_at=0)
         merge = {

@@ -5,18 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from aclog.console.live_state import LiveState
+from aclog.console.live import LiveState
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS
 from aclog.console.pdp.opa import PATH
 from aclog.console.web.app import WebConsole
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.moments import Moment
-from aclog.snapshots.recovery import Recovered, recover
-from aclog.sources.log_mark import ReplacedError
-from aclog.sources.paths import LogSource
+from aclog.snapshots.publisher import Recovered, recover
+from aclog.sources.logs import LogSource, ReplacedError
 from tests.support.builders.acls import acl, acl_record
 from tests.support.web.asgi import ask, post
 from tests.support.web.consoles import console_of

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from aclog.metalog.errors import ConfigError
-from aclog.terminal.columns import Column, cell_text, selected
+from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, cell_text, selected
 from aclog.terminal.fitted_table import LOOKAHEAD, cut_in_the_middle, fitted
-from aclog.terminal.output_format import ROW_FORMATS, OutputFormat
-from aclog.terminal.rows import print_rows
+from aclog.terminal.tables import print_rows
 
 COLUMNS = (
     Column(key="name", cut=True),

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.usage import access_counter
-from aclog.usage.access_counter import COUNTED_BY_DAY, AccessCounter, SeenAccesses
+from aclog.usage import counting
+from aclog.usage.counting import COUNTED_BY_DAY, AccessCounter, LogCounter, RowCounts, SeenAccesses
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.log_counter import LogCounter, RowCounts
 from aclog.usage.window import DAY, Window, micros_of
 from tests.support.runs.profiles import examples
 
@@ -34,7 +33,7 @@ def batch_of(rows) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("most", [0, 3, 1 << 20])
 def test_counts_agree_with_a_loop(monkeypatch, most):
-    monkeypatch.setattr(access_counter, "_MOST_LOOSE", most)
+    monkeypatch.setattr(counting, "_MOST_LOOSE", most)
 
     @settings(max_examples=examples(60))
     @given(rows=ROWS, size=st.integers(1, 20), known_from=st.one_of(st.none(), st.integers(-DAY, DAY)))

@@ -8,9 +8,9 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.usage.access_counter import AccessCounter, SeenAccesses
-from aclog.usage.decisions.necessary_acls import NecessaryAcls
-from aclog.usage.replay import replay
+from aclog.usage.counting import AccessCounter, SeenAccesses
+from aclog.usage.decisions.bulk_authorizer import NecessaryAcls
+from aclog.usage.simulation import replay
 from tests.support.usage.indexed_timelines import history_of, state_of
 from tests.support.usage.timelines import Life, Timeline, letter, random_timeline
 

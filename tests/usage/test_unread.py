@@ -8,16 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.regions.region import Request
-from aclog.authorizer.audit_line_reader import AccessTrace, access_trace
-from aclog.authorizer.hosts import host_address, logged_address
+from aclog.analysis.regions import Request
+from aclog.authorizer.acl import host_address, logged_address
+from aclog.authorizer.audit import AccessTrace, access_trace
 from aclog.metalog.errors import ConfigError
 from aclog.sources.accesses import Unread, access_of_line
-from aclog.usage import unread as unread_module
-from aclog.usage.accesses.event_block import read_audit_events, read_cloudevents, read_ocsf
-from aclog.usage.accesses.json_block import read_json
-from aclog.usage.accesses.kafka_block import read_kafka_lines
-from aclog.usage.unread import UnreadAccesses, UnreadCounter, UnreadKey, UnreadSpan
+from aclog.usage import window as unread_module
+from aclog.usage.accesses.access_batch import read_kafka_lines
+from aclog.usage.accesses.events import read_audit_events, read_cloudevents, read_json, read_ocsf
+from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadKey, UnreadSpan
 from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.authorizer import AclAuthorizer
+from aclog.zookeeper.client import zk_settings
+from aclog.zookeeper.connect import open_client
 from tests.support.zookeeper.chroots import made_chroot
 from tests.support.zookeeper.differential import our_authorizer
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer

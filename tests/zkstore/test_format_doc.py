@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
-from aclog.zkstore.znodes.change_events import decode_event, encode_event
-from aclog.zkstore.znodes.paths import LITERAL_TREE, PREFIXED_TREE
+from aclog.zookeeper.znodes import LITERAL_TREE, PREFIXED_TREE, decode_acls, decode_event, encode_acls, encode_event
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
 

@@ -7,11 +7,10 @@ import json
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.zkstore.client.session import ZkClient
-from aclog.zkstore.errors import DisconnectedError
-from aclog.zkstore.kraft_controller import kraft_controller
+from aclog.authorizer.acl import AclBindingFilter, object_of_rule
+from aclog.zookeeper.client import DisconnectedError
+from aclog.zookeeper.connect import kraft_controller
+from aclog.zookeeper.session import ZkClient
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS

@@ -6,10 +6,10 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType
-from aclog.nodes.client.acl_requests import create_acls, delete_acls, describe_acls
-from aclog.nodes.client.login import connect as log_in
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.session import SecurityProtocol
+from aclog.client.connection import connect as log_in
+from aclog.client.requests import create_acls, delete_acls, describe_acls
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.session import SecurityProtocol
 from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode, NodeError
 from tests.support.nodes.server_properties import Ports, password, server_properties

@@ -7,19 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, resource_of
-from aclog.authorizer.rule_object import object_of_rule
+from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, object_of_rule, resource_of
 from aclog.metalog.errors import MetadataError
-from aclog.places.found_place import ToldSettings, find_place
-from aclog.places.zookeeper_place import ZooKeeperPlace, open_zookeeper_place
-from aclog.planning.batching import Batching
-from aclog.planning.plan import PlaceAddress, PlaceKind
-from aclog.planning.plan_file import parse_plan
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
-from aclog.zkstore.errors import StoreError
-from aclog.zkstore.znodes.acl_json import entry_of
-from aclog.zkstore.znodes.paths import resource_path
+from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, parse_plan
+from aclog.targets.opening import ToldSettings, find_place
+from aclog.targets.zookeeper import ZooKeeperPlace, open_zookeeper_place
+from aclog.zookeeper.client import StoreError, zk_settings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.znodes import entry_of, resource_path
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import wait_until

@@ -1,24 +1,581 @@
-"""The exploration of a scope: who gains and loses what below each root, with equal findings folded into regions."""
+"""The exploration of a scope: who gains and loses what below each root."""
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
-from attrs import frozen
+import numpy as np
+from attrs import define, field, frozen
 
-from aclog.analysis.engine.evaluation import Change, Scene, evaluate
-from aclog.analysis.engine.host_classes import HostClasses, OneHost
-from aclog.analysis.engine.host_partition import partition
-from aclog.analysis.engine.scope import Scope
-from aclog.analysis.engine.view import NO_CELLS, Cells, View
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import Names
-from aclog.analysis.regions.principals import Principals, everyone_but, only
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Difference, Direction, Region
-from aclog.analysis.regions.root import Root
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, ResourceType
+from aclog.analysis.engine.host_classes import HostClasses, OneHost, partition
+from aclog.analysis.policy import Cell, Estate, Policy, range_rules
+from aclog.analysis.regions import (
+    REQUESTED,
+    RESOURCE_TYPES,
+    Difference,
+    Direction,
+    Hosts,
+    Literal,
+    NamePart,
+    Names,
+    Principals,
+    Query,
+    Region,
+    Root,
+    Subtree,
+    everyone_but,
+    only,
+    root_of_names,
+    root_of_pattern,
+    topmost,
+    within,
+)
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.index.acl_index import AclIndex, TouchedResource, key_of
+from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Int64s
+
+# What one policy says to one subject below one root.
+
+
+@frozen(eq=False, kw_only=True)
+class Coverage:
+    """Where a policy has candidates below a root, whomever they are for; all that allow.everyone needs to know."""
+
+    whole: bool
+    """Whether a prefix covers the root."""
+    wildcard: bool
+    """Whether there are rules on LITERAL `*`."""
+    under: tuple[tuple[str, bool], ...] = ()
+    """The name of each pattern below the root, and whether it is LITERAL."""
+
+
+@frozen(eq=False, kw_only=True)
+class Side:
+    """What decides on the requests of a subject below a root."""
+
+    cells: tuple[Cell, ...] = ()
+    """Those of the subject and of `User:*`, but for those on LITERAL `*`."""
+    wildcard: tuple[Cell, ...] = ()
+    """Those on LITERAL `*`."""
+    coverage: Coverage | None = None
+    """None: what no rule covers is denied; else it is allowed (allow.everyone.if.no.acl.found)."""
+    is_super: bool = False
+    documented: bool = False
+    cidr: bool = False
+
+
+# What the engine reads of one policy below a root: whose cells stand there, and what they cover.
+
+
+class Cells(NamedTuple):
+    """The cells of one principal that cover names of a root, sorted; those on LITERAL `*` apart."""
+
+    named: tuple[Cell, ...] = ()
+    wildcard: tuple[Cell, ...] = ()
+
+    def hosts(self) -> Iterator[str]:
+        """Yield the hosts of all."""
+        return (cell.host for cell in chain(self.named, self.wildcard))
+
+
+NO_CELLS = Cells()
+
+_FEW = 16
+_CELLS_PER_PRINCIPAL = 4
+"""How many cells are looked at in the time that it takes to ask for those of one principal."""
+
+
+@define(eq=False)
+class View:
+    """Reads one policy. What it caches is for one exploration."""
+
+    settings: Settings
+    _estate: Estate
+    _everyone: dict[Root, Cells] = field(factory=dict, init=False)
+    _coverage: dict[Root, Coverage] = field(factory=dict, init=False)
+
+    @classmethod
+    def of(cls, policy: Policy) -> "View":
+        """Return the view of a policy."""
+        return cls(policy.settings, policy.estate)
+
+    def of_everyone(self, root: Root) -> Cells:
+        """Return the cells of `User:*`."""
+        known = self._everyone.get(root)
+        if known is None:
+            estate = self._estate
+            has_colonless = estate.index.has_colonless
+            under = estate.under(root) if has_colonless else estate.under_of(root, WILDCARD_PRINCIPAL)
+            known = self._everyone[root] = Cells(
+                _sorted(
+                    cell for each in chain(estate.covering(root), under) for cell in estate.cells_of_everyone(each)
+                ),
+                _sorted(estate.cells_of_everyone(estate.wildcard(root.kind))),
+            )
+        return known
+
+    def of_principal(self, root: Root, principal: str) -> Cells:
+        """Return the cells of one other principal."""
+        estate = self._estate
+        resources = chain(estate.covering(root), estate.under_of(root, principal))
+        return Cells(
+            _sorted(cell for each in resources for cell in estate.cells_of(each, principal)),
+            _sorted(estate.cells_of(estate.wildcard(root.kind), principal)),
+        )
+
+    def by_principal(self, root: Root) -> dict[str, Cells]:
+        """Return the cells of every principal that can make a request and has some."""
+        named: dict[str, list[Cell]] = {}
+        wildcard: dict[str, list[Cell]] = {}
+        estate = self._estate
+        for resource in chain(estate.covering(root), estate.under(root)):
+            for principal, cell in estate.cells(resource):
+                named.setdefault(principal, []).append(cell)
+        for principal, cell in estate.cells(estate.wildcard(root.kind)):
+            wildcard.setdefault(principal, []).append(cell)
+        return {
+            principal: Cells(_sorted(named.get(principal, ())), _sorted(wildcard.get(principal, ())))
+            for principal in named.keys() | wildcard.keys()
+            if principal != WILDCARD_PRINCIPAL and ":" in principal
+        }
+
+    def is_narrow(self, root: Root, principals: int) -> bool:
+        """Return whether it takes longer to ask for each of so many principals than to look at all cells of a root."""
+        return principals > _FEW and self._estate.has_at_most(root, _CELLS_PER_PRINCIPAL * principals)
+
+    def side(self, root: Root, own: Cells, *, is_super: bool = False) -> Side:
+        """Return what decides for a principal with these cells."""
+        everyone, settings = self.of_everyone(root), self.settings
+        return Side(
+            cells=(*everyone.named, *own.named),
+            wildcard=(*everyone.wildcard, *own.wildcard),
+            coverage=self._covered(root) if settings.allow_everyone else None,
+            is_super=is_super,
+            documented=settings.documented,
+            cidr=settings.cidr,
+        )
+
+    def _covered(self, root: Root) -> Coverage:
+        known = self._coverage.get(root)
+        if known is None:
+            estate = self._estate
+            whole = any(map(estate.exists, estate.covering(root)))
+            known = self._coverage[root] = Coverage(
+                whole=whole,
+                wildcard=estate.exists(estate.wildcard(root.kind)),
+                under=() if whole else tuple((r.name, r.literal) for r in estate.under(root) if estate.exists(r)),
+            )
+        return known
+
+
+def _sorted(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    return tuple(sorted(cells))
+
+
+# The cells in which two images differ: where an exact difference has to look.
+
+
+class CellKey(NamedTuple):
+    """Where rules stand: on a resource pattern, for one principal and host."""
+
+    kind: int
+    name: str
+    literal: bool
+    principal: str
+    host: str
+
+
+def cell_of(acl: StandardAcl) -> CellKey:
+    """Return the cell of a rule."""
+    return CellKey(*key_of(acl), acl.principal, acl.host)
+
+
+def changed_cells(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
+    """Yield at least every cell whose rules deny or allow something else in one index than in the other, once."""
+    if old.base is new.base:
+        yield from _changed_in_overlays(old, new)
+        return
+    found = dict.fromkeys(chain(_changed_in_bases(old.base, new.base), _touched(old), _touched(new)))
+    yield from (key for key in found if cell_mask(old, key) != cell_mask(new, key))
+
+
+def cell_mask(index: AclIndex, key: CellKey) -> int:
+    """Return the mask of a cell; 0 if it has no rules."""
+    literal, prefixed = index.named(key.kind, key.name)
+    resource = literal if key.literal else prefixed
+    if resource.touched is not None:
+        cell = resource.touched.cells.get((key.principal, key.host))
+        if cell is not None:
+            return cell.mask
+    subject = index.base.subject(((key.principal, key.host),))
+    return index.base.cells_mask(*index.base.cells(resource.number), subject.pairs)
+
+
+def _changed_in_overlays(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
+    """Compare two indexes on one base: only what either overlay touched can differ."""
+    before, after = dict(old.overlay.resources()), dict(new.overlay.resources())
+    for resource in dict.fromkeys(chain(after, before)):
+        was, now = before.get(resource), after.get(resource)
+        if was is now:
+            continue  # persistent maps share what did not change
+        for principal, host in dict.fromkeys((*_pairs(was), *_pairs(now))):
+            key = CellKey(*resource, principal, host)
+            if cell_mask(old, key) != cell_mask(new, key):
+                yield key
+
+
+def _pairs(touched: TouchedResource | None) -> Iterator[tuple[str, str]]:
+    return iter(touched.cells if touched is not None else ())
+
+
+def _touched(index: AclIndex) -> Iterator[CellKey]:
+    for resource, touched in index.overlay.resources():
+        for pair in touched.cells:
+            yield CellKey(*resource, *pair)
+
+
+def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
+    """Compare two bases as columns: no object is made for a cell that is the same in both."""
+    resources, pairs = _renumbered(new.resources, old.resources), _renumbered(new.pairs, old.pairs)
+    before, after = _codes(old, None, None), _codes(new, resources, pairs)
+    masks_before, masks_after = np.asarray(old.cell_masks), np.asarray(new.cell_masks)
+    order = np.argsort(before)
+    at = np.searchsorted(before, after, sorter=order)
+    at = order[np.minimum(at, max(len(order) - 1, 0))] if len(order) else at
+    same = np.zeros(len(after), np.bool_)
+    if len(order):
+        same = (before[at] == after) & (masks_before[at] == masks_after)
+    untouched = np.zeros(len(before), np.bool_)
+    untouched[at[same]] = True
+    yield from _keys(new, np.flatnonzero(~same))
+    yield from _keys(old, np.flatnonzero(~untouched))
+
+
+def _renumbered(keys: KeyTable, known: KeyTable) -> Int64s:
+    """Return the number of each key in another table; a number beyond it for those that it does not have."""
+    number_of = {key: number for number, key in enumerate(_all(known))}
+    return np.array([number_of.setdefault(key, len(number_of)) for key in _all(keys)], np.int64)
+
+
+def _all(table: KeyTable) -> Iterator[bytes]:
+    data, offsets = table.data.tobytes(), table.offsets.tolist()
+    return (data[start:end] for start, end in pairwise(offsets))
+
+
+def _codes(base: Base, resources: Int64s | None, pairs: Int64s | None) -> Int64s:
+    """Return resource and pair of each cell as one number."""
+    counts = np.diff(np.asarray(base.cell_starts))
+    resource_of: Int64s = np.repeat(np.arange(len(base.resources), dtype=np.int64), counts)
+    pair_of = np.asarray(base.cell_pairs).astype(np.int64)
+    if resources is not None and pairs is not None:
+        resource_of, pair_of = resources[resource_of], pairs[pair_of]
+    return resource_of << 32 | pair_of
+
+
+def _keys(base: Base, cells: Int64s) -> Iterator[CellKey]:
+    literal = int(PatternType.LITERAL)
+    for cell in cells.tolist():
+        key = base.resources.key(base.resource_of(cell))
+        yield CellKey(
+            key[0], resource_name(key), key[-1] == literal, *split_pair(base.pairs.key(base.cell_pairs[cell]))
+        )
+
+
+# Where two policies may differ: below which roots for everyone, and below which for single principals.
+
+
+_EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(kind, "", literal=False)) is not None)
+"""The root of each resource type."""
+
+
+@define(eq=False)
+class Scope:
+    """Roots to look at; outside of them nothing differs."""
+
+    everyone: set[Root] = field(factory=set)
+    """For every principal."""
+    principals: dict[str, set[Root]] = field(factory=dict)
+    """For one principal each, beyond those for everyone."""
+    changed: set[str] | None = field(factory=set)
+    """The principals with a rule that only one of the policies has; None if that may be any."""
+
+    def add(self, principal: str, root: Root) -> None:
+        """Add a root for one principal; `User:*` is everyone, and so is a principal without a colon (see Estate)."""
+        if principal == WILDCARD_PRINCIPAL or ":" not in principal:
+            self.everyone.add(root)
+        else:
+            self.principals.setdefault(principal, set()).add(root)
+
+    def within(self, query: Query) -> "Scope":
+        """Return the part that holds the resources of a query."""
+        limits = query.roots
+        return Scope(
+            everyone={part for root in self.everyone for part in within(root, limits)},
+            principals={
+                principal: {part for root in roots for part in within(root, limits)}
+                for principal, roots in self.principals.items()
+            },
+            changed=self.changed,
+        )
+
+    def reduced(self) -> "Scope":
+        """Return the same with no root inside another."""
+        everyone = set(topmost(self.everyone))
+        principals = {
+            principal: {root for root in topmost(chain(everyone, roots)) if root not in everyone}
+            for principal, roots in self.principals.items()
+        }
+        return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots}, self.changed)
+
+
+def whole_scope() -> Scope:
+    """Return the scope of all requests."""
+    return Scope(everyone=set(_EVERYTHING), changed=None)
+
+
+def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
+    """Return where two policies may differ, given the cells in which their rules do."""
+    differing: set[str] = set()
+    scope = Scope(changed=differing)
+    before, after = old.settings, new.settings
+    open_to_all = before.allow_everyone or after.allow_everyone
+    if before.cidr is not after.cidr:
+        changed = chain(changed, map(cell_of, chain(range_rules(old.acls), range_rules(new.acls))))
+    for key in changed:
+        differing.add(key.principal)
+        root = root_of_pattern(key.kind, key.name, literal=key.literal)
+        if root is not None:
+            # Where uncovered names are open, a rule for one principal closes its resource to all others.
+            scope.add(WILDCARD_PRINCIPAL if open_to_all else key.principal, root)
+    for principal in before.super_users ^ after.super_users:
+        for root in _EVERYTHING:
+            if principal != WILDCARD_PRINCIPAL:
+                scope.add(principal, root)
+    if before.allow_everyone is not after.allow_everyone:
+        scope.everyone.update(_EVERYTHING)
+    elif before.documented is not after.documented:
+        scope.everyone.update(Root(root.kind, WILDCARD, literal=False) for root in _EVERYTHING if not root.literal)
+    return scope.reduced()
+
+
+# The names below a root, as a tree of classes: a single name, or a prefix less what is below it in the tree.
+
+
+class Node(NamedTuple):
+    """A class of names that no rule at hand tells apart."""
+
+    name: str
+    literal: bool
+    parent: int
+    """The node of the longest prefix above it; -1 for the root."""
+
+    @property
+    def hidden(self) -> bool:
+        """Whether LITERAL `*` does not cover these names in Kafka: they begin with `*` and are longer."""
+        # The class of the prefix `*` has only longer names, since `*` itself is a node of its own wherever it matters.
+        return self.name.startswith(WILDCARD) and not (self.literal and self.name == WILDCARD)
+
+
+@frozen(eq=False)
+class NameTree:
+    """Nodes in the order of their names: each one after its parent."""
+
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, root: Root, names: Iterable[tuple[str, bool]]) -> "NameTree":
+        """Return the tree of these patterns (name, is LITERAL) that lie below the root; others are left out."""
+        if root.literal:
+            return cls((Node(root.name, literal=True, parent=-1),))
+        below = {(name, literal) for name, literal in names if name and name.startswith(root.name)}
+        below.discard((root.name, False))
+        nodes = [Node(root.name, literal=False, parent=-1)]
+        chain = [0]
+        for name, literal in sorted(below):
+            while not name.startswith(nodes[chain[-1]].name):
+                chain.pop()
+            nodes.append(Node(name, literal, chain[-1]))
+            if not literal:
+                chain.append(len(nodes) - 1)
+        return cls(tuple(nodes))
+
+    def names(self, chosen: Sequence[bool]) -> Names:
+        """Return the names of the nodes that are chosen, with as few parts as the tree allows."""
+        parts: list[_Part] = []
+        part_of: list[_Part | None] = []
+        for node, is_chosen in zip(self.nodes, chosen, strict=True):
+            part = part_of[node.parent] if node.parent >= 0 else None
+            if is_chosen and part is None:
+                part = _Part(node.name, node.literal, [], [])
+                parts.append(part)
+            elif not is_chosen and part is not None:
+                (part.except_literals if node.literal else part.except_prefixes).append(node.name)
+                part = None
+            part_of.append(part)
+        return tuple(part.frozen() for part in parts)
+
+
+class _Part(NamedTuple):
+    name: str
+    literal: bool
+    except_prefixes: list[str]
+    except_literals: list[str]
+
+    def frozen(self) -> NamePart:
+        """Return the part once all exceptions are known."""
+        if self.literal:
+            return Literal(name=self.name)
+        return Subtree(
+            prefix=self.name,
+            except_prefixes=tuple(self.except_prefixes),
+            except_literals=tuple(self.except_literals),
+        )
+
+
+# The differences between two sides for one subject below one root: which operations, from where, on which names.
+
+
+Masks: TypeAlias = tuple[int, ...]
+"""By class of hosts: a mask."""
+
+
+class Change(NamedTuple):
+    """What changes for a subject but for the operations."""
+
+    direction: Direction
+    hosts: Hosts
+    names: Names
+
+
+@frozen(eq=False, kw_only=True)
+class Scene:
+    """Where a subject is looked at: below a root, from some classes of hosts, for some operations."""
+
+    root: Root
+    hosts: HostClasses
+    operations: int = REQUESTED
+
+
+def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
+    """Return what differs between two sides, exactly, with the operations of each change as a mask."""
+    tree = NameTree.of(scene.root, _names(scene.root, old, new))
+    before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
+    found: dict[Change, int] = {}
+    for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
+        column = [
+            tuple(has & ~had for has, had in zip(masks, others, strict=True))
+            for masks, others in zip(more, less, strict=True)
+        ]
+        for operations, hosts, names in _products(scene, tree, column):
+            change = Change(direction, hosts, names)
+            found[change] = found.get(change, 0) | operations
+    return found
+
+
+def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
+    wildcard = False
+    for side in old, new:
+        for cell in side.cells:
+            yield cell.name, cell.literal
+        if side.coverage is not None:
+            yield from side.coverage.under
+        wildcard |= bool(side.wildcard) or (side.coverage is not None and side.coverage.wildcard)
+    if wildcard and WILDCARD.startswith(root.name):
+        # LITERAL `*` ends here: longer names that begin with `*` are hidden from it.
+        yield WILDCARD, True
+        yield WILDCARD, False
+
+
+def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
+    """Return the allowed operations at each node of the tree."""
+    count = scene.hosts.count
+    if side.is_super:
+        return [(scene.operations,) * count] * len(tree.nodes)
+    root = tree.nodes[0]
+    here: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
+    for cell in side.cells:
+        # What covers the whole root counts as if it were on the root itself.
+        covers = not cell.literal and root.name.startswith(cell.name)
+        key = (root.name, root.literal) if covers else (cell.name, cell.literal)
+        here[key].append((scene.hosts.matched(cell.host, cidr=side.cidr), cell.mask))
+    wildcard = _with((0,) * count, [(scene.hosts.matched(c.host, cidr=side.cidr), c.mask) for c in side.wildcard])
+    has_wildcard = any(wildcard)
+    inherited: list[Masks] = []
+    found = []
+    for node in tree.nodes:
+        masks = inherited[node.parent] if node.parent >= 0 else (0,) * count
+        own = here.get((node.name, node.literal))
+        if own:
+            masks = _with(masks, own)
+        inherited.append(masks)
+        if has_wildcard and (side.documented or not node.hidden):
+            masks = tuple(mask | more for mask, more in zip(masks, wildcard, strict=True))
+        found.append(tuple(mask & ~(mask >> 16) & scene.operations for mask in masks))
+    if side.coverage is not None:
+        _open_uncovered(scene, tree, side, found)
+    return found
+
+
+def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
+    """Return the masks with more cells; a cell is the classes of hosts it matches, and its mask."""
+    more = list(masks)
+    for classes, mask in cells:
+        for number in range(len(more)):
+            if classes >> number & 1:
+                more[number] |= mask
+    return tuple(more)
+
+
+def _open_uncovered(scene: Scene, tree: NameTree, side: Side, found: list[Masks]) -> None:
+    """Allow everything at the nodes that no rule covers."""
+    coverage = side.coverage
+    if coverage is None or coverage.whole:
+        return
+    everything = (scene.operations,) * scene.hosts.count
+    under = set(coverage.under)
+    covered: list[bool] = []
+    for number, node in enumerate(tree.nodes):
+        above = node.parent >= 0 and covered[node.parent]
+        covered.append(above or (node.name, node.literal) in under)
+        if not covered[-1] and not (coverage.wildcard and (side.documented or not node.hidden)):
+            found[number] = everything
+
+
+def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator[tuple[int, Hosts, Names]]:
+    """Yield the products of operations, hosts and names that make up a column of masks."""
+    distinct = set(column)
+    if len(distinct) == 1 and not any(column[0]):
+        return
+    for operations in _alike({mask for masks in distinct for mask in masks}, scene.operations):
+        bit = operations & -operations
+        by_names: dict[tuple[bool, ...], int] = {}
+        for number in range(scene.hosts.count):
+            chosen = tuple(bool(masks[number] & bit) for masks in column)
+            if True in chosen:
+                by_names[chosen] = by_names.get(chosen, 0) | 1 << number
+        for chosen, classes in by_names.items():
+            names = tree.names(chosen)
+            for hosts in scene.hosts.hosts(classes):
+                yield operations, hosts, names
+
+
+def _alike(masks: Iterable[int], operations: int) -> list[int]:
+    """Return the operations in groups that are together in each of the masks; those in none are left out."""
+    groups = [operations]
+    for mask in masks:
+        groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
+    used = 0
+    for mask in masks:
+        used |= mask
+    return [group for group in groups if group & used]
+
+
+# The exploration of a scope: who gains and loses what below each root, with equal findings folded into regions.
+
 
 Changes: TypeAlias = dict[Change, int]
 """The operations of each change, as a mask."""

@@ -1,17 +1,36 @@
-"""Lints of what one principal holds: half of what it needs, more than it needs, or the same thing many times."""
+"""Lints that compare names of ACLs with names that exist, of what one principal holds.
 
-from collections.abc import Iterator
+Of names that several hold.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
-from attrs import evolve
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.lint.context import LintContext
-from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.found import Told, finding, texts_among, texts_matching, types_of
-from aclog.analysis.lint.groups import groups_of
-from aclog.analysis.lint.rule_table import RuleTable
-from aclog.analysis.lint.texts import what
-from aclog.analysis.regions.names import Subtree
+from aclog.analysis.lint.finding import (
+    BY_ID,
+    Finding,
+    Told,
+    finding,
+    findings,
+    groups_of,
+    is_allow,
+    noun,
+    one_of,
+    texts_among,
+    texts_matching,
+    types_of,
+    verb,
+    what,
+    who,
+)
+from aclog.analysis.lint.rule_table import SEPARATORS, LintContext, NamePlaces, RuleTable
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions import LONGEST, REQUESTED, ExistingNames, Request, Subtree
 from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -19,13 +38,105 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    StandardAclWithId,
+    code_name,
 )
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.arrays import distinct
-from aclog.authorizer.rule_change import RuleChange
-from aclog.metalog.vectors import Bools
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.index.acl_index import AclIndex, Resource
+from aclog.authorizer.index.layout import distinct, known_type, rule_mask
+from aclog.authorizer.index.queries import rules_of
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.metalog.vectors import Bools, Int64s
+
+# Lints of names that several principals hold: groups and transactional ids.
+
+
+_SHOWN = 10
+"""A finding names no more rules than this, and says how many there are."""
+
+
+def shared_group(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
+    """Yield the group names that several principals may join (19)."""
+    return _shared("19", table, ResourceType.GROUP, AclOperation.READ)
+
+
+def shared_transactional_id(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
+    """Yield the transactional ids that several principals may use (20)."""
+    return _shared("20", table, ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE)
+
+
+def _shared(lint: str, table: RuleTable, kind: ResourceType, operation: AclOperation) -> Iterator[Finding]:
+    star = texts_among(table.names, (WILDCARD,))
+    one = texts_matching(table.principals, ":") & ~texts_among(table.principals, (WILDCARD_PRINCIPAL,))
+    rows = table.allows & (table.type_of == kind) & (table.operation_of == operation)
+    rows &= one[table.principal_of] & ~star[table.resource_of]
+    if not rows.any():
+        return
+    for chosen, others in _Holdings.of(table, rows).shared():
+        rules = [table.rule(row) for row in chosen]
+        names = sorted({rule.principal for rule in rules})
+        which = "the" if table.literal_resource[table.resource_of[chosen[0]]] else "names that begin with the"
+        more = f" ({others:,} more rules)" if others else ""
+        what = f"{which} {noun(kind)} {rules[0].resource_name!r}"
+        yield finding(lint, rules, Told(f"{', '.join(names)}{more} share {what}"))
+
+
+@frozen(eq=False, kw_only=True)
+class _Holdings:
+    """Rows by the place of their pattern."""
+
+    rows: Int64s
+    places: Int64s
+    """Ascending."""
+    ends: Int64s
+    """By row: where the names that the pattern covers end."""
+    principals: Int64s
+    other_at: Int64s
+    """By row: the next one of another principal."""
+
+    @classmethod
+    def of(cls, table: RuleTable, rows: Bools) -> "_Holdings":
+        """Return the chosen rows by place; without those on patterns that cover no name."""
+        found = NamePlaces.of(table)
+        start_of, end_of = (np.full(len(table.names), -1, np.int64) for _ in range(2))
+        start_of[found.resource_of[::-1]], end_of[found.resource_of[::-1]] = found.starts[::-1], found.ends[::-1]
+        chosen = np.flatnonzero(rows)
+        chosen = chosen[start_of[table.resource_of[chosen]] >= 0]
+        places, principals = start_of[table.resource_of[chosen]], table.principal_of[chosen].astype(np.int64)
+        order = np.lexsort((principals, places))
+        chosen, principals = chosen[order], principals[order]
+        changes = np.append(np.flatnonzero(np.diff(principals)) + 1, len(chosen))
+        return cls(
+            rows=chosen,
+            places=places[order],
+            ends=end_of[table.resource_of[chosen]],
+            principals=principals,
+            other_at=changes[np.searchsorted(changes, np.arange(len(chosen)), side="right")],
+        )
+
+    def shared(self) -> Iterator[tuple[list[int], int]]:
+        """Yield for each pattern that several principals hold, all or in part, some of their rows and how many more."""
+        if not len(self.rows):  # all are on patterns that cover no name, such as LITERAL ""
+            return
+        first = np.flatnonzero(np.append(True, np.diff(self.places) != 0))
+        ends = np.searchsorted(self.places, self.ends[first])
+        for low, high in zip(first.tolist(), ends.tolist(), strict=True):
+            if self.other_at[low] < high:
+                shown = list(self._some(low, high))
+                yield self.rows[shown].tolist(), high - low - len(shown)
+
+    def _some(self, low: int, high: int) -> Iterator[int]:
+        """Yield the first holder of a pattern and the first of others, each once in a row."""
+        at = low
+        for _ in range(_SHOWN):
+            yield at
+            at = int(self.other_at[at])
+            if at >= high:
+                return
+
+
+# Lints of what one principal holds: half of what it needs, more than it needs, or the same thing many times.
+
 
 _STRANGER = "Somebody:else"
 """A principal for whom there are no rules of its own."""
@@ -150,3 +261,359 @@ def _clients(table: RuleTable, context: LintContext) -> Bools:
 def _some(rules: list[StandardAcl]) -> str:
     """Return what a rule covers, and how many others there are."""
     return what(rules[0]) if len(rules) == 1 else f"{what(rules[0])} and {len(rules) - 1:,} more"
+
+
+# The rules because of which another one is not needed: named in findings, where a single rule suffices.
+
+
+@frozen(eq=False, kw_only=True)
+class Responsible:
+    """Finds rules that cover another one: its names, its principal, its host and its operation."""
+
+    index: AclIndex
+    documented: bool
+    asked: int = REQUESTED
+    """The operations that requests ask for, as a mask."""
+
+    @classmethod
+    def of(cls, table: RuleTable) -> "Responsible":
+        """Return the finder for the rules of a table."""
+        return cls(index=AclIndex(table.base), documented=table.settings.documented)
+
+    def covering(self, rule: StandardAcl, *, allows: bool) -> StandardAcl | None:
+        """Return a rule that alone allows, or denies, all that another one names; None if there is none."""
+        bits = rule_mask(rule.operation, rule.permission_type)
+        wanted = (bits | bits >> 16) & self.asked
+        for resource in self._around(rule):
+            for other in self._on(resource, rule):
+                mask = rule_mask(other.operation, other.permission_type)
+                mask = mask if allows else mask >> 16
+                if other != rule and is_allow(other) is allows and wanted and not wanted & ~mask:
+                    return other
+        return None
+
+    def sharing(self, rule: StandardAcl, among: Container[StandardAcl]) -> Iterator[StandardAcl]:
+        """Yield those of some ALLOWs that allow a part of what another one allows, on all its names."""
+        bits = rule_mask(rule.operation, rule.permission_type) & self.asked
+        for resource in self._around(rule):
+            for other in self._on(resource, rule):
+                if other in among and other != rule and bits & rule_mask(other.operation, other.permission_type):
+                    yield other
+
+    def implying(self, rule: StandardAcl) -> StandardAcl | None:
+        """Return an ALLOW of another operation, for the same principal on the same pattern, that implies an ALLOW."""
+        literal, prefixed = self.index.named(known_type(rule.resource_type), rule.resource_name)
+        resource = literal if rule.pattern_type == PatternType.LITERAL else prefixed
+        bits = rule_mask(rule.operation, rule.permission_type)
+        for other in self._on(resource, rule):
+            of_same = other.principal == rule.principal and other.operation not in (rule.operation, AclOperation.ALL)
+            if of_same and is_allow(other) and rule_mask(other.operation, other.permission_type) & bits == bits:
+                return other
+        return None
+
+    def _around(self, rule: StandardAcl) -> Iterator[Resource]:
+        """Yield the patterns that cover all names of a rule's pattern."""
+        kind, name = known_type(rule.resource_type), rule.resource_name
+        literal = rule.pattern_type == PatternType.LITERAL
+        if literal:
+            yield self.index.literal(kind, name)
+        # LITERAL `*` lies below no prefix but the empty one.
+        star = literal and name == WILDCARD
+        yield from self.index.prefixes(kind, "" if star else name)
+        hidden = name.startswith(WILDCARD) and not self.documented
+        if not star and not hidden and (name or literal):
+            yield self.index.literal(kind, WILDCARD)
+
+    def _on(self, resource: Resource, rule: StandardAcl) -> Iterator[StandardAcl]:
+        hosts = dict.fromkeys((rule.host, WILDCARD))
+        keys = [(who, host) for who in dict.fromkeys((rule.principal, WILDCARD_PRINCIPAL)) for host in hosts]
+        subject = self.index.base.subject(keys)
+        return (each.acl for each in rules_of(self.index, resource, subject))
+
+
+# Lints that compare names of rules with names that exist.
+
+
+_SHOWN_NAMES = 5
+"""Owners that a finding names."""
+_LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST}}}\Z"
+
+
+def no_such_name(table: RuleTable, context: LintContext) -> Iterator[Finding]:
+    """Yield the rules that cover none of the topics, or of the groups, that exist (18)."""
+    for kind, known in (ResourceType.TOPIC, context.topics), (ResourceType.GROUP, context.groups):
+        if known is None:
+            continue
+        asked = (table.type_of_resource == kind) & ~texts_among(table.names, (WILDCARD,))
+        if kind == ResourceType.TOPIC:
+            asked &= _legal(table)  # lint 24 says enough about the others
+        rows = (asked & ~_covers_one(table, known, asked))[table.resource_of]
+        # Whoever may create a topic needs the rule before there is one.
+        rows &= ~(table.allows & (table.operation_of == AclOperation.CREATE))
+        yield from findings("18", table, rows, _tell_absent)
+
+
+def prefix_without_separator(table: RuleTable, context: LintContext) -> Iterator[Finding]:
+    """Yield the rules whose prefix ends inside of a word, and covers several owners' topics or only others' (21)."""
+    topics, separators = context.topics, context.separators
+    if topics is None or not separators:
+        return
+    asked = (table.type_of_resource == ResourceType.TOPIC) & ~table.literal_resource
+    asked &= texts_matching(table.names, f"[^{one_of(separators)}]\\Z")
+    owners, covered = _Owners.of(topics, separators), dict[str, list[str]]()
+    for number in np.flatnonzero(asked).tolist():
+        prefix: str = table.names[number]
+        found = covered[prefix] = owners.below(prefix)
+        asked[number] = _is_cut(prefix, found)
+
+    def _tell(rule: StandardAcl) -> Told:
+        found = covered[rule.resource_name]
+        names = ", ".join(found[:_SHOWN_NAMES]) + (", ..." if len(found) > _SHOWN_NAMES else "")
+        verdict = "may" if is_allow(rule) else "may not"
+        return Told(f"{who(rule)} {verdict} {verb(rule)} topics of {names} by {rule.resource_name!r}")
+
+    yield from findings("21", table, asked[table.resource_of], _tell)
+
+
+def _is_cut(prefix: str, owners: Sequence[str]) -> bool:
+    """Return whether a prefix covers topics of several owners, or only of such as go on inside of a word."""
+    if len(owners) != 1:
+        return len(owners) > 1
+    return owners[0] != prefix and not prefix.startswith(owners[0])
+
+
+@frozen(eq=False, kw_only=True)
+class _Owners:
+    """The owners of topics: by convention the first parts of their names."""
+
+    _names: list[str]
+    """Of topics, sorted."""
+    _owners: list[str]
+    """By topic."""
+    _next: list[int]
+    """By topic: the next one of another owner."""
+
+    @classmethod
+    def of(cls, topics: ExistingNames, separators: str) -> "_Owners":
+        """Return the owners of topics."""
+        names = list(topics)
+        owners = [_first_part(name, separators) for name in names]
+        following = list(range(1, len(names) + 1))
+        for at in range(len(names) - 2, -1, -1):
+            if owners[at] == owners[at + 1]:
+                following[at] = following[at + 1]
+        return cls(names=names, owners=owners, next=following)
+
+    def below(self, prefix: str) -> list[str]:
+        """Return some owners of the topics that begin with a prefix: all, or enough to show."""
+        at, found = bisect_left(self._names, prefix), dict[str, None]()
+        while at < len(self._names) and len(found) <= _SHOWN_NAMES and self._names[at].startswith(prefix):
+            found[self._owners[at]] = None
+            at = self._next[at]
+        return sorted(found)
+
+
+def _first_part(name: str, separators: str) -> str:
+    ends = [at for at in map(name.find, separators) if at >= 0]
+    return name[: min(ends)] if ends else name
+
+
+def _tell_absent(rule: StandardAcl) -> Told:
+    kind = noun(rule.resource_type)
+    how = "is named" if rule.pattern_type == PatternType.LITERAL else "has a name that begins with"
+    effect = "may do nothing" if is_allow(rule) else "is kept from nothing"
+    return Told(f"no {kind} {how} {rule.resource_name!r}: {who(rule)} {effect} by it today")
+
+
+def _legal(table: RuleTable) -> Bools:
+    found = texts_matching(table.names, _LEGAL)
+    return found & ~(table.literal_resource & texts_among(table.names, (".", "..", "")))
+
+
+def _covers_one(table: RuleTable, known: ExistingNames, asked: Bools) -> Bools:
+    """Return which of the patterns that are asked about cover a name that exists."""
+    names = list(known)
+    found = texts_among(table.names, names)
+    for number in np.flatnonzero(asked & ~found & ~table.literal_resource).tolist():
+        prefix: str = table.names[number]
+        at = bisect_left(names, prefix)
+        found[number] = at < len(names) and names[at].startswith(prefix)
+    return found
+
+
+# The lint of rules that close a resource which was open to all (allow.everyone.if.no.acl.found).
+
+
+_CLOSED_SHOWN = 20
+"""A finding names no more rules than this."""
+
+
+def closes_open_resource(table: RuleTable, context: LintContext) -> Iterator[Finding]:
+    """Yield for each resource whose rules are all for others than somebody who used it these rules (22)."""
+    settings = table.settings
+    if not settings.allow_everyone:
+        return
+    acls = AclsImage(AclIndex(table.base), documented=settings.documented, cidr=settings.cidr)
+    resources: dict[tuple[int, str], _Resource] = {}
+    for access in context.accesses:
+        if access.principal not in settings.super_users:
+            key = access.resource_type, access.resource_name
+            if key not in resources:
+                resources[key] = _Resource.of(acls, *key)
+            resources[key].add(access)
+    for resource in resources.values():
+        if resource.refused:
+            yield finding("22", resource.rules, Told(_lost(resource.refused)))
+
+
+@define(eq=False, kw_only=True)
+class _Resource:
+    """A resource that was used, and who is refused there now."""
+
+    rules: Sequence[StandardAcl]
+    """Some that cover it."""
+    _principals: frozenset[str]
+    """Those of all rules that cover it."""
+    refused: dict[Request, None] = field(factory=dict, init=False)
+
+    @classmethod
+    def of(cls, acls: AclsImage, kind: int, name: str) -> "_Resource":
+        """Return a resource with the rules that cover it."""
+        principals: set[str] = set()
+        covering = acls.candidates(kind, name)
+        rules = []
+        for rule in islice(covering, _CLOSED_SHOWN):
+            rules.append(rule.acl)
+            principals.add(rule.acl.principal)
+        principals.update(rule.acl.principal for rule in covering)
+        return cls(rules=rules, principals=frozenset(principals))
+
+    def add(self, access: Request) -> None:
+        """Add an access: it is refused if rules cover the resource, and none is for its principal."""
+        if self.rules and self._principals.isdisjoint((access.principal, WILDCARD_PRINCIPAL)):
+            self.refused[access] = None
+
+
+def _lost(refused: dict[Request, None]) -> str:
+    first = next(iter(refused))
+    operation = code_name(AclOperation, first.operation)
+    kind = noun(first.resource_type)
+    others = len({access.principal for access in refused}) - 1
+    more = f", and {others:,} other principals" if others else ""
+    return f"{first.principal}{more} used the {kind} {first.resource_name!r} ({operation}), and is refused now"
+
+
+# Lint 26: patterns that cover other topics than when they were added; only a history of rules and topics can tell.
+
+
+GROWN_REACH = "26"
+MANY_TIMES, MANY_MORE = 10, 20
+"""A pattern has grown notably if it covers this many times as many topics as at first, and this many more."""
+_NAMED = 3
+
+Spans = Mapping[str, Sequence[tuple[int, int | None]]]
+"""For each name of a topic the intervals of end offsets in which it existed; without an end if it does now."""
+
+
+def judged_rules(policy: Policy) -> Iterator[StandardAclWithId]:
+    """Yield the rules that the lint is about: each ALLOW on a prefix of topics. `*` never meant less than all."""
+    table = RuleTable.of(policy)
+    rows = table.allows & (table.type_of == ResourceType.TOPIC) & ~table.literal_resource[table.resource_of]
+    return (table.base.rule(row) for row in np.flatnonzero(rows).tolist())
+
+
+@frozen
+class TopicTimes:
+    """The topics of a log, sorted by name, and when they existed."""
+
+    _spans: Spans
+    _names: list[str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_names", sorted(self._spans))
+
+    def below(self, prefix: str) -> list[str]:
+        """Return the names that begin so, also those that are gone."""
+        first = bisect_left(self._names, prefix)
+        last = next(
+            (at for at in range(first, len(self._names)) if not self._names[at].startswith(prefix)), len(self._names)
+        )
+        return self._names[first:last]
+
+    def among(self, names: Iterable[str], end_offset: int | None) -> set[str]:
+        """Return those that existed in the state at an end offset; None: those that exist now."""
+        return {name for name in names if any(_holds(span, end_offset) for span in self._spans[name])}
+
+    def first_after(self, names: Iterable[str], end_offset: int) -> int | None:
+        """Return when the first of some names came into being after a state; None if none did."""
+        return min((begin for name in names for begin, _ in self._spans[name] if begin > end_offset), default=None)
+
+
+def grown_reach(
+    rules: Iterable[tuple[StandardAcl, int]], topics: TopicTimes, *, separators: str = SEPARATORS
+) -> Iterator[Finding]:
+    """Yield a finding for each rule that covers topics of other owners than at first, or notably more topics.
+
+    A rule (of judged_rules) comes with the end offset of the state that it was first part of. At first is then, or, if
+    the pattern covered no topic then, when it covered the first one. The owner of a topic is its name up to the first
+    separator.
+    """
+    for acl, added in rules:
+        found = _judge(acl, added, topics, separators)
+        if found is not None:
+            yield found
+
+
+def _judge(acl: StandardAcl, added: int, topics: TopicTimes, separators: str) -> Finding | None:
+    names = topics.below(acl.resource_name)
+    first, now = topics.among(names, added), topics.among(names, None)
+    if not first:
+        begun = topics.first_after(names, added)
+        first = set() if begun is None else topics.among(names, begun)
+    owners = {_owner(name, separators) for name in first}
+    others = sorted(name for name in now - first if _owner(name, separators) not in owners)
+    grown = len(now) >= MANY_TIMES * len(first) and len(now) - len(first) >= MANY_MORE
+    if not first or not (others or grown):
+        return None
+    lint = BY_ID[GROWN_REACH]
+    return Finding(
+        lint=lint.id,
+        severity=lint.severity,
+        rules=(acl,),
+        lost=_lost_by_growth(acl, len(first), len(now), others),
+        fix=_narrowed(acl, sorted(first), separators) if others else (),
+        advice=lint.mend,
+    )
+
+
+def _lost_by_growth(acl: StandardAcl, first: int, now: int, others: Sequence[str]) -> str:
+    reach = f"{who(acl)} has {code_name(AclOperation, acl.operation)} on {_topics(now)} by it, on {first:,} at first"
+    if not others:
+        return reach
+    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+    return f"{reach}; of other owners: {', '.join(others[:_NAMED])}{more}"
+
+
+def _topics(count: int) -> str:
+    return f"{count:,} topic{'' if count == 1 else 's'}"
+
+
+def _narrowed(acl: StandardAcl, first: Sequence[str], separators: str) -> tuple[RuleChange, ...]:
+    """Return the changes that leave the owners of the first topics only: their prefixes with the separator."""
+    kept: dict[StandardAcl, None] = {}
+    for name in first:
+        owner = _owner(name, separators)
+        if owner == name:
+            kept[evolve(acl, resource_name=name, pattern_type=int(PatternType.LITERAL))] = None
+        else:
+            kept[evolve(acl, resource_name=name[: len(owner) + 1])] = None
+    return (*(RuleChange(added=True, acl=each) for each in kept), RuleChange(added=False, acl=acl))
+
+
+def _owner(name: str, separators: str) -> str:
+    return re.split(f"[{re.escape(separators)}]", name, maxsplit=1)[0] if separators else name
+
+
+def _holds(span: tuple[int, int | None], end_offset: int | None) -> bool:
+    begin, end = span
+    return end is None if end_offset is None else begin <= end_offset and (end is None or end_offset < end)

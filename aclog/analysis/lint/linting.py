@@ -4,21 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from aclog.analysis.lint import (
-    closed_names,
-    existing,
-    holders,
-    hosts,
-    names,
-    operations,
-    principals,
-    shared_names,
-)
-from aclog.analysis.lint.catalogue import ALL
-from aclog.analysis.lint.context import LintContext
-from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint import holders, names
+from aclog.analysis.lint.finding import ALL, Finding
 from aclog.analysis.lint.redundant import Redundancy
-from aclog.analysis.lint.rule_table import RuleTable
+from aclog.analysis.lint.rule_table import LintContext, RuleTable
 from aclog.analysis.policy import Policy
 
 Finder: TypeAlias = Callable[[RuleTable, LintContext], Iterator[Finding]]
@@ -30,26 +19,26 @@ _FINDERS: Mapping[str, Finder] = MappingProxyType(
     {
         "01": names.prefixed_star,
         "02": names.glob_in_name,
-        "03": hosts.host_not_an_address,
-        "04": hosts.cidr_host,
-        "05": principals.principal_without_type,
-        "06": principals.near_miss_principal,
-        "07": principals.unknown_principal_type,
-        "12": operations.unsupported_operation,
+        "03": names.host_not_an_address,
+        "04": names.cidr_host,
+        "05": names.principal_without_type,
+        "06": names.near_miss_principal,
+        "07": names.unknown_principal_type,
+        "12": names.unsupported_operation,
         "13": holders.consumer_without_group,
         "14": holders.transaction_without_write,
         "15": holders.idempotent_write,
-        "16": operations.everyone_may_write,
-        "17": operations.cluster_rights,
-        "18": existing.no_such_name,
-        "19": shared_names.shared_group,
-        "20": shared_names.shared_transactional_id,
-        "21": existing.prefix_without_separator,
-        "22": closed_names.closes_open_resource,
+        "16": names.everyone_may_write,
+        "17": names.cluster_rights,
+        "18": holders.no_such_name,
+        "19": holders.shared_group,
+        "20": holders.shared_transactional_id,
+        "21": holders.prefix_without_separator,
+        "22": holders.closes_open_resource,
         "23": names.name_below_star,
         "24": names.illegal_topic_name,
         "25": holders.many_literals,
-        "27": operations.everyone_reaches_far,
+        "27": names.everyone_reaches_far,
     }
 )
 """By id, but for those that share their work (aclog.analysis.lint.redundant)."""

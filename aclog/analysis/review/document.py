@@ -1,8 +1,16 @@
-"""What a review or a plan says, before it is text or markdown: points first, and sections with all there is."""
+"""What a review or a plan says, as text or Markdown."""
+
+import re
+from collections.abc import Iterator
 
 from attrs import frozen
 
-from aclog.authorizer.origin import FileOrigin
+from aclog.analysis.rows.report import markdown_text
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.metalog.errors import printable
+
+# What a review or a plan says, before it is text or markdown: points first, and sections with all there is.
+
 
 SHOWN = 40
 """Items of a section, if nothing else is said; a command shows all."""
@@ -45,3 +53,96 @@ class Document:
     """What was compared with what."""
     command: str = "aclog review"
     """The command that made it."""
+
+
+# A review or a plan as lines of text, or as markdown for a comment on a pull request.
+
+
+LARGEST_COMMENT = 60_000
+"""In characters; a comment on GitHub may have 65,536, on GitLab a million."""
+
+LONGEST = 2_000
+"""Characters of a line: a name may have 32,767, and people read none of that."""
+
+_LIST = re.compile(r"^[+-](?= )")
+"""What begins an item of a list in markdown."""
+_ESCAPED = r"\\\g<0>"
+_FOLD, _UNFOLD = "<details>", "</details>"
+
+
+def text_lines(document: Document) -> Iterator[str]:
+    """Yield a document as lines for a terminal; of what is folded and another command shows, how much it is."""
+    yield from map(_cut, _text(document))
+
+
+def markdown_lines(document: Document) -> Iterator[str]:
+    """Yield a document as markdown, cut to what fits into a comment, and saying so; `marker` is the last line."""
+    room, is_folded = LARGEST_COMMENT, False
+    for line in _markdown(document):
+        room -= len(line) + 1
+        if room < 0:
+            yield from ("", _UNFOLD) if is_folded else ()
+            yield from ("", f"The rest does not fit into a comment: `{document.command}` shows it.", marker(document))
+            return
+        is_folded = line == _FOLD or (is_folded and line != _UNFOLD)
+        yield line
+    yield marker(document)
+
+
+def marker(document: Document) -> str:
+    """Return the line by which a job finds the comment that it wrote before."""
+    return f"<!-- {document.command} -->"
+
+
+def _text(document: Document) -> Iterator[str]:
+    yield document.head
+    yield from (f"- {point}" for point in document.points)
+    for section in document.sections:
+        yield ""
+        if section.folded and section.command is not None:
+            yield f"{section.title}: {len(section.items):,}: {section.command} shows them"
+            continue
+        yield f"{section.title}:"
+        for item in section.items[: section.shown]:
+            yield f"  {item.text}"
+            yield from (f"    {line}" for line in item.details)
+        yield from (f"  {line}" for line in _rest(section))
+    yield ""
+    yield from document.foot
+
+
+def _markdown(document: Document) -> Iterator[str]:
+    yield f"### {_escaped(document.head)}"
+    yield from (f"- {_escaped(point)}" for point in document.points)
+    for section in document.sections:
+        yield ""
+        title = f"<b>{_escaped(section.title)}</b>"
+        yield from ((_FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
+        for item in section.items[: section.shown]:
+            yield from _markdown_item(item)
+        yield from (f"- {_escaped(line)}" for line in _rest(section))
+        if section.folded:
+            yield from ("", _UNFOLD)
+    yield ""
+    yield from (f"<sub>{_escaped(line)}</sub><br>" for line in document.foot)
+
+
+def _markdown_item(item: Item) -> Iterator[str]:
+    yield f"- {_LIST.sub(_ESCAPED, _escaped(item.text))}"
+    yield from (f"  <br>{_escaped(line)}" for line in item.details)
+
+
+def _escaped(line: str) -> str:
+    return markdown_text(_cut(line))
+
+
+def _cut(line: str) -> str:
+    """Return a line without characters that steer a terminal, and not longer than people read."""
+    text = printable(line[: LONGEST + 1])
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(line):,} characters)"
+
+
+def _rest(section: Section) -> Iterator[str]:
+    left = 0 if section.shown is None else len(section.items) - section.shown
+    if left > 0:
+        yield f"and {left:,} more" + (f": {section.command} shows all" if section.command is not None else "")

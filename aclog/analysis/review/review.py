@@ -1,20 +1,363 @@
-"""A review: everything that was found of a change of rules, and whether it is acceptable."""
+"""A review: the kinds of changes of ACLs, the findings of a change, its verdict, and the document that states them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.regions.region import Direction
-from aclog.analysis.review.everyone import gives_everyone
-from aclog.analysis.review.flipped import Flipped
-from aclog.analysis.review.move import Move
-from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
-from aclog.analysis.review.rename import Rename
-from aclog.analysis.review.replacement import Replacement
-from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
-from aclog.analysis.rows.row_report import ReportRow
-from aclog.authorizer.generation import Generation
+from aclog.analysis.policy import Policy, is_allowed, only_on
+from aclog.analysis.regions import Difference, Direction, Literal, Principals, Request, has_legal_name
+from aclog.analysis.review.document import Document, Item, Section
+from aclog.analysis.rows.report import ReportRow, row_lines
+from aclog.analysis.rows.row import Row, summary_text
+from aclog.authorizer.acl import (
+    ANONYMOUS_PRINCIPAL,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    ResourceType,
+    StandardAcl,
+    acl_text,
+    code_name,
+)
+from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, FileOrigin, Origins, RuleChange, origin_text
+from aclog.authorizer.settings import Generation
+
+# What makes a review fail: kinds of findings, and which of them a repository does not accept.
+
+
+class Kind(StrEnum):
+    """A kind of what a review may find."""
+
+    GAINED = "gained"
+    """A request that was denied is allowed."""
+    LOST = "lost"
+    """A request that was allowed is denied."""
+    BREAKS = "breaks"
+    """A recent access would be denied."""
+    EVERYONE = "everyone"
+    """Everyone gains access: clients that no rule names, or those that do not log in."""
+    PROOFS = "proofs"
+    """Something that must stay as it is does not."""
+    TESTS = "tests"
+    """A test of rules fails."""
+    LINT_ERROR = "lint-error"
+    """The change brings a finding of severity error."""
+    LINT_WARNING = "lint-warning"
+    """The change brings a finding of severity warning."""
+    CHECKS = "checks"
+    """The change touches the checks themselves: settings, tests, what is known of the cluster."""
+
+
+DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.EVERYONE, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
+"""That access is gained or lost is what most changes are made for; people judge it. Hardly one is made for everyone."""
+
+
+# The points of a review that come first: one of each kind, the most important kind first, then more of them.
+
+
+ROOM = 4
+"""Points after the verdict: with it, five lines."""
+
+
+@frozen(kw_only=True)
+class Points:
+    """Texts of one kind, the most important first."""
+
+    texts: Sequence[str]
+    """Those worth a line, at most ROOM; or all."""
+    total: int | None = None
+    """How many there are, if there are more than texts."""
+    after: str = ""
+    """What stands after the last one that is shown."""
+
+    def shown(self, count: int) -> list[str]:
+        """Return the first ones; the last of them tells how many more there are."""
+        left = (self.total or len(self.texts)) - count
+        found = [*self.texts[:count]]
+        if found:
+            found[-1] += (f" (and {left:,} more)" if left > 0 else "") + self.after
+        return found
+
+
+def chosen(kinds: Sequence[Points]) -> list[str]:
+    """Return the points that there is room for: each kind gets one, then the first kinds get more."""
+    held = [each for each in kinds if each.texts][:ROOM]
+    counts = [1] * len(held)
+    for at, each in enumerate(held):
+        counts[at] += min(ROOM - sum(counts), len(each.texts) - 1)
+    return [text for each, count in zip(held, counts, strict=True) for text in each.shown(count)]
+
+
+# What proofs, tests and lint say of a change.
+
+
+@frozen(kw_only=True)
+class Proof:
+    """Something that a change must leave as it is."""
+
+    text: str
+    holds: bool
+    details: tuple[str, ...] = ()
+    """What refutes it."""
+    only: Generation | None = None
+    """That of Kafka which alone refutes it, if several may decide."""
+
+
+@frozen(kw_only=True)
+class TestsOutcome:
+    """The cases that failed."""
+
+    __test__ = False  # not a class of tests for pytest
+
+    failures: tuple[Item, ...] = ()
+    passed: int = 0
+    left_out: tuple[str, ...] = ()
+    """What is to be said of each file that was not run, as it tests other rules."""
+
+
+@frozen(kw_only=True)
+class LintOutcome:
+    """Findings that the change brings, leaves and mends."""
+
+    new_errors: tuple[Item, ...] = ()
+    new_warnings: tuple[Item, ...] = ()
+    old: tuple[Item, ...] = ()
+    gone: tuple[Item, ...] = ()
+    suppressed: tuple[Item, ...] = ()
+    """What counts no more, or never did, since the change has it suppressed."""
+
+
+# Whether a change gives something to everyone.
+
+
+def gives_everyone(difference: Difference) -> bool:
+    """Return whether a difference lets everyone, or every client that does not log in, do what a client can ask for."""
+    region = difference.region
+    return difference.direction is Direction.GAINED and _holds_everyone(region.principals) and has_legal_name(region)
+
+
+def tells_of_everyone(row: Row) -> bool:
+    """Return whether a row tells of such a difference."""
+    gained, summary = Direction.GAINED in row.directions, row.summary
+    if summary is not None and row.principals.complement:
+        return gained and row.legal and summary.everyone_else
+    return gained and row.legal and _holds_everyone(row.principals)
+
+
+def _holds_everyone(principals: Principals) -> bool:
+    return principals.complement or ANONYMOUS_PRINCIPAL in principals.named
+
+
+# Recent accesses that a change breaks or opens, folded for people.
+
+
+_SHOWN = 3
+
+
+@frozen(kw_only=True)
+class Flipped:
+    """Accesses of one principal with one operation on resources of one type, all decided differently the same way."""
+
+    direction: Direction
+    principal: str
+    operation: int
+    resource_type: int
+    names: tuple[str, ...]
+    """Those accessed most often first."""
+    accesses: int
+    only: Generation | None = None
+    """That of Kafka by which alone they are, if several may decide."""
+
+    def text(self) -> str:
+        """Return such as `User:a READ TOPIC orders, bills and 4 more: 340 accesses`."""
+        operation, kind = code_name(AclOperation, self.operation), code_name(ResourceType, self.resource_type)
+        more = len(self.names) - _SHOWN
+        names = ", ".join(self.names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        count = f"{self.accesses:,} access{'es' * (self.accesses != 1)}{only_on(self.only)}"
+        return f"{self.principal} {operation} {kind} {names}: {count}"
+
+
+def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Flipped]:
+    """Return the accesses that two policies decide differently, lost ones first, by how many they are."""
+    groups: dict[tuple[Direction, str, int, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for request, count in counts.items():
+        was, now = is_allowed(old, request), is_allowed(new, request)
+        if was is not now:
+            direction = Direction.GAINED if now else Direction.LOST
+            key = (direction, request.principal, request.operation, request.resource_type)
+            groups[key][request.resource_name] += count
+    found = [
+        Flipped(
+            direction=direction,
+            principal=principal,
+            operation=operation,
+            resource_type=kind,
+            names=tuple(sorted(names, key=lambda name: (-names[name], name))),
+            accesses=sum(names.values()),
+        )
+        for (direction, principal, operation, kind), names in groups.items()
+    ]
+    return sorted(found, key=lambda each: (each.direction is Direction.GAINED, -each.accesses, each.text()))
+
+
+# Rules that stand in another file after a change.
+
+
+@frozen(kw_only=True)
+class Move:
+    """How many rules that are the same before and after stand in other files."""
+
+    old: str
+    new: str
+    rules: int
+
+    def text(self) -> str:
+        """Return such as `3 rules moved from kafka/a.yaml to kafka/b.yaml`."""
+        return f"{self.rules:,} rule{'s' * (self.rules != 1)} moved from {self.old} to {self.new}"
+
+
+@frozen(eq=False, kw_only=True)
+class Placement:
+    """Where the rules of one side stand."""
+
+    origins: Origins = NO_ORIGINS
+    path_of: Callable[[str], str] = str
+    """Returns the path of a file from the top of the repository, of the file as origins show it."""
+
+    def files(self, rule: StandardAcl) -> tuple[str, ...]:
+        """Return the files that state a rule, as paths from the top of the repository."""
+        found = {self.path_of(each.file) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
+        return tuple(sorted(found))
+
+
+def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> list[Move]:
+    """Return the moves of some rules, the largest first."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for rule in rules:
+        old, new = before.files(rule), after.files(rule)
+        left, reached = [each for each in old if each not in new], [each for each in new if each not in old]
+        if left and reached:  # else it is stated in fewer or in more files than before, and moved nowhere
+            counted[", ".join(left), ", ".join(reached)] += 1
+    ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
+    return [Move(old=old, new=new, rules=count) for (old, new), count in ordered]
+
+
+# Rules that move from one principal to another: a renamed principal, or a mistyped one.
+
+
+@frozen(kw_only=True)
+class Rename:
+    """All rules that one principal loses are those that another gets."""
+
+    old: str
+    new: str
+    rules: int
+    left: bool
+    """Whether the old principal has other rules after the change."""
+    known: bool
+    """Whether the new principal had rules before it."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one principal takes the place of another: it is new, or the other one is no more."""
+        return not self.left or not self.known
+
+    def text(self) -> str:
+        """Return such as `principal renamed: User:a -> User:b: 3 rules; User:a has none left`."""
+        what = "principal renamed" if self.is_whole else "rules change hands"
+        parts = [f"{what}: {self.old} -> {self.new}: {self.rules:,} rule{'s' * (self.rules != 1)}"]
+        if not self.left:
+            parts.append(f"{self.old} has none left")
+        if not self.known:
+            parts.append(f"{self.new} had none before")
+        return "; ".join(parts)
+
+
+def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> list[Rename]:
+    """Return the renames among the changes that make one image of another, by principal.
+
+    `User:*` is everyone: who takes rules from there, or gives some to it, took nobody's place.
+    """
+    removed: dict[str, set[StandardAcl]] = defaultdict(set)
+    added: dict[str, set[StandardAcl]] = defaultdict(set)
+    for change in changes:
+        if change.acl.principal == WILDCARD_PRINCIPAL:
+            continue
+        (added if change.added else removed)[change.acl.principal].add(evolve(change.acl, principal=""))
+    by_rules: dict[frozenset[StandardAcl], list[str]] = defaultdict(list)
+    for principal in sorted(added):
+        by_rules[frozenset(added[principal])].append(principal)
+    found = []
+    before, after = (old.principals(), new.principals()) if removed and added else (set[str](), set[str]())
+    for principal in sorted(removed):
+        takers = by_rules.get(frozenset(removed[principal]), [])
+        if len(takers) == 1:  # of several that get the same rules, no one has taken the place
+            taker = takers[0]
+            found.append(
+                Rename(
+                    old=principal,
+                    new=taker,
+                    rules=len(removed[principal]),
+                    left=principal in after,
+                    known=taker in before,
+                )
+            )
+    return found
+
+
+# Rules that stay, and that Terraform would yet delete and create again, since they change their address.
+
+
+Addresses = Mapping[tuple[str, StandardAcl], frozenset[str]]
+"""Where Terraform has each rule, by the directory of its files: `module.team.kafka_acl.read[2]`."""
+
+
+@frozen(kw_only=True)
+class Replacement:
+    """The rules of one resource that get other addresses."""
+
+    resource: str
+    """Without the index, and where it is: `module.team.kafka_acl.read in kafka/teams`."""
+    old: str
+    """The address of one of them."""
+    new: str
+    """That rule's address after the change."""
+    rules: int
+
+    def text(self) -> str:
+        """Return what Terraform does, and why that matters."""
+        rules = f"{self.rules:,} rule{'s' * (self.rules != 1)}"
+        return (
+            f"Terraform replaces {rules} of {self.resource}: the address changes, such as {self.old} -> {self.new}, so "
+            "each is deleted and made again, in any order: missing in between, or for good (`moved` blocks prevent it)"
+        )
+
+
+def replacements(before: Addresses, after: Addresses) -> list[Replacement]:
+    """Return the replacements, the largest first, by the addresses of the rules of both sides."""
+    moved: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for key, addresses in after.items():
+        left, reached = before.get(key, frozenset()) - addresses, addresses - before.get(key, frozenset())
+        if left and reached:
+            directory, _ = key
+            old = min(left)
+            moved[_resource(old) + (f" in {directory}" if directory else "")].append((old, min(reached)))
+    found = [
+        Replacement(resource=resource, old=min(pairs)[0], new=min(pairs)[1], rules=len(pairs))
+        for resource, pairs in moved.items()
+    ]
+    return sorted(found, key=lambda each: (-each.rules, each.resource))
+
+
+def _resource(address: str) -> str:
+    return address.rsplit("[", 1)[0] if address.endswith("]") else address
+
+
+# A review: everything that was found of a change of rules, and whether it is acceptable.
 
 
 @define(eq=False, kw_only=True)
@@ -65,3 +408,192 @@ class Review:
     def fails(self) -> bool:
         """Whether something was found that is not accepted."""
         return bool(self.found & set(self.fail_on))
+
+
+# Which rows of a change a person should read first.
+
+
+_NARROW = 1 << 15
+"""Longer than any name: a single name is narrower than each prefix."""
+
+Risk: TypeAlias = tuple[bool, bool, bool, bool, int, int, int]
+
+
+def risk(report: ReportRow) -> Risk:
+    """Return the key by which rows are sorted, the riskiest first.
+
+    Names that can exist, what a DENY kept or keeps from somebody, everyone, the cluster, accesses that flip, topics
+    that exist, short prefixes: in this order. A guess: it decides on what is read first, not on what is told.
+    """
+    row = report.row
+    deciding = row.before if row.directions[0] is Direction.GAINED else row.after
+    return (
+        not row.legal,
+        not is_deny(deciding),
+        not row.principals.complement,
+        all(clause.resource_type != ResourceType.CLUSTER for clause in row.clauses),
+        -(report.accesses or 0),
+        -(report.topics or 0),
+        min(
+            _NARROW if isinstance(part, Literal) else len(part.prefix)
+            for clause in row.clauses
+            for part in clause.names
+        ),
+    )
+
+
+def is_deny(decided: StandardAcl | str | None) -> bool:
+    """Return whether a rule of DENY decided."""
+    return isinstance(decided, StandardAcl) and decided.permission_type == AclPermissionType.DENY
+
+
+# What a review says, in the order of what matters: the verdict, points that come first, and sections with all.
+
+
+_NOTHING = "no effective change"
+_PLACES = 5
+"""Changed lines behind a row that are shown."""
+_TOPICS = 3
+"""Existing topics that are named."""
+
+
+def document_of(review: Review) -> Document:
+    """Return what people read of a review."""
+    return _Writer(review).document()
+
+
+@frozen(eq=False)
+class _Writer:
+    review: Review
+
+    def document(self) -> Document:
+        """Return the whole."""
+        # It does not say "passes": what no check covers may be wrong.
+        verdict = "FAILS" if self.review.fails else "no blocking check failed"
+        return Document(
+            head=f"aclog review: {verdict}: {', '.join(self._counts())}",
+            points=tuple(chosen(list(self._points()))),
+            sections=tuple(section for section in self._sections() if section.items),
+            foot=tuple(self.review.foot),
+        )
+
+    def _counts(self) -> Iterator[str]:
+        counts = Counter(direction for report in self.review.rows for direction in report.row.directions)
+        gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
+        yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING
+        if Kind.EVERYONE in self.review.found:
+            yield "everyone gains access"
+        refuted = sum(not proof.holds for proof in self.review.proofs)
+        yield from _counted(refuted, "proof refuted", "proofs refuted")
+        yield from _counted(len(self.review.tests.failures), "test fails", "tests fail")
+        yield from _counted(self._broken(), "recent access breaks", "recent accesses break")
+        yield from _counted(len(self.review.lint.new_errors), "new lint error", "new lint errors")
+        yield from _counted(len(self.review.lint.new_warnings), "new lint warning", "new lint warnings")
+        yield from _counted(len(self.review.lint.suppressed), "finding suppressed", "findings suppressed")
+        replaced = sum(each.rules for each in self.review.replacements)
+        yield from _counted(replaced, "rule replaced by Terraform", "rules replaced by Terraform")
+        yield from _counted(len(self.review.own_checks), "file of the checks changed", "files of the checks changed")
+
+    def _broken(self) -> int:
+        return sum(each.accesses for each in self.review.flipped if each.direction is Direction.LOST)
+
+    def _points(self) -> Iterator[Points]:
+        """Yield what matters most, first; the head counts what there is no room for."""
+        refuted = [f"refuted: {proof.text}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
+        yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.review.tests.failures)])
+        yield Points(texts=self.review.doubts)
+        broken = self._broken_text()
+        yield Points(texts=[each.text() for each in self.review.renames], after=broken)
+        broken = "" if self.review.renames else broken
+        ranked = [report for report in self._ranked() if not self._is_of_rename(report)]
+        for direction in Direction:
+            rows = [report for report in ranked if report.row.directions[0] is direction]
+            loses = any(Direction.LOST in report.row.directions for report in rows)
+            yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=broken if loses else "")
+            broken = "" if loses else broken
+        if self.review.own_checks:
+            yield Points(texts=[f"the change touches the checks themselves: {', '.join(self.review.own_checks)}"])
+        yield _one_of_each_lint("new lint", (*self.review.lint.new_errors, *self.review.lint.new_warnings))
+        yield _one_of_each_lint("suppressed", self.review.lint.suppressed)
+        for changes in (self.review.replacements, self.review.moves):
+            yield Points(texts=[each.text() for each in changes[:1]], total=len(changes))
+
+    def _ranked(self) -> list[ReportRow]:
+        return sorted(self.review.rows, key=lambda report: (not tells_of_everyone(report.row), risk(report)))
+
+    def _is_of_rename(self, report: ReportRow) -> bool:
+        """Return whether a rename tells what a row does: both are about the same principals, and no others."""
+        renamed = {name for each in self.review.renames if each.is_whole for name in (each.old, each.new)}
+        principals, summary = report.row.principals, report.row.summary
+        by = () if summary is None else (rule.principal for rule in summary.cause.rules)
+        return not principals.complement and renamed.issuperset((*principals.named, *by))
+
+    def _row_text(self, report: ReportRow) -> str:
+        """Return a row on one line: of a summary, what was counted as well, and which DENY is gone."""
+        row = report.row
+        head, *_ = row_lines(report)
+        text = head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
+        removed = row.before if is_deny(row.before) and self._is_removed(row.before) else None
+        gone = f"; removed: {acl_text(removed)}" if isinstance(removed, StandardAcl) else ""
+        return f"{text}{self._topics_text(report)}{gone}"
+
+    def _is_removed(self, rule: StandardAcl | str | None) -> bool:
+        return any(not change.added and change.acl == rule for change in self.review.comparison.changes)
+
+    def _broken_text(self) -> str:
+        broken = [each for each in self.review.flipped if each.direction is Direction.LOST]
+        if not broken:
+            return ""
+        more = f", and {len(broken) - 1:,} more kinds of access" if broken[1:] else ""
+        return f"; breaks {broken[0].text()}{more}"
+
+    def _topics_text(self, report: ReportRow) -> str:
+        """Return which of the topics that exist a row is about, such as `: 12 topics exist: a, b, c, ...`."""
+        known = self.review.comparison.topics
+        parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
+        found = [] if known is None else sorted(set[str]().union(*map(known.among, parts)))
+        shown = ", ".join(found[:_TOPICS]) + (", ..." if len(found) > _TOPICS else "")
+        return f": {report.counts()}: {shown}" if found else ""
+
+    def _row_item(self, report: ReportRow) -> Item:
+        head, *details = row_lines(report)
+        counts, topics = report.counts(), self._topics_text(report)
+        lines = [topics.removeprefix(": ") if topics and line.strip() == counts else line.strip() for line in details]
+        places = ", ".join(map(origin_text, report.places[:_PLACES]))
+        more = f" and {len(report.places) - _PLACES:,} more" if len(report.places) > _PLACES else ""
+        return Item(text=head, details=(*lines, f"changed: {places}{more}") if places else tuple(lines))
+
+    def _sections(self) -> Iterator[Section]:
+        found, lint = self.review, self.review.lint
+        refuted = [_refuted(each) for each in found.proofs if not each.holds]
+        proved = [Item(text=f"PROVED: {each.text}") for each in found.proofs if each.holds]
+        yield Section(title="Proofs", items=(*refuted, *proved))
+        yield Section(title="Tests that fail", items=found.tests.failures)
+        yield Section(title="Effective change", items=tuple(map(self._row_item, self._ranked())), command="aclog diff")
+        yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in found.renames))
+        for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
+            items = tuple(Item(text=each.text()) for each in found.flipped if each.direction is direction)
+            yield Section(title=f"Recent accesses {title}", items=items)
+        yield Section(title="New lint findings", items=(*lint.new_errors, *lint.new_warnings))
+        yield Section(title="Suppressed since the change", items=lint.suppressed)
+        yield Section(title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in found.replacements))
+        yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in found.moves), folded=True)
+        yield Section(title="Lint findings that are gone", items=lint.gone, folded=True)
+        yield Section(title="Lint findings from before", items=lint.old, folded=True, command="aclog lint")
+
+
+def _refuted(proof: Proof) -> Item:
+    return Item(text=f"REFUTED: {proof.text}{only_on(proof.only)}", details=proof.details)
+
+
+def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:
+    """Return the first finding of each lint, such as `new lint: 13 consumer-without-group: ...`."""
+    first: dict[str, str] = {}
+    for item in items:
+        first.setdefault(item.text.partition(":")[0], item.text)
+    return Points(texts=[f"{what}: {text}" for text in first.values()], total=len(items))
+
+
+def _counted(count: int, one: str, many: str) -> Iterator[str]:
+    if count:
+        yield f"{count:,} {one if count == 1 else many}"

@@ -1,25 +1,71 @@
-"""Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch."""
+"""Why requests changed: the changed ACLs, and the rows behind which they stand."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
-from aclog.analysis.policy import Policy
-from aclog.analysis.range_rules import range_rules
-from aclog.analysis.regions.hosts import EVERYWHERE
-from aclog.analysis.regions.names import ANY_NAME, NamePart
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE, Principals, only
-from aclog.analysis.regions.query import RESOURCE_TYPES
-from aclog.analysis.regions.region import Difference, Direction, Region
-from aclog.analysis.rows.extent import Extent, extent_of, is_allow
-from aclog.analysis.rows.extent_index import NameIndex, index_of_extents, near_region
-from aclog.analysis.rows.naive_rows import NaiveRow, naive_rows
-from aclog.analysis.rows.row import Setting
-from aclog.authorizer.acl import StandardAcl
+from aclog.analysis.policy import Policy, range_rules
+from aclog.analysis.regions import (
+    ANY_NAME,
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    RESOURCE_TYPES,
+    Difference,
+    Direction,
+    NamePart,
+    Principals,
+    Region,
+    only,
+)
+from aclog.analysis.rows.row import Extent, NameIndex, Row, Setting, extent_of, index_of_extents, is_allow, near_region
+from aclog.authorizer.acl import WILDCARD, PatternType, StandardAcl
+from aclog.authorizer.acls_image import FileOrigin, Origin, RuleChange, TwoOrigins
 from aclog.authorizer.settings import Settings
+
+# Folds changed rules as such: rules that differ in their principal only are one group.
+
+
+class _Kind(NamedTuple):
+    is_added: bool
+    host: str
+    resource_type: int
+    operation: int
+    permission_type: int
+
+
+@frozen(kw_only=True)
+class NaiveRow:
+    """Rules that were added, or removed, with one host, resource type, operation, permission and set of patterns."""
+
+    is_added: bool
+    principals: tuple[str, ...]
+    """Sorted. Each has a rule on each pattern."""
+    rules: tuple[StandardAcl, ...]
+
+
+def naive_rows(changed: Iterable[tuple[bool, StandardAcl]]) -> list[NaiveRow]:
+    """Return the groups of changed rules; `changed` says of each rule whether it was added."""
+    of_kind: dict[_Kind, dict[str, dict[tuple[str, int], StandardAcl]]] = defaultdict(lambda: defaultdict(dict))
+    for is_added, rule in changed:
+        kind = _Kind(is_added, rule.host, rule.resource_type, rule.operation, rule.permission_type)
+        of_kind[kind][rule.principal][rule.resource_name, rule.pattern_type] = rule
+    found = []
+    for kind, of_principal in of_kind.items():
+        same: dict[frozenset[tuple[str, int]], list[str]] = defaultdict(list)
+        for principal, patterns in of_principal.items():
+            same[frozenset(patterns)].append(principal)
+        for principals in same.values():
+            rules = tuple(rule for principal in principals for rule in of_principal[principal].values())
+            found.append(NaiveRow(is_added=kind.is_added, principals=tuple(sorted(principals)), rules=rules))
+    return found
+
+
+# Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch.
 
 
 class Part(Enum):
@@ -174,3 +220,64 @@ def _of_setting(
     )
     effects = tuple(Effect(direction=direction, extents=extents) for direction in directions)
     return Candidate(is_added, (), setting, effects)
+
+
+# The changed rules behind a row, and where they stand.
+
+
+_MOST = 10
+"""Rules behind one row whose places are told."""
+
+
+@define(eq=False)
+class ChangedRules:
+    """The rules that only one of two states has, and where they stand."""
+
+    _changes: Sequence[RuleChange]
+    _origins: TwoOrigins
+    _by_rule: dict[tuple[bool, StandardAcl], RuleChange] = field(init=False)
+    _on: dict[tuple[int, str, bool], list[int]] = field(init=False)
+    """By resource type, name and whether it is LITERAL: places in `_changes`."""
+
+    def __attrs_post_init__(self) -> None:
+        self._by_rule = {(change.added, change.acl): change for change in self._changes}
+        self._on = {}
+        for at, change in enumerate(self._changes):
+            acl = change.acl
+            key = (acl.resource_type, acl.resource_name, acl.pattern_type == PatternType.LITERAL)
+            self._on.setdefault(key, []).append(at)
+
+    def places(self, row: Row) -> Iterator[FileOrigin]:
+        """Yield the files and lines of the changed rules behind a row, those of the second state first."""
+        found = sorted(self._behind(row), key=lambda change: not change.added)
+        for change in found[:_MOST]:
+            yield from (place for place in self._places(change) if isinstance(place, FileOrigin))
+
+    def _places(self, change: RuleChange) -> Sequence[Origin]:
+        """Return the line of a file of changes, or the lines that state the rule."""
+        if change.origin is not None:
+            return (change.origin,)
+        return (self._origins.new if change.added else self._origins.old).of(change.acl)
+
+    def _behind(self, row: Row) -> list[RuleChange]:
+        """Return those that a summary tells of, else those that decide the example, else those on its resource.
+
+        A request may change because of a rule that does not match it: the first one on a resource, or the last, closes
+        or opens it with allow.everyone.if.no.acl.found.
+        """
+        if row.summary is not None:
+            cause = row.summary.cause
+            return self._known((cause.is_added, rule) for rule in cause.rules)
+        decided = ((False, row.before), (True, row.after))
+        deciding = self._known((added, rule) for added, rule in decided if isinstance(rule, StandardAcl))
+        return deciding or self._covering(row)
+
+    def _covering(self, row: Row) -> list[RuleChange]:
+        kind, name = row.witness.resource_type, row.witness.resource_name
+        literal = ((kind, each, True) for each in dict.fromkeys((name, WILDCARD)))
+        prefixes = ((kind, name[:end], False) for end in range(len(name) + 1))
+        found = (at for key in (*literal, *prefixes) for at in self._on.get(key, ()))
+        return [self._changes[at] for at in sorted(found)]
+
+    def _known(self, rules: Iterator[tuple[bool, StandardAcl]]) -> list[RuleChange]:
+        return [self._by_rule[rule] for rule in rules if rule in self._by_rule]

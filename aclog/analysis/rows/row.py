@@ -1,14 +1,51 @@
-"""A row: one line of a report on a change, which says what some principals gained or lost."""
+"""Rows: lines of a report on a change, which say what some principals gain or lose."""
 
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import partial
+from itertools import takewhile
+from typing import Generic, Self, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import Names, contains
-from aclog.analysis.regions.principals import Principals
-from aclog.analysis.regions.region import Direction, Request
-from aclog.authorizer.acl import ResourceType, StandardAcl
+from aclog.analysis.regions import (
+    ANY_NAME,
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    Direction,
+    Hosts,
+    Literal,
+    NamePart,
+    Names,
+    Principals,
+    Region,
+    Request,
+    Subtree,
+    common,
+    contains,
+    everyone_but,
+    only,
+    operations_of,
+    requests_text,
+    witness,
+)
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    is_cidr,
+)
+from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.settings import Settings
+
+# A row: one line of a report on a change, which says what some principals gained or lost.
 
 
 @frozen(kw_only=True)
@@ -17,7 +54,7 @@ class Clause:
 
     resource_type: ResourceType
     operations: int
-    """A mask (aclog.analysis.regions.operations)."""
+    """A mask (aclog.analysis.regions)."""
     names: Names
 
 
@@ -107,3 +144,446 @@ class Row:
                 for clause in self.clauses
             )
         )
+
+
+# The extent of a rule: the requests that it is about.
+
+
+WILDCARD_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
+"""What LITERAL `*` covers in Kafka 4.3.1."""
+
+
+@frozen(kw_only=True)
+class Extent:
+    """The requests that a rule is about; `names` is empty if that is none."""
+
+    resource_type: ResourceType
+    operations: int
+    """A mask (aclog.analysis.regions); what an ALLOW implies is in it."""
+    principals: Principals
+    hosts: Hosts
+    names: Names
+
+    def region(self) -> Region:
+        """Return the extent as a region."""
+        return Region(
+            resource_type=self.resource_type,
+            operations=self.operations,
+            principals=self.principals,
+            hosts=self.hosts,
+            names=self.names,
+        )
+
+    def meets(self, region: Region, names: Names | None = None) -> bool:
+        """Return whether the extent and a region have requests in common; ranges of addresses are not compared.
+
+        `names`: some of the region's, to look at no others.
+        """
+        return (
+            self.resource_type == region.resource_type
+            and bool(self.operations & region.operations)
+            and principals_meet(self.principals, region.principals)
+            and hosts_meet(self.hosts, region.hosts)
+            and names_meet(self.names, region.names if names is None else names)
+        )
+
+    def spans(self, region: Region) -> bool:
+        """Return whether the extent is about all principals, hosts and operations of a region."""
+        return (
+            not region.operations & ~self.operations
+            and self.principals in (EVERYONE, region.principals)
+            and self.hosts in (EVERYWHERE, region.hosts)
+        )
+
+
+def extent_of(rule: StandardAcl, settings: Settings) -> Extent:
+    """Return the extent of a rule of a known resource type under some settings."""
+    names, throws = pattern_names(rule, settings), ":" not in rule.principal
+    mask = ALL_OPERATIONS if throws else rule_mask(rule.operation, rule.permission_type)
+    return Extent(
+        resource_type=ResourceType(rule.resource_type),
+        operations=(mask | mask >> 16) & ALL_OPERATIONS & REQUESTED,
+        principals=EVERYONE if throws or rule.principal == WILDCARD_PRINCIPAL else only(rule.principal),
+        hosts=EVERYWHERE if throws else _hosts(rule.host, settings),
+        names=names,
+    )
+
+
+def is_allow(rule: StandardAcl) -> bool:
+    """Return whether a rule allows; one whose principal has no colon denies everything, since Kafka throws on it."""
+    return rule.permission_type == AclPermissionType.ALLOW and ":" in rule.principal
+
+
+def pattern_names(rule: StandardAcl, settings: Settings) -> Names:
+    """Return the names that the pattern of a rule covers."""
+    name, literal = rule.resource_name, rule.pattern_type == PatternType.LITERAL
+    star = literal and name == WILDCARD
+    if rule.resource_type == ResourceType.CLUSTER:
+        covers = star or (name == CLUSTER_NAME if literal else CLUSTER_NAME.startswith(name))
+        return (Literal(name=CLUSTER_NAME),) if covers else ()
+    if star:
+        return ANY_NAME if settings.documented else WILDCARD_NAMES
+    if literal:
+        return (Literal(name=name),) if name else ()
+    return (Subtree(prefix=name),)
+
+
+def _hosts(host: str, settings: Settings) -> Hosts:
+    if host == WILDCARD:
+        return EVERYWHERE
+    return Hosts(entries=(host,)) if "/" not in host or (settings.cidr and is_cidr(host)) else Hosts()
+
+
+def principals_meet(one: Principals, other: Principals) -> bool:
+    """Return whether two sets of principals have one in common."""
+    if one.complement and other.complement:
+        return True
+    if one.complement:
+        one, other = other, one
+    return any(name in other for name in one.named)
+
+
+def hosts_meet(one: Hosts, other: Hosts) -> bool:
+    """Return whether two sets of addresses have one in common; two with ranges are said to."""
+    if one.complement and other.complement:
+        return True
+    if one.complement:
+        one, other = other, one
+    if any(entry in other for entry in one.entries if "/" not in entry):
+        return True
+    if other.complement:
+        return one.entries != other.entries and any("/" in entry for entry in one.entries)
+    if any(entry in one for entry in other.entries if "/" not in entry):
+        return True
+    return all(any("/" in entry for entry in each.entries) for each in (one, other))
+
+
+def names_meet(some: Names, others: Names) -> bool:
+    """Return whether two unions of names have one in common."""
+    return any(_parts_meet(part, other) for part in some for other in others)
+
+
+def _parts_meet(one: NamePart, other: NamePart) -> bool:
+    if isinstance(one, Literal):
+        return one.name in other
+    if isinstance(other, Literal):
+        return other.name in one
+    outer, inner = sorted((one, other), key=lambda part: len(part.prefix))
+    return inner.prefix.startswith(outer.prefix) and not inner.prefix.startswith(outer.except_prefixes)
+
+
+# The parts of a row as text for people, where they are more than those of a region.
+
+
+_VERBS = {Direction.GAINED: "gain", Direction.LOST: "lose"}
+_RULES_TEXTS = {
+    (True, True, True): "they gain what they lacked of it and no rule denies",
+    (False, True, False): "they lose what no other rule allows of it",
+    (True, False, False): "they lose all they had of it",
+    (False, False, True): "they gain what other rules allow of it",
+    # with allow.everyone.if.no.acl.found:
+    (True, True, False): "the first rules there: they lose what no rule allows of it",
+    (False, True, True): "no rules are left there: they gain what they lacked of it",
+}
+"""What a summary says, by whether the rules came, whether they allow, and whether requests were gained."""
+
+
+def directions_text(row: Row) -> str:
+    """Return `GAINED`, `LOST` or `GAINED, LOST`."""
+    return ", ".join(direction.value for direction in row.directions)
+
+
+def claim_text(row: Row) -> str:
+    """Return what a row is about, such as `READ on TOPIC a` or, if it may be too much, `up to READ on TOPIC *`."""
+    what = what_text(row.clauses)
+    return what if row.bound is Bound.NONE else f"up to {what}"
+
+
+def bound_text(row: Row) -> str:
+    """Return of what a row may claim too much, such as ` (a bound on who and hosts)`; empty if it is exact."""
+    return "" if row.bound is Bound.NONE else f" (a bound on {row.bound.value})"
+
+
+def what_text(clauses: Sequence[Clause]) -> str:
+    """Return such as `READ, DESCRIBE on TOPIC orders.* but orders.pii.*; READ on GROUP app`."""
+    return "; ".join(clause_texts(clauses))
+
+
+def clause_texts(clauses: Sequence[Clause]) -> list[str]:
+    """Return what each clause says, or several that differ in their resource type only."""
+    types: dict[tuple[int, Names], list[str]] = {}
+    for clause in clauses:
+        names = ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
+        types.setdefault((clause.operations, names), []).append(clause.resource_type.name)
+    return [requests_text(operations, kinds, names) for (operations, names), kinds in types.items()]
+
+
+def summary_text(row: Row, summary: Summary) -> str:
+    """Return such as `they lose all they had of it: 412 principals, 100,000 rules`."""
+    named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
+    who = f"{named} and everyone else" if summary.everyone_else else named
+    rules = "" if summary.cause.setting else f", {summary.rules:,} rule{'s' * (summary.rules != 1)}"
+    return f"{_change_text(row, summary.cause)}: {who}{rules}"
+
+
+def _change_text(row: Row, cause: Cause) -> str:
+    if len(row.directions) > 1:
+        return "they gain some of it and lose some"
+    gained = row.directions == (Direction.GAINED,)
+    if cause.setting is Setting.SUPER_USERS:
+        return "super users: they gain all they lacked" if gained else "no super users: they lose all no rule gives"
+    if cause.setting is not None:
+        return f"{cause.setting.value}: they {_VERBS[row.directions[0]]} some of it"
+    allows = {is_allow(rule) for rule in cause.rules}
+    if len(allows) > 1:
+        return f"they {_VERBS[row.directions[0]]} some of it"
+    return _RULES_TEXTS[cause.is_added, allows.pop(), gained]
+
+
+# Finds, among many names and prefixes, those that have names in common with another; and so extents of rules.
+
+
+_LAST = "\U0010ffff"
+_Held = TypeVar("_Held")
+
+
+@frozen(eq=False)
+class NameIndex(Generic[_Held]):
+    """What belongs to names and prefixes of resource types."""
+
+    _literals: dict[tuple[int, str], list[_Held]]
+    _subtrees: dict[tuple[int, str], list[_Held]]
+    _sorted: dict[int, list[str]]
+    """By resource type: every name and prefix, once."""
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[int, NamePart, _Held]]) -> Self:
+        """Return the index of what belongs to parts of names, each of a resource type."""
+        literals: dict[tuple[int, str], list[_Held]] = defaultdict(list)
+        subtrees: dict[tuple[int, str], list[_Held]] = defaultdict(list)
+        for kind, part, held in parts:
+            if isinstance(part, Literal):
+                literals[kind, part.name].append(held)
+            else:
+                subtrees[kind, part.prefix].append(held)
+        names: dict[int, list[str]] = defaultdict(list)
+        for kind, name in sorted(literals.keys() | subtrees.keys()):
+            names[kind].append(name)
+        return cls(dict(literals), dict(subtrees), dict(names))
+
+    def near(self, kind: int, part: NamePart) -> Iterator[_Held]:
+        """Yield what belongs to parts that have names in common with this one, or may have."""
+        name = part.name if isinstance(part, Literal) else part.prefix
+        for end in range(len(name) + 1):
+            yield from self._subtrees.get((kind, name[:end]), ())
+        if isinstance(part, Literal):
+            yield from self._literals.get((kind, name), ())
+            return
+        names = self._sorted.get(kind, [])
+        for number in range(bisect_left(names, name), bisect_left(names, name + _LAST)):
+            yield from self._literals.get((kind, names[number]), ())
+            yield from self._subtrees.get((kind, names[number]), ())
+
+
+def index_of_extents(extents: Iterable[Extent]) -> NameIndex[Extent]:
+    """Return extents by their names."""
+    return NameIndex.of((extent.resource_type, part, extent) for extent in extents for part in extent.names)
+
+
+def index_of_region(region: Region) -> NameIndex[NamePart]:
+    """Return the parts of a region's names."""
+    return NameIndex.of((region.resource_type, part, part) for part in region.names)
+
+
+def near_region(extents: NameIndex[Extent], region: Region) -> Iterator[tuple[Extent, NamePart]]:
+    """Yield extents with the part of a region with which they have names in common, or may have."""
+    for part in region.names:
+        for extent in extents.near(region.resource_type, part):
+            yield extent, part
+
+
+# Requests that two regions have in common.
+
+
+def common_request(one: Region, other: Region) -> Request | None:
+    """Return a request of both regions, on a legal topic name if there is one; None if none is found.
+
+    None is missed, unless ranges of addresses overlap without their first addresses, or with exceptions.
+    """
+    operations, principals = one.operations & other.operations, _principals(one.principals, other.principals)
+    names = common(one.names, other.names)
+    if one.resource_type != other.resource_type or not operations or not names:
+        return None
+    if not principals.named and not principals.complement:
+        return None
+    for hosts in _common_hosts(one.hosts, other.hosts):
+        request = witness(evolve(one, operations=operations, principals=principals, names=names, hosts=hosts))
+        if request in one and request in other:
+            return request
+    return None
+
+
+def _principals(one: Principals, other: Principals) -> Principals:
+    if one.complement and other.complement:
+        return everyone_but(*one.named, *other.named)
+    if one.complement:
+        one, other = other, one
+    return only(*(name for name in one.named if name in other))
+
+
+def _common_hosts(one: Hosts, other: Hosts) -> Iterator[Hosts]:
+    """Yield sets of addresses, one of which has an address of both."""
+    yield one
+    yield other
+    for each in (one, other):
+        if not each.complement:
+            yield from (evolve(each, entries=(entry,)) for entry in each.entries)
+
+
+# Folds a union of names: exceptions that another part fills go, and so do parts that lie within another.
+
+
+MOST = 5_000
+"""Folding looks at pairs of names; a report cuts so many anyway."""
+_FEW = 100
+"""A part with more exceptions is compared with no others."""
+
+
+def fold(parts: Iterable[NamePart]) -> Names:
+    """Return the same names as fewer parts, in the order of their names, a prefix before what begins with it.
+
+    Beyond `MOST` parts and exceptions only what lies in the widest part is left out.
+    """
+    return tuple(sorted(_least(set(parts)), key=place))
+
+
+def folds_to_more(parts: Iterable[NamePart], most: int) -> bool:
+    """Return whether `fold` returns more parts than this; nothing is folded where there are no more to begin with."""
+    distinct = set(parts)
+    return len(distinct) > most and len(_least(distinct)) > most
+
+
+def _least(parts: set[NamePart]) -> set[NamePart]:
+    """Return the same names as the fewest parts that folding finds."""
+    if sum(map(_size, parts)) > MOST:
+        parts = _without_inner(parts)
+        if sum(map(_size, parts)) > MOST:
+            return parts
+    return _folded(parts) if len(parts) > 1 else parts
+
+
+def _without_inner(parts: set[NamePart]) -> set[NamePart]:
+    """Return the parts without those that lie in the widest one."""
+    subtrees = (part for part in parts if isinstance(part, Subtree))
+    widest = min(subtrees, key=lambda part: (len(part.prefix), _size(part)), default=None)
+    if widest is None or _size(widest) > _FEW:
+        return parts
+    return {part for part in parts if part == widest or not _lies_in(part, widest)}
+
+
+def _lies_in(part: NamePart, outer: Subtree) -> bool:
+    if isinstance(part, Literal):
+        return part.name in outer
+    return part.prefix.startswith(outer.prefix) and _covers(outer, part)
+
+
+def _folded(parts: set[NamePart]) -> set[NamePart]:
+    singles = {part.name for part in parts if isinstance(part, Literal)}
+    subtrees: dict[str, Subtree] = {}
+    for part in parts:
+        if isinstance(part, Subtree):
+            known = subtrees.get(part.prefix)
+            subtrees[part.prefix] = part if known is None else _union(known, part)
+    kept: dict[str, Subtree] = {}
+    for prefix in sorted(subtrees, reverse=True):  # what is deeper first: it fills exceptions of what is above
+        filled = _filled(subtrees[prefix], kept, singles)
+        for below in list(takewhile(partial(_begins, prefix), reversed(kept))):
+            if _covers(filled, kept[below]):
+                del kept[below]
+        kept[prefix] = filled
+    return {*kept.values(), *(Literal(name=name) for name in singles if not _is_held(name, kept))}
+
+
+def _begins(prefix: str, name: str) -> bool:
+    return name.startswith(prefix)
+
+
+def _is_held(name: str, subtrees: dict[str, Subtree]) -> bool:
+    above = (subtrees.get(name[:end]) for end in range(len(name) + 1))
+    return any(part is not None and name in part for part in above)
+
+
+def _size(part: NamePart) -> int:
+    return 1 if isinstance(part, Literal) else 1 + len(part.except_prefixes) + len(part.except_literals)
+
+
+def place(part: NamePart) -> tuple[str, bool]:
+    """Return where a part stands among others."""
+    return (part.name, True) if isinstance(part, Literal) else (part.prefix, False)
+
+
+def _union(one: Subtree, other: Subtree) -> Subtree:
+    """Return the names of either of two subtrees of one prefix: only what both leave out is left out."""
+    literals = {name for name in one.except_literals if name not in other}
+    literals |= {name for name in other.except_literals if name not in one}
+    prefixes = {name for name in one.except_prefixes if name.startswith(other.except_prefixes)}
+    prefixes |= {name for name in other.except_prefixes if name.startswith(one.except_prefixes)}
+    return Subtree(prefix=one.prefix, except_prefixes=tuple(sorted(prefixes)), except_literals=tuple(sorted(literals)))
+
+
+def _filled(part: Subtree, below: dict[str, Subtree], singles: set[str]) -> Subtree:
+    """Return a subtree whose exceptions are less what the other parts hold; the union with them is the same."""
+    prefixes: list[str] = []
+    literals = [name for name in part.except_literals if name not in singles]
+    for prefix in part.except_prefixes:
+        inner = below.get(prefix)
+        if inner is None:
+            prefixes.append(prefix)
+        else:
+            prefixes += inner.except_prefixes
+            literals += (name for name in inner.except_literals if name not in singles)
+    return Subtree(prefix=part.prefix, except_prefixes=tuple(sorted(prefixes)), except_literals=tuple(sorted(literals)))
+
+
+def _covers(outer: Subtree, inner: Subtree) -> bool:
+    """Return whether a subtree holds all of one below it."""
+    return (
+        not inner.prefix.startswith(outer.except_prefixes)
+        and all(
+            not prefix.startswith(inner.prefix) or prefix.startswith(inner.except_prefixes)
+            for prefix in outer.except_prefixes
+        )
+        and all(name not in inner for name in outer.except_literals)
+    )
+
+
+# What the regions of one who and where say together, as few clauses.
+
+
+def clauses_of(regions: Iterable[Region]) -> tuple[Clause, ...]:
+    """Return clauses that hold exactly the operations and names of all the regions."""
+    of_type: dict[ResourceType, dict[int, list[NamePart]]] = defaultdict(lambda: defaultdict(list))
+    for region in regions:
+        of_type[region.resource_type][region.operations] += region.names
+    return tuple(clause for kind in sorted(of_type) for clause in _clauses(kind, of_type[kind]))
+
+
+def _clauses(kind: ResourceType, of_mask: dict[int, list[NamePart]]) -> Sequence[Clause]:
+    """Return the shorter of two: operations that came together, or operations whose names are the same in the end."""
+    together = _grouped((mask, fold(parts)) for mask, parts in of_mask.items())
+    if len(of_mask) > 1:
+        operations = operations_of(sum(1 << bit for bit in range(16) if any(mask >> bit & 1 for mask in of_mask)))
+        one_by_one = _grouped(
+            (1 << operation, fold(part for mask, parts in of_mask.items() if mask >> operation & 1 for part in parts))
+            for operation in operations
+        )
+        together = min(together, one_by_one, key=lambda found: (len(found), sum(map(len, found))))
+    found = [Clause(resource_type=kind, operations=mask, names=names) for names, mask in together.items()]
+    return sorted(found, key=lambda clause: (place(clause.names[0]), clause.operations))
+
+
+def _grouped(masks: Iterable[tuple[int, Names]]) -> dict[Names, int]:
+    found: dict[Names, int] = defaultdict(int)
+    for mask, names in masks:
+        found[names] |= mask
+    return found

@@ -1,25 +1,239 @@
-"""What a policy decides today, as tests: who can only do what, so that any other decision fails one of them."""
+"""What a policy decides today, as tests."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.difference import allowed, differences
-from aclog.analysis.engine.host_classes import Partition
-from aclog.analysis.engine.host_partition import partition
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import NamePart, Subtree
-from aclog.analysis.regions.operations import operations_of
-from aclog.analysis.regions.principals import everyone_but
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Region
-from aclog.analysis.rows.name_folding import fold
-from aclog.analysis.rule_tests.can_only import groups
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.listed_access import ANY_HOST, ListedAccess, ListedHosts
-from aclog.analysis.rule_tests.recorded_names import listed_names
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, ResourceType
+from aclog.analysis.comparison import allowed, differences
+from aclog.analysis.engine.host_classes import Partition, partition
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import (
+    REQUESTED,
+    Hosts,
+    Literal,
+    NamePart,
+    Query,
+    Region,
+    Request,
+    Subtree,
+    everyone_but,
+    only,
+    operations_of,
+)
+from aclog.analysis.rows.row import fold, place
+from aclog.analysis.rule_tests.case import CaseSubject, resource_text
+from aclog.analysis.rule_tests.expectations import ANY_HOST, Cannot, ListedAccess, ListedHosts, WhoCan, groups, who
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.index.layout import known_type
+
+# Names as a test lists them: `topic:orders.*` less some.
+
+
+Listed: TypeAlias = tuple[ResourcePattern, tuple[ResourcePattern, ...]]
+"""A name, or those that begin with a prefix, and which of them are left out."""
+
+
+def listed_names(kind: ResourceType, names: Iterable[NamePart]) -> Iterator[Listed]:
+    """Yield resources that together are some names, each with what is left out of it.
+
+    `topic:*` stands for what LITERAL `*` covers (aclog.analysis.rule_tests.expectations), so every name takes two.
+    """
+    parts = set(names)
+    for part in sorted(parts, key=place):
+        if isinstance(part, Subtree) and not part.prefix:
+            yield from _from_every_name(kind, part, star=Literal(name=WILDCARD) in parts)
+        elif isinstance(part, Subtree):
+            yield _resource(kind, part.prefix), _but(kind, part)
+        elif part.name != WILDCARD or Subtree(prefix="") not in map(_without_exceptions, parts):
+            yield ResourcePattern(resource_type=kind, name=part.name), ()
+
+
+def _from_every_name(kind: ResourceType, part: Subtree, *, star: bool) -> Iterator[Listed]:
+    """Yield every name but some; `star`: with `*` itself, too."""
+    usual, other = _split(part)
+    has_star = star or WILDCARD in part
+    only_star = ResourcePattern(resource_type=kind, name=WILDCARD)
+    yield _resource(kind, ""), (*_but(kind, usual), *(() if has_star else (only_star,)))
+    if WILDCARD not in part.except_prefixes:
+        yield _resource(kind, WILDCARD), _but(kind, other)
+
+
+def _split(part: Subtree) -> tuple[Subtree, Subtree]:
+    """Return the exceptions among usual names, and among those that begin with `*`."""
+    prefixes, literals = part.except_prefixes, part.except_literals
+    usual = Subtree(
+        prefix="",
+        except_prefixes=tuple(each for each in prefixes if not each.startswith(WILDCARD)),
+        except_literals=tuple(each for each in literals if not each.startswith(WILDCARD)),
+    )
+    other = Subtree(
+        prefix=WILDCARD,
+        except_prefixes=tuple(each for each in prefixes if each.startswith(WILDCARD)),
+        except_literals=tuple(each for each in literals if each.startswith(WILDCARD)),
+    )
+    return usual, other
+
+
+def _without_exceptions(part: NamePart) -> NamePart:
+    return part if isinstance(part, Literal) else Subtree(prefix=part.prefix)
+
+
+def _but(kind: ResourceType, part: Subtree) -> tuple[ResourcePattern, ...]:
+    return (
+        *(_resource(kind, prefix) for prefix in part.except_prefixes),
+        *(ResourcePattern(resource_type=kind, name=name) for name in part.except_literals),
+    )
+
+
+def _resource(kind: ResourceType, prefix: str) -> ResourcePattern:
+    return ResourcePattern(resource_type=kind, name=prefix, pattern_type=PatternType.PREFIXED)
+
+
+# Tests as the objects of a YAML file, in the making: whom they are about, and lists of resources by operation.
+
+
+TestObject = dict[str, object]
+
+
+def by_operation(items: Iterable[tuple[int, object]]) -> dict[str, list[object]]:
+    """Return what is said of some operations, as masks, by their names; `ALL` stands for all 13."""
+    found: dict[str, list[object]] = {}
+    for mask, item in items:
+        names = ["ALL"] if mask == REQUESTED else [operation.name for operation in operations_of(mask)]
+        for name in names:
+            listed = found.setdefault(name, [])
+            if item not in listed[-1:]:
+                listed.append(item)
+    return dict(sorted(found.items()))
+
+
+def item_of(access: ListedAccess) -> object:
+    """Return an item of `can_only`: a text, or a mapping if it leaves something out or names hosts."""
+    text = resource_text(access.resource)
+    if not access.but and access.hosts == ANY_HOST:
+        return text
+    word, _, name = text.partition(":")
+    item: dict[str, object] = {word: name or access.resource.name}
+    if access.but:
+        item["except"] = [resource_text(each).partition(":")[2] for each in access.but]
+    if access.hosts.entries:
+        item["from"] = list(access.hosts.entries)
+    if access.hosts.but:
+        item["not_from"] = list(access.hosts.but)
+    return item
+
+
+def test_object(name: str, subject: CaseSubject, expected: Mapping[str, object]) -> TestObject:
+    """Return a test of a subject."""
+    test: TestObject = {"name": name, "principal": subject.principal}
+    if subject.but:
+        test["except"] = list(subject.but)
+    if subject.host is not None:
+        test["host"] = subject.host
+    return {**test, **expected}
+
+
+# Tests of accesses that were made: each is decided as today, folded to the names that are allowed together.
+
+
+_FOLDED = 3
+"""So many accessed names below a prefix that is allowed as a whole are written as the prefix."""
+
+
+def tests_of_accesses(policy: Policy, accesses: Iterable[Request]) -> Iterator[TestObject]:
+    """Yield tests that each access is decided as the policy decides it: by principal, and by host where that counts."""
+    of_principal: dict[str, list[Request]] = {}
+    for each in accesses:
+        if ":" in each.principal and each.principal != WILDCARD_PRINCIPAL and each.resource_name:
+            of_principal.setdefault(each.principal, []).append(each)
+    for principal, requests in sorted(of_principal.items()):
+        yield from _Principal.of(policy, principal).tests(requests)
+
+
+@define(eq=False, kw_only=True)
+class _Principal:
+    """What one principal is allowed."""
+
+    policy: Policy
+    principal: str
+    _everywhere: dict[tuple[int, int], dict[str, list[NamePart]]] = field(factory=dict, init=False)
+    """From every host, by resource type and operation, and by the beginning of the names."""
+    _somewhere: dict[tuple[int, int], dict[str, list[NamePart]]] = field(factory=dict, init=False)
+
+    @staticmethod
+    def of(policy: Policy, principal: str) -> "_Principal":
+        """Read what a principal is allowed."""
+        made = _Principal(policy=policy, principal=principal)
+        for region in allowed(policy, Query(principals=only(principal))):
+            made._add(region)
+        return made
+
+    def tests(self, requests: Iterable[Request]) -> Iterator[TestObject]:
+        """Yield the tests of some accesses of the principal."""
+        can: dict[str | None, set[tuple[int, int, str]]] = {}
+        cannot: dict[str | None, set[tuple[int, int, str]]] = {}
+        for each in requests:
+            place = (each.resource_type, each.operation)
+            asked = (*place, each.resource_name)
+            if is_allowed(self.policy, each):
+                everywhere = self._part(self._everywhere, place, each.resource_name) is not None
+                can.setdefault(None if everywhere else each.host, set()).add(asked)
+            else:
+                nowhere = self._part(self._somewhere, place, each.resource_name) is None
+                cannot.setdefault(None if nowhere else each.host, set()).add(asked)
+        for host in sorted({*can, *cannot}, key=lambda each: each or ""):
+            expected: TestObject = {}
+            if host in can:
+                expected["can"] = by_operation(self._folded(can[host], fold=host is None))
+            if host in cannot:
+                expected["cannot"] = by_operation(self._folded(cannot[host], fold=False))
+            name = self.principal if host is None else f"{self.principal} from {host}"
+            yield test_object(name, CaseSubject(principal=self.principal, host=host), expected)
+
+    def _add(self, region: Region) -> None:
+        everywhere = region.hosts.complement and not region.hosts.entries
+        for operation in operations_of(region.operations):
+            for part in region.names:
+                begin = part.name if isinstance(part, Literal) else part.prefix
+                for places in (self._somewhere, *((self._everywhere,) if everywhere else ())):
+                    places.setdefault((region.resource_type, operation), {}).setdefault(begin, []).append(part)
+
+    def _part(
+        self, places: dict[tuple[int, int], dict[str, list[NamePart]]], place: tuple[int, int], name: str
+    ) -> NamePart | None:
+        """Return the widest of the parts that hold a name."""
+        begins = places.get(place, {})
+        found = (part for end in range(len(name) + 1) for part in begins.get(name[:end], ()) if name in part)
+        return next(found, None)
+
+    def _folded(self, asked: Iterable[tuple[int, int, str]], *, fold: bool) -> Iterator[tuple[int, object]]:
+        names: dict[tuple[int, int, str], list[str]] = {}
+        for kind, operation, name in asked:
+            part = self._part(self._everywhere, (kind, operation), name) if fold else None
+            whole = isinstance(part, Subtree) and part == Subtree(prefix=part.prefix) and bool(part.prefix)
+            begin = part.prefix if whole and isinstance(part, Subtree) else ""
+            names.setdefault((kind, operation, begin), []).append(name)
+        for (kind, operation, begin), members in sorted(names.items()):
+            folds = bool(begin) and len(members) >= _FOLDED
+            for name in [begin] if folds else sorted(members):
+                pattern = PatternType.PREFIXED if folds else PatternType.LITERAL
+                resource = ResourcePattern(resource_type=ResourceType(kind), name=name, pattern_type=pattern)
+                yield 1 << operation, resource_text(resource)
+
+
+# What a policy decides today, as tests: who can only do what, so that any other decision fails one of them.
+
 
 _LONG = 50
 """Exceptions of a subtree that is listed as it is: without another part that would fill some of them."""
@@ -163,3 +377,122 @@ def _as_listed(hosts: Hosts) -> ListedHosts:
 
 def _is_long(part: NamePart) -> bool:
     return isinstance(part, Subtree) and len(part.except_prefixes) + len(part.except_literals) > _LONG
+
+
+# Tests of all that a policy decides: who can only do what, what is denied, and who can do what others cannot.
+
+
+NOWHERE = FileOrigin(file="", line=0)
+"""Of a case that is tried before it is written."""
+_MOST_HOLDERS = 20
+"""A longer list says nothing to a person, and is part of what the principals themselves can do."""
+
+
+def tests_of_state(policy: Policy) -> Iterator[TestObject]:
+    """Yield tests that hold, and of which one at least fails if any request is decided otherwise.
+
+    Super users aside: what they may follows from the settings.
+    """
+    denies = [rule.acl for rule in policy.acls if rule.acl.permission_type != AclPermissionType.ALLOW]
+    denied: dict[str, list[StandardAcl]] = {}
+    for rule in denies:
+        denied.setdefault(rule.principal, []).append(rule)
+    everybody = denied_to(policy, denied.pop(WILDCARD_PRINCIPAL, ()))
+    if everybody:
+        yield test_object("everybody", CaseSubject(principal=WILDCARD_PRINCIPAL), {"cannot": everybody})
+    yield from _holders(policy, denies)
+    for each in recorded(policy):
+        subject = each.subject
+        listed = sorted(each.listed, key=_place)
+        expected: TestObject = {"can_only": by_operation((item.operations, item_of(item)) for item in listed)}
+        cannot = denied_to(policy, denied.get(subject.principal, ()))
+        if cannot:
+            expected["cannot"] = cannot
+        name = subject.principal if subject.principal != WILDCARD_PRINCIPAL else "everybody else"
+        yield test_object(name, subject, expected)
+
+
+def denied_to(policy: Policy, rules: Iterable[StandardAcl]) -> dict[str, list[object]]:
+    """Return what some rules name, all of whose requests are denied to their principals from any host."""
+    items: list[tuple[int, str]] = []
+    for rule in rules:
+        resource = resource_of_rule(rule)
+        if rule.host != WILDCARD or ":" not in rule.principal or resource is None:
+            continue
+        mask = operations_of_rule(rule)
+        subject = CaseSubject(principal=rule.principal)
+        case = Cannot(test="", origin=NOWHERE, subject=subject, operations=mask, resource=resource)
+        if mask and case.run(policy).passed:
+            items.append((mask, resource_text(resource)))
+    items.sort(key=lambda item: item[1])
+    return by_operation(items)
+
+
+def resource_of_rule(rule: StandardAcl) -> ResourcePattern | None:
+    """Return what a rule covers, LITERAL `*` as every name; None for a type or name that no request has."""
+    kind = known_type(rule.resource_type)
+    if kind not in set(ResourceType) or kind <= ResourceType.ANY:
+        return None
+    literal = rule.pattern_type == PatternType.LITERAL and rule.resource_name != WILDCARD
+    if kind == ResourceType.CLUSTER or (literal and not rule.resource_name):
+        return None
+    every = rule.pattern_type == PatternType.LITERAL and rule.resource_name == WILDCARD
+    return ResourcePattern(
+        resource_type=kind,
+        name="" if every else rule.resource_name,
+        pattern_type=PatternType.LITERAL if literal else PatternType.PREFIXED,
+    )
+
+
+def operations_of_rule(rule: StandardAcl) -> int:
+    """Return the operations that a rule names, without those that they imply, as a mask."""
+    return REQUESTED if rule.operation == AclOperation.ALL else 1 << rule.operation & REQUESTED
+
+
+def _place(listed: ListedAccess) -> tuple[int, str, bool]:
+    resource = listed.resource
+    return resource.resource_type, resource.name, resource.pattern_type != PatternType.LITERAL
+
+
+def _holders(policy: Policy, denies: Sequence[StandardAcl]) -> Iterator[TestObject]:
+    """Yield who can read and write what is denied to some, where these are few."""
+    protected = {
+        resource: None for rule in denies if (resource := resource_of_rule(rule)) is not None and resource.name
+    }
+    found: dict[str, list[str]] = {}
+    for resource in sorted(protected, key=resource_text):
+        for operation in (AclOperation.READ, AclOperation.WRITE):
+            case = WhoCan(test="", origin=NOWHERE, operations=1 << operation, resource=resource, expected=())
+            (query,) = case.queries(policy.settings)
+            holders = sorted(who(list(allowed(policy, query)), policy.settings))
+            if 0 < len(holders) <= _MOST_HOLDERS and WILDCARD_PRINCIPAL not in holders:
+                found[f"{operation.name} {resource_text(resource)}"] = holders
+    if found:
+        yield {"name": "what is denied to others", "who_can": found}
+
+
+# Tests that what was taken away stays so.
+
+
+@frozen(kw_only=True)
+class Removal:
+    """An ACL that a log removed."""
+
+    acl: StandardAcl
+    when: str
+    """For people: offset and time of its record."""
+
+
+def tests_of_removals(policy: Policy, removals: Iterable[Removal]) -> Iterator[TestObject]:
+    """Yield tests that nobody can again what removed ACLs allowed, where all of that is denied today."""
+    found: dict[str, dict[StandardAcl, str]] = {}
+    last: dict[str, str] = {}
+    for removal in removals:
+        if removal.acl.permission_type == AclPermissionType.ALLOW and policy.acls.find(removal.acl) is None:
+            found.setdefault(removal.acl.principal, {})[removal.acl] = removal.when
+            last[removal.acl.principal] = removal.when
+    for principal, rules in sorted(found.items()):
+        cannot = denied_to(policy, rules)
+        if cannot:
+            name = f"taken from {principal}, last at {last[principal]}"
+            yield test_object(name, CaseSubject(principal=principal), {"cannot": cannot})

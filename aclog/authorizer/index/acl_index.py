@@ -1,16 +1,122 @@
-"""The index behind an AclsImage: a base and its overlay, and the mask that decides a request."""
+"""The index of ACLs: a base and an overlay of what changed since the base was built, in persistent maps."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product, starmap
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
-from attrs import define, field
+import numpy as np
+from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, PatternType
-from aclog.authorizer.index.base import Base, Subject
-from aclog.authorizer.index.core import Core
-from aclog.authorizer.index.keys import resource_name
-from aclog.authorizer.index.masks import known_type
-from aclog.authorizer.index.overlay import Overlay, TouchedResource
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.index.base import Base, Subject, row_keys
+from aclog.authorizer.index.build import Rows
+from aclog.authorizer.index.layout import (
+    TYPES,
+    ByteStrings,
+    Core,
+    Int32s,
+    KeyTable,
+    Pause,
+    known_type,
+    no_pause,
+    pair_key,
+    resource_key,
+    resource_name,
+    rule_mask,
+    split_pair,
+)
+from aclog.authorizer.index.names import first_unit, prefix_range
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.persistent_map import Map
+from aclog.metalog.primitives import uuid_text
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.vectors import Bools, Bytes
+
+# The overlay: what changed since the base was built, in persistent maps.
+#
+# Persistent (immutable, structure-sharing) maps make a new version in O(log n) and leave the old one as it was: an
+# image that a reader or a checkpoint holds stays valid, and nothing is locked or copied for it.
+
+
+ResourceKey: TypeAlias = tuple[int, str, bool]
+"""Resource type 0..7, name, and whether the pattern is LITERAL."""
+PairKey: TypeAlias = tuple[str, str]
+"""Principal and host."""
+
+NO_ROWS = range(0)
+
+
+class Cell(NamedTuple):
+    """A cell (one resource and pair) that a change touched."""
+
+    mask: int
+    """The mask of all its ACLs now, those of the base included: it replaces the base's."""
+    added: tuple[AccessControlEntryRecord, ...]
+    rows: range = NO_ROWS
+    """The base's rows of this cell, removed ones included."""
+
+
+class TouchedResource(NamedTuple):
+    """A resource pattern that a change touched."""
+
+    cells: "Map[PairKey, Cell]"
+    rules: int
+    """How many ACLs it has now, those of untouched cells included."""
+    shrunk: bool
+    """Whether an ACL of the base was removed: then masks of the base may say too much and cannot just be or-ed."""
+    number: int
+    """Its number in the base, or -1."""
+
+
+class Overlay(NamedTuple):
+    """Changes on top of a base.
+
+    A named tuple and not an attrs class: one is made for every update, and a frozen class takes five times as long.
+    """
+
+    added: "Map[int, AccessControlEntryRecord]" = Map()
+    """By the uuid's integer value."""
+    removed: "Map[int, bool]" = Map()
+    """Rows of the base; the values mean nothing."""
+    touched: "tuple[Map[str, TouchedResource], ...]" = (Map(),) * (2 * TYPES)
+    """By twice the resource type, plus one for LITERAL: by name, a text that keeps its hash, as no tuple does."""
+    lengths: tuple[tuple[int, ...], ...] = ((),) * TYPES
+    """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
+    at each length, which suits an overlay: it is small, and gone after the next merge."""
+    wildcards: tuple[TouchedResource | None, ...] = (None,) * TYPES
+    """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
+    ranges: "Map[str, tuple[str, ...]]" = Map()
+    """Principal -> hosts of added ACLs that contain a slash: candidates for CIDR ranges."""
+    colonless: int = 0
+    """How many ACLs were added whose principal has no colon. Never decreases: it only switches a slow check on."""
+    unbindable: int = 0
+    irregular: int = 0
+    """What to add to the counts of the base (see Base)."""
+    units: "Map[tuple[int, int], int]" = Map()
+    """What to add to the base's UnitCounts."""
+    changes: int = 0
+    """The number of ACLs added and removed."""
+    core: Core | None = None
+    """The same changes in the native core, if there is one and the base was ever changed."""
+
+    def resource(self, kind: int, name: str, *, literal: bool) -> TouchedResource | None:
+        """Return a resource pattern, if a change touched it; `kind` is 0..7."""
+        return self.touched[2 * kind + literal].get(name)
+
+    def resources(self) -> Iterator[tuple[ResourceKey, TouchedResource]]:
+        """Yield every resource pattern that a change touched."""
+        for number, by_name in enumerate(self.touched):
+            for name, touched in by_name.items():
+                yield (number // 2, name, number % 2 == 1), touched
+
+
+def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:
+    """Return the resource of an ACL as authorize() reads it."""
+    return known_type(acl.resource_type), acl.resource_name, acl.pattern_type == PatternType.LITERAL
+
+
+# The index behind an AclsImage: a base and its overlay, and the mask that decides a request.
 
 
 class Resource(NamedTuple):
@@ -225,3 +331,370 @@ class AclIndex:
         for (kind, name, literal), known in overlay.resources():
             if known.rules and (kind, name, literal) not in seen:
                 yield kind, Resource(name, literal=literal, number=-1, touched=known)
+
+
+# The names of an overlay in order: which of the patterns that changes touched begin with a text.
+
+
+_ByName: TypeAlias = Map[str, TouchedResource]
+
+
+@frozen(eq=False)
+class TouchedNames:
+    """The names of one version of an overlay."""
+
+    _maps: Sequence[_ByName]
+    """As Overlay.touched."""
+    _names: Sequence[list[str]]
+    """By map: its names in the order of their code points."""
+
+    def under(self, kind: int, prefix: str) -> list[Resource]:
+        """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
+        found = []
+        for literal in (False, True):
+            names, by_name = self._names[2 * kind + literal], self._maps[2 * kind + literal]
+            low, high = prefix_range(names, prefix)
+            for name in names[low:high]:
+                touched = by_name[name]
+                found.append(Resource(name, literal=literal, number=touched.number, touched=touched))
+        return found
+
+    def moved(self, maps: Sequence[_ByName]) -> "TouchedNames":
+        """Return the names of another version, in time that mostly follows what differs."""
+        return TouchedNames(maps, tuple(starmap(_moved, zip(self._names, self._maps, maps, strict=True))))
+
+
+def touched_names(index: AclIndex) -> TouchedNames:
+    """Return the names of an index's overlay."""
+    memo, maps = index.base.memo, index.overlay.touched
+    known = memo.touched_names
+    if not isinstance(known, TouchedNames):
+        known = TouchedNames((Map(),) * len(maps), [[] for _ in maps])
+    # Another thread may do the same: whichever comes last is as good to start from.
+    found = memo.touched_names = known.moved(maps)
+    return found
+
+
+def _moved(names: list[str], before: _ByName, after: _ByName) -> list[str]:
+    differ = set(before.unshared_keys(after))
+    if not differ:
+        return names
+    # What is in order is merged with the rest, which takes little more than copying it.
+    return sorted([*(name for name in names if name not in differ), *(name for name in differ if name in after)])
+
+
+# Applying ACL records to an overlay.
+#
+# A node runs this for every ACL record it replays, at about 20 us per record, so the code is kept flat: codes stay
+# plain integers, since enum members are slow to look up, and `_add` calls little.
+
+
+Change: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+Codes: TypeAlias = tuple[int, int, int, int]
+"""Resource type, pattern type, operation and permission as written in the record."""
+
+_LITERAL = int(PatternType.LITERAL)
+_SUPPLEMENTARY = 0x10000
+"""The first code point that takes two UTF-16 code units."""
+_PATTERNS = frozenset(map(int, (PatternType.LITERAL, PatternType.PREFIXED)))
+_PERMISSIONS = frozenset(map(int, (AclPermissionType.DENY, AclPermissionType.ALLOW)))
+_TYPES = frozenset(map(int, ResourceType)) - {ResourceType.ANY}
+_OPERATIONS = frozenset(map(int, AclOperation)) - {AclOperation.ANY}
+_ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, _PERMISSIONS))
+"""The codes of nearly every ACL: neither unbindable nor irregular, found by one look-up."""
+
+# A named tuple's own constructor is a call of a function in Python first, which takes as long again.
+_made = tuple.__new__
+
+_NO_CELLS: "Map[PairKey, Cell]" = Map()
+_UNTOUCHED = TouchedResource(_NO_CELLS, rules=0, shrunk=False, number=-1)
+
+
+def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Overlay:
+    """Return the overlay after these changes, applied in order.
+
+    Raises:
+        ReplayError: an added id exists already, an added ACL exists under another id, or a removed id does not exist.
+
+    """
+    if overlay.core is None and base.core is not None:
+        overlay = overlay._replace(core=base.core)
+    for change in changes:
+        if isinstance(change, AccessControlEntryRecord):
+            overlay = _add(base, overlay, change)
+        else:
+            overlay = _remove(base, overlay, change.id)
+    return overlay
+
+
+def is_unbindable(codes: Codes) -> bool:
+    """Return whether Kafka cannot list the ACL: it holds ANY or MATCH, which belong in filters only."""
+    kind, pattern, operation, permission = codes
+    return (
+        kind == ResourceType.ANY
+        or operation == AclOperation.ANY
+        or permission == AclPermissionType.ANY
+        or pattern in {PatternType.ANY, PatternType.MATCH}
+    )
+
+
+def is_irregular(codes: Codes) -> bool:
+    """Return whether authorize() and byResourceType read the ACL differently."""
+    return codes[3] not in _PERMISSIONS or codes[1] not in _PATTERNS
+
+
+def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    number, added, removed = record.id.int, overlay.added, overlay.removed
+    if number in added or (base.has_ids and (row := base.ids.find(number)) >= 0 and row not in removed):
+        raise ReplayError(f"ACL {uuid_text(record.id)} is added, but exists already")
+    codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
+    kind, pattern, operation, permission = codes
+    # Inlined aclog.authorizer.index.acl_index.key_of: enum comparisons are slow here.
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
+    pair = principal, host = record.principal, record.host
+    touched = overlay.touched[2 * key[0] + key[2]].get(key[1])
+    if touched is None:
+        touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
+    cells, rules, shrunk, resource = touched
+    mask, rows = rule_mask(operation, permission), NO_ROWS
+    records: tuple[AccessControlEntryRecord, ...] = (record,)
+    cell = cells.get(pair)
+    # The first change to a cell starts from the base's cell: from then on the overlay's mask replaces the base's.
+    if cell is None and resource >= 0:
+        cell = _untouched_cell(base, resource, pair)
+    if cell is not None:
+        _check_content(base, overlay, record.id, codes, cell)
+        mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
+    cells = cells.set(pair, _made(Cell, (mask, records, rows)))
+    touched = _made(TouchedResource, (cells, rules + 1, shrunk, resource))
+    overlay = _changed(
+        overlay, key, pair, touched, added=added.set(number, record), removed=removed, codes=codes, step=1
+    )
+    if "/" in host:
+        hosts = (*overlay.ranges.get(principal, ()), host)
+        overlay = overlay._replace(ranges=overlay.ranges.set(principal, hosts))
+    if ":" not in principal:
+        overlay = overlay._replace(colonless=overlay.colonless + 1)
+    return overlay
+
+
+def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
+    number = uuid.int
+    record = overlay.added.get(number)
+    if record is not None:
+        return _remove_added(base, overlay, record)
+    # The overlay comes first: an id that was removed from the base may have been added again.
+    row = base.ids.find(number) if base.has_ids else -1
+    if row < 0 or row in overlay.removed:
+        raise ReplayError(f"ACL {uuid_text(uuid)} is removed, but does not exist")
+    return _remove_row(base, overlay, row)
+
+
+def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    kind = record.resource_type
+    codes = kind, record.pattern_type, record.operation, record.permission_type
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL
+    pair = record.principal, record.host
+    touched = overlay.touched[2 * key[0] + key[2]][key[1]]
+    cell = touched.cells[pair]
+    others = tuple(other for other in cell.added if other is not record)
+    cells = _with_cell(base, touched.cells, pair, removed=overlay.removed, added=others, rows=cell.rows)
+    touched = TouchedResource(cells, touched.rules - 1, touched.shrunk, touched.number)
+    return _changed(
+        overlay,
+        key,
+        pair,
+        touched,
+        added=overlay.added.delete(record.id.int),
+        removed=overlay.removed,
+        codes=codes,
+        step=-1,
+    )
+
+
+def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
+    at = base.cell_of(row)
+    resource = base.resource_of(at)
+    data = base.resources.key(resource)
+    key, pair = (data[0], resource_name(data), data[-1] == _LITERAL), split_pair(base.pairs.key(base.cell_pairs[at]))
+    touched = overlay.touched[2 * key[0] + key[2]].get(key[1]) or _untouched(base, resource)
+    cell = touched.cells.get(pair)
+    others, rows = (cell.added, cell.rows) if cell is not None else ((), base.rows(at, at + 1))
+    removed = overlay.removed.set(row, True)
+    cells = _with_cell(base, touched.cells, pair, removed=removed, added=others, rows=rows)
+    touched = TouchedResource(cells, touched.rules - 1, True, resource)
+    codes = base.codes(row, data)
+    return _changed(overlay, key, pair, touched, added=overlay.added, removed=removed, codes=codes, step=-1)
+
+
+def _with_cell(
+    base: Base,
+    cells: "Map[PairKey, Cell]",
+    pair: PairKey,
+    *,
+    removed: "Map[int, bool]",
+    added: tuple[AccessControlEntryRecord, ...],
+    rows: range,
+) -> "Map[PairKey, Cell]":
+    """Return the cells with one of them recomputed from these added ACLs and the base's rows that are not removed."""
+    if not added and not rows:
+        return cells.delete(pair)
+    # A bit cannot be taken out of an or-ed mask: another ACL of the cell may set it, too.
+    mask = 0
+    for record in added:
+        mask |= rule_mask(record.operation, record.permission_type)
+    for row in rows:
+        if row not in removed:
+            mask |= rule_mask(base.operations[row], base.permissions[row])
+    return cells.set(pair, Cell(mask, added, rows))
+
+
+def _changed(
+    overlay: Overlay,
+    key: ResourceKey,
+    pair: PairKey,
+    touched: TouchedResource,
+    *,
+    added: "Map[int, AccessControlEntryRecord]",
+    removed: "Map[int, bool]",
+    codes: Codes,
+    step: int,
+) -> Overlay:
+    """Return the overlay with the new state of a resource, one cell of which changed.
+
+    `step` is 1 if an ACL was added, -1 if one was removed.
+    """
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core = overlay
+    kind, name, literal = key
+    # Inlined for nearly all names: aclog.authorizer.index.names.
+    if name and name != WILDCARD:
+        code = ord(name[0])
+        unit = kind, code if code < _SUPPLEMENTARY else first_unit(name)
+        units = units.set(unit, units.get(unit, 0) + step)
+    # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
+    if not literal:
+        if len(name) not in lengths[kind]:
+            longest_first = tuple(sorted((*lengths[kind], len(name)), reverse=True))
+            lengths = (*lengths[:kind], longest_first, *lengths[kind + 1 :])
+    elif name == WILDCARD:
+        stars = (*stars[:kind], touched, *stars[kind + 1 :])
+    if codes not in _ORDINARY:
+        unbindable += step * is_unbindable(codes)
+        irregular += step * is_irregular(codes)
+    at = 2 * kind + literal
+    resources = (*resources[:at], resources[at].set(name, touched), *resources[at + 1 :])
+    changes = len(added) + len(removed)
+    if core is not None:
+        cell = touched.cells.get(pair)
+        core = core.put(kind, name, literal, *pair, -1 if cell is None else cell.mask, touched.rules)
+    fields = added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
+    return _made(Overlay, fields)
+
+
+def _untouched(base: Base, resource: int) -> TouchedResource:
+    """Return the state of a resource that the base has unchanged, or that it does not have (-1)."""
+    if resource < 0:
+        return _UNTOUCHED
+    return TouchedResource(_NO_CELLS, len(base.rows(*base.cells(resource))), shrunk=False, number=resource)
+
+
+def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell | None:
+    """Return the base's cell of a resource and a pair, if there is one."""
+    low, high = base.cell(resource, base.pair(*pair))
+    return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else None
+
+
+def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell: Cell) -> None:
+    """Raise ReplayError if the cell has an ACL with the same codes already."""
+    other: UUID | None = None
+    for known in cell.added:
+        if codes == (known.resource_type, known.pattern_type, known.operation, known.permission_type):
+            other = known.id
+    if cell.rows:
+        # A cell has few rows: at most one per operation and permission.
+        data = base.resources.key(base.resource_of(base.cell_of(cell.rows[0])))
+        for row in cell.rows:
+            if row not in overlay.removed and base.codes(row, data) == codes:
+                other = base.id_of(row) or UUID(int=0)
+    if other is not None:
+        both = f"ACL {uuid_text(uuid)} is the same as ACL {uuid_text(other)}"
+        raise ReplayError(f"{both}: expected every ACL once")
+
+
+# The merge of an overlay into the rows of a new base.
+#
+# It may run in a thread while others decide: no step holds the GIL for long, and `pause` is called between steps.
+
+
+_CHUNK = 512
+
+
+def merged_rows(
+    base: Base, added: Sequence[AccessControlEntryRecord], removed: Collection[int], pause: Pause = no_pause
+) -> Rows:
+    """Return the rows of a base without the rows `removed` and with the records `added`."""
+    keep = np.ones(len(base), np.bool_)
+    keep[list(removed)] = False
+    resource_of, pair_of = row_keys(base)
+    resources, resource_of = _numbered(base, base.resources, resource_of[keep], added, pause)
+    pairs, pair_of = _numbered(base, base.pairs, pair_of[keep], added, pause)
+    kept = int(keep.sum())
+    moved = np.cumsum(keep) - 1
+    raw_codes = {int(moved[row]): kinds for row, kinds in base.raw_codes.items() if keep[row]}
+    raw_codes |= {kept + n: kinds for n, kinds in _raw_codes(added)}
+    tags = {int(moved[row]): fields for row, fields in base.tags.items() if keep[row]}
+    tags |= {kept + n: record.tagged_fields for n, record in enumerate(added) if record.tagged_fields}
+    ids = np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)[keep]
+    return Rows(
+        resources=resources,
+        resource_of=resource_of,
+        pairs=pairs,
+        pair_of=pair_of,
+        ids=np.concatenate((ids, np.frombuffer(b"".join(r.id.bytes for r in added), np.uint8).reshape(-1, 16))),
+        has_ids=base.has_ids,
+        operations=_codes(base.operations, keep, [record.operation for record in added]),
+        permissions=_codes(base.permissions, keep, [record.permission_type for record in added]),
+        raw_codes=raw_codes,
+        tags=tags,
+    )
+
+
+def _resource_key(record: AccessControlEntryRecord) -> bytes:
+    kind, name, literal = key_of(record)
+    return resource_key(kind, name, literal=literal)
+
+
+def _raw_codes(added: Sequence[AccessControlEntryRecord]) -> Iterator[tuple[int, tuple[int, int]]]:
+    for n, record in enumerate(added):
+        key = _resource_key(record)
+        if (record.resource_type, record.pattern_type) != (key[0], key[-1]):
+            yield n, (record.resource_type, record.pattern_type)
+
+
+def _codes(before: memoryview, keep: Bools, added: list[int]) -> Bytes:
+    return np.concatenate((np.frombuffer(before, np.uint8)[keep], np.array(added, np.int8).view(np.uint8)))
+
+
+def _numbered(
+    base: Base, table: KeyTable, numbers: Int32s, added: Sequence[AccessControlEntryRecord], pause: Pause
+) -> tuple[ByteStrings, Int32s]:
+    """Return the keys that are used after the merge, and the number of each row's key."""
+    new: dict[bytes, int] = {}
+    found = []
+    for n, record in enumerate(added):
+        if n % _CHUNK == 0:
+            pause()
+        if table is base.pairs:
+            key, number = pair_key(record.principal, record.host), base.pair(record.principal, record.host)
+        else:
+            kind, name, literal = key_of(record)
+            key, number = resource_key(kind, name, literal=literal), base.resource(kind, name, literal=literal)
+        found.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
+    numbers = np.concatenate((numbers, np.array(found, np.int32)))
+    offsets = np.asarray(table.offsets).astype(np.int64)
+    keys = ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(ByteStrings.of(list(new)))
+    used = np.bincount(numbers, minlength=len(keys)) > 0
+    if not used.all():
+        keys = keys.take(np.flatnonzero(used), pause)
+        numbers = (np.cumsum(used) - 1).astype(np.int32)[numbers]
+    return keys, numbers

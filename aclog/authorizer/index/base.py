@@ -1,35 +1,56 @@
-"""The base: all ACLs of one moment in immutable columns, which lie in one flat buffer (aclog.authorizer.index.layout).
+"""The base of the index: all ACLs of one moment in immutable columns, and its flat form."""
 
-The columns are a sparse matrix in CSR form. Its rows are resource patterns, its columns are (principal, host) pairs,
-and a cell holds the ACLs of one pair on one pattern, together with one mask of what they deny and allow. Nothing is
-kept per ACL but numbers; objects are made when an ACL is asked for.
-"""
-
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
 from attrs import Factory, define, frozen
+from numpy.typing import NDArray
 
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, StandardAcl, StandardAclWithId
-from aclog.authorizer.index.core import BaseCore
-from aclog.authorizer.index.first_units import UnitCounts
-from aclog.authorizer.index.generations import Generations
-from aclog.authorizer.index.ids import IdIndex
-from aclog.authorizer.index.keys import (
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.index.layout import (
+    TYPES,
+    WIDE_BYTES,
+    Allocate,
+    BaseCore,
+    ByteStrings,
+    Column,
+    Generations,
+    Int32s,
     KeyTable,
+    Masks,
+    Pause,
+    UInt32s,
+    bucket_count,
     compact,
+    core_of,
+    distinct,
+    no_pause,
+    pack,
     pair_hash,
     pair_key,
     resource_hash,
     resource_key,
     resource_name,
+    sorted_rows,
     split_pair,
+    unpack,
 )
-from aclog.authorizer.index.prefixes import Prefixes
-from aclog.authorizer.index.range_hosts import RangeHosts
+from aclog.authorizer.index.names import IdIndex, Prefixes, RangeHosts, UnitCounts, count_units, links
+from aclog.metalog.codec import read_tagged_fields, write_tagged_fields
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.records import TaggedFields
+from aclog.metalog.vectors import Bools, Bytes, Int64s, unsigned_varints
+
+# The base: all ACLs of one moment in immutable columns, which lie in one flat buffer (aclog.authorizer.index.layout).
+#
+# The columns are a sparse matrix in CSR form. Its rows are resource patterns, its columns are (principal, host)
+# pairs, and a cell holds the ACLs of one pair on one pattern, together with one mask of what they deny and allow.
+# Nothing is kept per ACL but numbers; objects are made when an ACL is asked for.
+
 
 NameLookup: TypeAlias = tuple[int, int, int, bool]
 """What the base has on a resource name: the cells [low, high) of its LITERAL pattern, the node of its longest
@@ -81,7 +102,7 @@ class Memo:
     """
 
     lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
-    """By resource type and name: the young generation (aclog.authorizer.index.generations)."""
+    """By resource type and name: the young generation (aclog.authorizer.index.layout)."""
     older_lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
     lookup_count: int = 0
     """Of the young generation."""
@@ -92,22 +113,22 @@ class Memo:
     range_hosts: dict[str, RangeHosts] = Factory(dict)
     """By principal; only those that have ranges."""
     range_masks: tuple[int, ...] | None = None
-    """By resource type, of the ACLs whose host is a range (aclog.authorizer.index.ranges)."""
+    """By resource type, of the ACLs whose host is a range (aclog.authorizer.index.subjects)."""
     ranges_read: bool = False
     """Whether the native core has read its own."""
     colonless_patterns: dict[int, tuple[frozenset[str], tuple[str, ...]]] = Factory(dict)
     colonless: dict[int, list[Any]] = Factory(dict)
-    """By resource type, and by resource: see aclog.authorizer.index.colonless."""
+    """By resource type, and by resource: see aclog.authorizer.index.subjects."""
     columns: object = None
-    """Built lazily by aclog.authorizer.index.columns."""
+    """Built lazily by aclog.authorizer.index.base."""
     ranks: object = None
-    """Built lazily by aclog.authorizer.index.name_ranks."""
+    """Built lazily by aclog.authorizer.index.scan_order."""
     tables: object = None
     """Built lazily by aclog.authorizer.index.tables."""
     readings: object = None
-    """What aclog.analysis.estate has read."""
+    """What aclog.analysis.policy has read."""
     touched_names: object = None
-    """Of an overlay that was asked last: those of others are made from it (aclog.authorizer.index.touched_names)."""
+    """Of an overlay that was asked last: those of others are made from it (aclog.authorizer.index.acl_index)."""
 
     def count_masks(self, count: int) -> None:
         """Count chain masks that were added to subjects; these age when there are too many."""
@@ -132,7 +153,7 @@ class Base:
     cell_pairs: memoryview
     """By cell: the pair; ascending within a resource, so that a pair is found by bisection."""
     cell_masks: memoryview
-    """By cell: aclog.authorizer.index.masks, or-ed over the cell's rows."""
+    """By cell: aclog.authorizer.index.layout, or-ed over the cell's rows."""
     cell_rows: "memoryview | range"
     """The first row of each cell, and at the end the number of rows; a range if every cell has one row."""
     operations: memoryview
@@ -324,3 +345,397 @@ class Base:
         cell = self.cell_of(row)
         key = self.resources.key(self.resource_of(cell))
         return next(self.rules((row,), key, resource_name(key), cell))
+
+
+# Columns by row that only filters and byResourceType need; built on first use and kept with the base.
+
+
+@frozen(eq=False, kw_only=True)
+class RowColumns:
+    """The fields of each row, and the rows of each pair."""
+
+    resource_of: Int32s
+    pair_of: Int32s
+    operations: Bytes
+    permissions: Bytes
+    types: Bytes
+    """By row: the resource type, 0..7."""
+    masks: Masks
+    """By row: the mask of its cell."""
+    by_pair: Int32s
+    """Rows sorted by pair, resource type, operation and permission."""
+    keys: NDArray[np.uint64]
+    """By position in `by_pair`: these four as one number, for bisection."""
+    pair_starts: Int64s
+    pair_order: Int32s
+    """Pairs sorted by key, so that the pairs of one principal are adjacent."""
+
+    def of_pair(self, pair: int) -> Int32s:
+        """Return the rows of a pair; none for -1."""
+        return self.by_pair[self.pair_starts[pair] : self.pair_starts[pair + 1]] if pair >= 0 else self.by_pair[:0]
+
+    def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
+        """Return the rows of a pair with this resource type, operation and permission."""
+        # The same layout as `keys`: pair, then one byte each for type, operation and permission.
+        key = pair << 24 | resource_type << 16 | operation << 8 | permission
+        low, high = np.searchsorted(self.keys, np.array([key, key + 1], np.uint64)).tolist()
+        return self.by_pair[low:high]
+
+
+def row_columns(base: Base) -> RowColumns:
+    """Return the columns of a base."""
+    known = base.memo.columns
+    if not isinstance(known, RowColumns):
+        known = base.memo.columns = _make(base)
+    return known
+
+
+def row_keys(base: Base) -> tuple[Int32s, Int32s]:
+    """Return the resource and the pair of each row."""
+    cell_resources = np.repeat(np.arange(len(base.resources), dtype=np.int32), np.diff(np.asarray(base.cell_starts)))
+    return cell_resources[_cell_of(base)], np.asarray(base.cell_pairs)[_cell_of(base)]
+
+
+def _cell_of(base: Base) -> Int64s | slice:
+    """Return the cell of each row."""
+    if isinstance(base.cell_rows, range):
+        return slice(None)
+    return np.repeat(np.arange(len(base.cell_pairs)), np.diff(np.asarray(base.cell_rows)))
+
+
+def _make(base: Base) -> RowColumns:
+    resource_of, pair_of = row_keys(base)
+    starts = np.zeros(len(base.pairs) + 1, np.int64)
+    np.cumsum(np.bincount(pair_of, minlength=len(base.pairs)), out=starts[1:])
+    key_data = np.frombuffer(base.resources.data, np.uint8)
+    types = key_data[np.asarray(base.resources.offsets)[:-1]][resource_of]
+    operations, permissions = np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8)
+    keys = pair_of.astype(np.uint64)
+    for column in (types, operations, permissions):
+        keys = keys << np.uint64(8) | column
+    by_pair = np.argsort(keys)
+    pair_offsets = np.asarray(base.pairs.offsets).astype(np.int64)
+    return RowColumns(
+        resource_of=resource_of,
+        pair_of=pair_of,
+        operations=operations,
+        permissions=permissions,
+        masks=np.asarray(base.cell_masks)[_cell_of(base)],
+        types=types,
+        by_pair=by_pair.astype(np.int32),
+        keys=keys[by_pair],
+        pair_starts=starts,
+        pair_order=sorted_rows(np.frombuffer(base.pairs.data, np.uint8), pair_offsets[:-1], pair_offsets[1:]),
+    )
+
+
+def pairs_of(base: Base, principal: str) -> list[int]:
+    """Return the pairs of a principal with any host."""
+    return base.pairs_of(principal, row_columns(base).pair_order.data)
+
+
+# The columns of a base about its resources: prefixes and their links, LITERAL `*`, first units; and odd pairs.
+
+
+_COLON, _SLASH = ord(":"), ord("/")
+
+FILTER_BITS = 16
+"""Bits of the filter per prefix: with two of them set for each, one absent name in 70 gets through."""
+SECOND_BIT = 0xC2B2AE35
+"""The hash is multiplied by it for the second bit."""
+
+
+def resource_columns(keys: ByteStrings, hashes: UInt32s, acls: Int64s, pause: Pause = no_pause) -> dict[str, Any]:
+    """Return these columns of BaseColumns, given the resource keys, their hashes and their numbers of ACLs."""
+    _, name_starts, _ = unsigned_varints(keys.data, keys.starts + 1)
+    name_ends, kinds = keys.ends - 1, keys.data[keys.starts]
+    prefixed = keys.data[name_ends] == PatternType.PREFIXED
+    # mode="clip": the empty name at the very end of the data has no first byte.
+    stars = ~prefixed & (name_ends - name_starts == 1) & (keys.data.take(name_starts, mode="clip") == ord(WILDCARD))
+    wildcards = np.full(TYPES, -1, np.int32)
+    wildcards[kinds[stars]] = np.flatnonzero(stars)
+    nodes, parents, jumps, type_nodes = _forest(keys, np.flatnonzero(prefixed), name_starts, pause)
+    return {
+        "prefix_resources": nodes,
+        "prefix_parents": parents,
+        "prefix_jumps": jumps,
+        "type_nodes": type_nodes,
+        "prefix_lengths": _lengths((name_ends - name_starts)[nodes], type_nodes),
+        "prefix_filter": _filter(hashes[nodes]),
+        "wildcards": wildcards,
+        "units": count_units(kinds, keys.data, name_starts, name_ends, acls),
+    }
+
+
+def _forest(
+    keys: ByteStrings, prefixed: Int64s, name_starts: Int64s, pause: Pause
+) -> tuple[Int32s, Int32s, Int32s, Int32s]:
+    """Return the prefixed resources by type and name, their parents and jump links, and where each type begins."""
+    nodes: list[Int64s] = []
+    parents: list[Int32s] = []
+    jumps: list[Int32s] = []
+    type_nodes, kinds = [0], keys.data[keys.starts[prefixed]]
+    for kind in range(TYPES):
+        members = prefixed[kinds == kind]
+        rows = sorted_rows(keys.data, name_starts[members], keys.ends[members] - 1)
+        pause()
+        members, first = members[rows], type_nodes[-1]
+        names = ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause).values()
+        for found, into in zip(links(names, pause), (parents, jumps), strict=True):
+            column = np.array(found, np.int32)
+            into.append(np.where(column < 0, column, column + np.int32(first)))
+        nodes.append(members)
+        type_nodes.append(first + len(members))
+    columns = (np.concatenate(each).astype(np.int32) for each in (nodes, parents, jumps))
+    return *columns, np.array(type_nodes, np.int32)  # type: ignore[return-value]  # three of them
+
+
+def _lengths(sizes: Int64s, type_nodes: Int32s) -> Int32s:
+    """Return where the lengths of each type begin, and then the distinct lengths in bytes of each type's prefixes."""
+    of_types = [distinct(sizes[type_nodes[kind] : type_nodes[kind + 1]]) for kind in range(TYPES)]
+    starts = np.cumsum([0, *map(len, of_types)])
+    return np.concatenate((starts, *of_types)).astype(np.int32)
+
+
+def _filter(hashes: UInt32s) -> NDArray[np.uint64]:
+    """Return a Bloom filter of these hashes: two bits for each."""
+    words = bucket_count(-(-len(hashes) * FILTER_BITS // 64))
+    shift = np.uint32(32 - (64 * words).bit_length() + 1)
+    found = np.zeros(words, np.uint64)
+    for bits in (hashes >> shift, (hashes * np.uint32(SECOND_BIT)) >> shift):
+        np.bitwise_or.at(found, bits >> np.uint32(6), np.uint64(1) << (bits & np.uint32(63)).astype(np.uint64))
+    return found
+
+
+def with_colon(pairs: ByteStrings) -> Bools:
+    """Return whether the principal of each pair key has a colon."""
+    length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
+    colons = np.append(np.flatnonzero(pairs.data == _COLON), len(pairs.data) + 1)
+    return np.asarray(colons[np.searchsorted(colons, starts)] < starts + length - 1, np.bool_)
+
+
+def with_slash(pairs: ByteStrings) -> Int32s:
+    """Return the pairs whose host may have a slash (or 46 bytes: a length is not told from a slash), sorted by key."""
+    length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
+    slashes = np.append(-1, np.flatnonzero(pairs.data == _SLASH))
+    found = np.flatnonzero(slashes[np.searchsorted(slashes, pairs.ends) - 1] >= starts + length - 1)
+    in_order: Int32s = found[sorted_rows(pairs.data, pairs.starts[found], pairs.ends[found])].astype(np.int32)
+    return in_order
+
+
+# A base as one flat buffer: packed from columns once, and opened wherever it is mapped.
+
+
+_HAS_IDS, _ONE_ROW_EACH = 1, 2
+_COUNTS = 8
+_TAG_HEAD = struct.Struct("<iI")
+"""Row, and the size of its tagged fields, which follow as in the record."""
+
+
+@frozen(eq=False, kw_only=True)
+class BaseColumns:
+    """What `pack_base` puts into one buffer: the columns of a Base, and of its tables."""
+
+    resources: ByteStrings
+    resource_buckets: Int32s
+    pairs: ByteStrings
+    pair_buckets: Int32s
+    cell_starts: Int32s
+    cell_pairs: Int32s
+    cell_masks: UInt32s
+    cell_rows: Int32s | None
+    """None if every cell has one row."""
+    operations: Bytes
+    permissions: Bytes
+    ids: Bytes
+    id_order: Int32s
+    id_starts: Int32s
+    has_ids: bool
+    prefix_resources: Int32s
+    prefix_parents: Int32s
+    prefix_jumps: Int32s
+    type_nodes: Int32s
+    prefix_lengths: Int32s
+    prefix_filter: "np.ndarray[Any, np.dtype[np.uint64]]"
+    wildcards: Int32s
+    units: UnitCounts
+    colonless: Int32s
+    range_pairs: Int32s
+    raw_codes: Mapping[int, tuple[int, int]]
+    tags: Mapping[int, TaggedFields]
+    unbindable: int
+    irregular: int
+
+
+def pack_base(columns: BaseColumns, allocate: Allocate = bytearray) -> Base:
+    """Return the base in one flat buffer, which `allocate` returns."""
+    c = columns
+    flags = _HAS_IDS * c.has_ids | _ONE_ROW_EACH * (c.cell_rows is None)
+    counts = (
+        len(c.operations),
+        len(c.resources),
+        len(c.pairs),
+        len(c.cell_pairs),
+        len(c.prefix_resources),
+        flags,
+        c.unbindable,
+        c.irregular,
+    )
+    packed = {
+        Column.COUNTS: np.array(counts, np.int64),
+        Column.RESOURCE_DATA: c.resources.data,
+        Column.RESOURCE_OFFSETS: _offsets(c.resources),
+        Column.RESOURCE_BUCKETS: c.resource_buckets,
+        Column.PAIR_DATA: c.pairs.data,
+        Column.PAIR_OFFSETS: _offsets(c.pairs),
+        Column.PAIR_BUCKETS: c.pair_buckets,
+        Column.CELL_STARTS: c.cell_starts,
+        Column.CELL_PAIRS: c.cell_pairs,
+        Column.CELL_MASKS: c.cell_masks,
+        Column.CELL_ROWS: np.zeros(0, np.int32) if c.cell_rows is None else c.cell_rows,
+        Column.OPERATIONS: c.operations,
+        Column.PERMISSIONS: c.permissions,
+        Column.IDS: np.ascontiguousarray(c.ids).reshape(-1),
+        Column.ID_ORDER: c.id_order,
+        Column.ID_STARTS: c.id_starts,
+        Column.PREFIX_RESOURCES: c.prefix_resources,
+        Column.PREFIX_PARENTS: c.prefix_parents,
+        Column.PREFIX_JUMPS: c.prefix_jumps,
+        Column.TYPE_NODES: c.type_nodes,
+        Column.PREFIX_LENGTHS: c.prefix_lengths,
+        Column.PREFIX_FILTER: c.prefix_filter,
+        Column.WILDCARDS: c.wildcards,
+        Column.UNITS: _triples((kind, unit, count) for (kind, unit), count in sorted(c.units.items())),
+        Column.COLONLESS: c.colonless,
+        Column.RANGE_PAIRS: c.range_pairs,
+        Column.RAW_CODES: _triples((row, *codes) for row, codes in sorted(c.raw_codes.items())),
+        Column.TAGS: b"".join(_tagged(row, c.tags[row]) for row in sorted(c.tags)),
+    }
+    return base_of(pack(packed, allocate))
+
+
+def base_of(flat: memoryview) -> Base:
+    """Return the base in a flat buffer; nothing of it is copied, and the buffer must not change afterwards.
+
+    Raises:
+        DecodeError: it is not a flat base of this version, or its columns do not fit together.
+
+    """
+    view = unpack(memoryview(flat).cast("B"))
+    if len(view[Column.COUNTS]) != _COUNTS:
+        raise DecodeError("column COUNTS of the flat base has the wrong size")
+    rows, resources, pairs, cells, nodes, flags, unbindable, irregular = view[Column.COUNTS]
+    one_row_each = bool(flags & _ONE_ROW_EACH)
+    _check_sizes(view, (rows, resources, pairs, cells, nodes), one_row_each=one_row_each)
+    keys = _table(view, Column.RESOURCE_DATA)
+    return Base(
+        buffer=flat,
+        resources=keys,
+        pairs=_table(view, Column.PAIR_DATA),
+        cell_starts=view[Column.CELL_STARTS],
+        cell_pairs=view[Column.CELL_PAIRS],
+        cell_masks=view[Column.CELL_MASKS],
+        cell_rows=range(cells + 1) if one_row_each else view[Column.CELL_ROWS],
+        operations=view[Column.OPERATIONS],
+        permissions=view[Column.PERMISSIONS],
+        ids=IdIndex.of(view[Column.IDS], view[Column.ID_ORDER], view[Column.ID_STARTS]),
+        has_ids=bool(flags & _HAS_IDS),
+        raw_codes={row: (kind, pattern) for row, kind, pattern in _rows_of(view[Column.RAW_CODES], rows)},
+        tags=_tags(view[Column.TAGS]),
+        prefixes=Prefixes(
+            keys,
+            view[Column.PREFIX_RESOURCES],
+            view[Column.PREFIX_PARENTS],
+            view[Column.PREFIX_JUMPS],
+            view[Column.TYPE_NODES],
+        ),
+        wildcard_resources=tuple(view[Column.WILDCARDS]),
+        colonless_resources=frozenset(view[Column.COLONLESS]),
+        unbindable=unbindable,
+        irregular=irregular,
+        units={(kind, unit): count for kind, unit, count in _rows_of(view[Column.UNITS], None)},
+        range_pairs=view[Column.RANGE_PAIRS],
+        core=core_of(flat),
+    )
+
+
+def _check_sizes(view: Mapping[Column, memoryview], counts: tuple[int, ...], *, one_row_each: bool) -> None:
+    """Check that every column has as many items as the others say, and that the last offsets point to the ends."""
+    rows, resources, pairs, cells, nodes = counts
+    expected = {
+        Column.RESOURCE_OFFSETS: resources + 1,
+        Column.PAIR_OFFSETS: pairs + 1,
+        Column.CELL_STARTS: resources + 1,
+        Column.CELL_PAIRS: cells,
+        Column.CELL_MASKS: cells,
+        Column.CELL_ROWS: 0 if one_row_each else cells + 1,
+        Column.OPERATIONS: rows,
+        Column.PERMISSIONS: rows,
+        Column.IDS: 16 * rows,
+        Column.ID_ORDER: rows,
+        Column.PREFIX_RESOURCES: nodes,
+        Column.PREFIX_PARENTS: nodes,
+        Column.PREFIX_JUMPS: nodes,
+        Column.TYPE_NODES: TYPES + 1,
+        Column.WILDCARDS: TYPES,
+    }
+    wrong = [column for column, size in expected.items() if len(view[column]) != size]
+    powers = (Column.RESOURCE_BUCKETS, Column.PAIR_BUCKETS, Column.ID_STARTS)
+    wrong += [column for column in powers if (len(view[column]) - 1).bit_count() != 1]
+    words = len(view[Column.PREFIX_FILTER])
+    if words.bit_count() != 1:
+        wrong.append(Column.PREFIX_FILTER)
+    if not wrong:
+        ends = {
+            Column.RESOURCE_OFFSETS: len(view[Column.RESOURCE_DATA]),
+            Column.PAIR_OFFSETS: len(view[Column.PAIR_DATA]),
+            Column.RESOURCE_BUCKETS: resources,
+            Column.PAIR_BUCKETS: pairs,
+            Column.CELL_STARTS: cells,
+            Column.ID_STARTS: rows,
+            Column.TYPE_NODES: nodes,
+        }
+        wrong = [column for column, end in ends.items() if view[column][-1] != end]
+    if wrong or (one_row_each and cells != rows):
+        names = ", ".join(column.name for column in wrong) or "CELL_ROWS"
+        raise DecodeError(f"columns of the flat base do not fit together: {names}")
+
+
+def _table(view: Mapping[Column, memoryview], data: Column) -> KeyTable:
+    """Return the table whose data is this column; its offsets and buckets are the next two."""
+    return KeyTable.of(view[data], view[Column(data + 1)], view[Column(data + 2)])
+
+
+def _offsets(strings: ByteStrings) -> "np.ndarray[Any, Any]":
+    wide = len(strings.data) >= WIDE_BYTES
+    return strings.offsets if wide else strings.offsets.astype(np.uint32)
+
+
+def _triples(rows: Any) -> Int32s:
+    return np.array([item for row in rows for item in row], np.int32)
+
+
+def _rows_of(column: memoryview, rows: int | None) -> "zip[tuple[int, int, int]]":
+    items = column.tolist()
+    if len(items) % 3 or (rows is not None and any(not 0 <= row < rows for row in items[::3])):
+        raise DecodeError("a sparse column of the flat base is out of bounds")
+    return zip(items[::3], items[1::3], items[2::3], strict=True)
+
+
+def _tagged(row: int, fields: TaggedFields) -> bytes:
+    data = write_tagged_fields(fields)
+    return _TAG_HEAD.pack(row, len(data)) + data
+
+
+def _tags(column: memoryview) -> dict[int, TaggedFields]:
+    found: dict[int, TaggedFields] = {}
+    at, data = 0, column.tobytes()
+    while at < len(data):
+        if len(data) - at < _TAG_HEAD.size:
+            raise DecodeError("column TAGS of the flat base is cut off")
+        row, size = _TAG_HEAD.unpack_from(data, at)
+        found[row], end = read_tagged_fields(data, at + _TAG_HEAD.size)
+        at += _TAG_HEAD.size + size
+        if end != at:
+            raise DecodeError("column TAGS of the flat base is damaged")
+    return found

@@ -1,4 +1,4 @@
-"""Building a base from ACLs in columns: number the keys, sort the rows, or the masks of each cell. All vectorised."""
+"""Building a base from ACLs in columns."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -9,21 +9,31 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from aclog.authorizer.index.arrays import Int32s, Pause, UInt32s, changes, distinct, no_pause, starts_of
-from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.build_resources import resource_columns, with_colon, with_slash
-from aclog.authorizer.index.byte_strings import ByteStrings, numbered
-from aclog.authorizer.index.flat_base import BaseColumns, pack_base
-from aclog.authorizer.index.ids import id_order
-from aclog.authorizer.index.key_order import bucket_order, pair_hashes, resource_hashes
-from aclog.authorizer.index.keys import compact
-from aclog.authorizer.index.layout import Allocate
-from aclog.authorizer.index.masks import TYPES, known_type, mask_table
+from aclog.authorizer.index.base import Base, BaseColumns, pack_base, resource_columns, with_colon, with_slash
+from aclog.authorizer.index.layout import (
+    TYPES,
+    Allocate,
+    ByteStrings,
+    Int32s,
+    Pause,
+    UInt32s,
+    bucket_order,
+    changes,
+    compact,
+    distinct,
+    known_type,
+    mask_table,
+    no_pause,
+    numbered,
+    pair_hashes,
+    resource_hashes,
+    starts_of,
+)
+from aclog.authorizer.index.names import id_order
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.errors import ReplayError
-from aclog.metalog.primitives import Buffer
+from aclog.metalog.primitives import Buffer, uuid_text
 from aclog.metalog.records import TaggedFields
-from aclog.metalog.uuids import uuid_text
 from aclog.metalog.vectors import Int64s
 
 T = TypeVar("T")
@@ -36,7 +46,7 @@ class Rows:
     """ACLs in log order with dictionary-encoded keys: the input of `build`."""
 
     resources: ByteStrings
-    """Distinct resource keys (aclog.authorizer.index.keys); `resource_of` and `pair_of` are indices into the keys."""
+    """Distinct resource keys (aclog.authorizer.index.layout); `resource_of` and `pair_of` are indices into the keys."""
     resource_of: Int32s
     pairs: ByteStrings
     pair_of: Int32s

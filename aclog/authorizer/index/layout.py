@@ -1,16 +1,82 @@
-"""The flat form of a base: one buffer of little-endian columns that is mapped, not built (docs/format.md).
+"""What the columns of an index are made of.
 
-A header says where each column is; nothing else has to be read before the first decision. Only the bounds of columns
-are checked here, and that their sizes fit together: whoever stores a base guards its bytes with a checksum.
+Arrays and their flat layout, masks of operations, keys, and the native core that reads them.
 """
 
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
+from zlib import crc32
 
+import numpy as np
+from attrs import Factory, define, frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.native import native
+from aclog.metalog.primitives import Buffer
+from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
+
+# What the columns of an index are made of.
+
+
+Int32s: TypeAlias = NDArray[np.int32]
+UInt32s: TypeAlias = NDArray[np.uint32]
+_Number = TypeVar("_Number", bound=np.integer)
+
+Pause: TypeAlias = Callable[[], None]
+"""Called between short steps of a long computation, so that other threads can take the GIL."""
+
+INT32_BYTES = 1 << 31
+"""From this many bytes on, signed offsets need 64 bits."""
+
+
+def no_pause() -> None:
+    """Return at once: for callers that share the interpreter with nobody."""
+
+
+def expanded(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """Return (i, position) for each i and each position in [starts[i], ends[i])."""
+    counts = ends - starts
+    owner = np.repeat(np.arange(len(starts)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - first[owner] + starts[owner]
+
+
+def changes(*columns: NDArray[np.generic]) -> Int64s:
+    """Return the rows at which a value differs from the row before; the first row is one of them."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    differs = np.ones(len(columns[0]), np.bool_)
+    differs[1:] = False
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differs)
+
+
+def starts_of(numbers: NDArray[np.signedinteger], count: int) -> Int32s:
+    """Return where each number 0..count-1 begins in a sorted column, and at the end the column's length."""
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:])
+    return starts
+
+
+def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
+    """Return the distinct values, ascending. np.unique would import numpy.ma."""
+    ordered = np.sort(values)
+    found: NDArray[_Number] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
+# The flat form of a base: one buffer of little-endian columns that is mapped, not built (docs/format.md).
+#
+# A header says where each column is; nothing else has to be read before the first decision. Only the bounds of
+# columns are checked here, and that their sizes fit together: whoever stores a base guards its bytes with a checksum.
+
 
 MAGIC = b"aclogbas"
 VERSION = 1
@@ -128,3 +194,538 @@ def _typed(column: Column, data: memoryview, columns: Mapping[Column, memoryview
 
 def _aligned(position: int) -> int:
     return -(-position // _ALIGNMENT) * _ALIGNMENT
+
+
+# The native core (aclog-native), if it is installed: the same decisions over the same flat base, in compiled code.
+#
+# Whoever holds a core asks it first. It answers -1 or -2 where it leaves the request to the Python path, which is
+# whole without it and is the reference for every answer.
+
+
+ASK_PYTHON = -1
+"""A core's mask where it does not decide: a principal on which Kafka throws, a text that is not UTF-8, an IPv6 address
+or range of a rare spelling, an address in more ranges than it has room for."""
+NO_RULE, RULE_OF_PYTHON = -1, -2
+"""A core's rule if none matches, and where it leaves the order of the scan to the Python path."""
+
+DOCUMENTED, IN_RANGES = 1, 2
+"""Bits of a core's semantics: LITERAL `*` covers names that begin with `*`, too; the host of an ACL may be a range."""
+
+
+class Core(Protocol):
+    """A base, or a base and changes, in the native core. Immutable: `put` returns another one."""
+
+    def mask(self, principal: str, host: str, resource_type: int, name: str, semantics: int, /) -> int:
+        """Return the mask of all ACLs that cover the name and match the subject (AclIndex.mask), or ASK_PYTHON."""
+
+    def has_candidate(self, resource_type: int, name: str, semantics: int, /) -> int:
+        """Return 1 if a resource pattern with ACLs covers the name, 0 if none does, or ASK_PYTHON."""
+
+    def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str, semantics: int, /) -> int:
+        """Return the row of the base that Kafka names, NO_RULE, or RULE_OF_PYTHON."""
+
+    def put(
+        self, resource_type: int, name: str, literal: bool, principal: str, host: str, mask: int, rules: int, /
+    ) -> "Core":
+        """Return the core after a change: the mask of the touched cell now, and the ACLs of its resource pattern.
+
+        A mask of -1: nothing is left of the cell but what the base does not have either.
+        """
+
+
+class BaseCore(Core, Protocol):
+    """A base without changes."""
+
+    def read_ranges(self) -> None:
+        """Read the ranges that are hosts, which the first question in ranges does otherwise; without the GIL."""
+
+
+def core_of(flat: memoryview) -> BaseCore | None:
+    """Return the core of a flat base; None if the native core is not installed or does not read this base."""
+    if native is None or native.LAYOUT != VERSION:
+        return None
+    try:
+        found: BaseCore = native.Base(flat)
+    except (AttributeError, ValueError):
+        return None
+    return found
+
+
+# A dict of bounded size that forgets by generations.
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+@define(eq=False)
+class Generations(Generic[_Key, _Value]):
+    """Holds up to twice `limit` entries: a young generation, which grows, and an old one.
+
+    When the young one is full it becomes the old one, and the former old one is dropped, but for the entries that were
+    asked for in the meantime: those are in the young one again. So nothing is ever lost at once, and an entry that is
+    in use is never lost.
+
+    Threads need no lock: reading and setting one attribute or one key are atomic. Two threads that race lose an entry,
+    or drop a generation early, which costs time and nothing else; values follow from their keys.
+    """
+
+    limit: int
+    young: dict[_Key, _Value] = Factory(dict)
+    old: dict[_Key, _Value] = Factory(dict)
+
+    def get(self, key: _Key) -> _Value | None:
+        """Return the value, which is now young, or None."""
+        found = self.young.get(key)
+        if found is None:
+            found = self.old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: _Key, value: _Value) -> None:
+        """Add an entry."""
+        if len(self.young) >= self.limit:
+            self.age()
+        self.young[key] = value
+
+    def age(self) -> None:
+        """Make the young generation the old one, and drop the former old one."""
+        # New dicts instead of clear(): another thread may be reading the old ones.
+        self.old, self.young = self.young, {}
+
+
+# Masks: the operations that ACLs allow (bits 0..15) and deny (bits 16..31), by the codes of AclOperation.
+#
+# Masks of several ACLs are or-ed. Kafka's rule that any DENY wins is then one test of two bits.
+
+
+Masks: TypeAlias = NDArray[np.uint32]
+
+OPERATIONS = 16
+TYPES = 8
+"""Operation codes 0..15 and resource type codes 0..7 exist; Kafka reads any other as UNKNOWN (0)."""
+
+ALL_OPERATIONS = 0xFFFF
+ALLOWED = 1
+DENIED = 1 << 16
+"""The two bits to test after a mask is shifted right by an operation's code."""
+
+# Allowing these operations implies the others (StandardAuthorizerData.IMPLIES_DESCRIBE and
+# IMPLIES_DESCRIBE_CONFIGS). Denying an operation denies no other.
+_IMPLIED = {
+    AclOperation.READ: 1 << AclOperation.DESCRIBE,
+    AclOperation.WRITE: 1 << AclOperation.DESCRIBE,
+    AclOperation.DELETE: 1 << AclOperation.DESCRIBE,
+    AclOperation.ALTER: 1 << AclOperation.DESCRIBE,
+    AclOperation.ALTER_CONFIGS: 1 << AclOperation.DESCRIBE_CONFIGS,
+}
+
+
+def known_operation(code: int) -> int:
+    """Return the operation that Kafka reads from a code (AclOperation.fromCode)."""
+    return code if 0 <= code < OPERATIONS else 0
+
+
+def known_type(code: int) -> int:
+    """Return the resource type that Kafka reads from a code (ResourceType.fromCode)."""
+    return code if 0 <= code < TYPES else 0
+
+
+def known_pattern(code: int) -> int:
+    """Return the pattern type that Kafka reads from a code (PatternType.fromCode)."""
+    return code if 0 <= code <= 4 else 0
+
+
+def known_permission(code: int) -> int:
+    """Return the permission that Kafka reads from a code (AclPermissionType.fromCode)."""
+    return code if 0 <= code <= 3 else 0
+
+
+def _mask(operation: int, *, allow: bool) -> int:
+    bits = ALL_OPERATIONS if operation == AclOperation.ALL else 1 << operation
+    return bits | _IMPLIED.get(AclOperation(operation), 0) if allow else bits << 16
+
+
+# Tables over all byte values: codes are read from columns of bytes, and an update should not look up enum members.
+_ALLOWING = tuple(_mask(known_operation(byte), allow=True) for byte in range(256))
+_DENYING = tuple(_mask(known_operation(byte), allow=False) for byte in range(256))
+
+
+def rule_mask(operation: int, permission_type: int) -> int:
+    """Return the mask of one ACL; every permission but ALLOW acts as DENY, and only ALLOW implies other operations."""
+    return (_ALLOWING if permission_type == AclPermissionType.ALLOW else _DENYING)[operation & 0xFF]
+
+
+def mask_table() -> Masks:
+    """Return the masks by [permission code as a byte, operation code as a byte]."""
+    table = np.empty((256, 256), np.uint32)
+    table[:] = _DENYING
+    table[AclPermissionType.ALLOW] = _ALLOWING
+    return table
+
+
+# Keys of resource patterns and of (principal, host) pairs, their hashes, and the table that numbers them.
+#
+# A key is a slice of the record. In an AccessControlEntryRecord resource type, name and pattern type are adjacent,
+# and so are principal and host: bulk loading cuts one slice for each and decodes nothing. A resource key is the type
+# byte, the name as a compact string and the byte of LITERAL or PREFIXED; a pair key is principal and host as compact
+# strings.
+#
+# A hash must not depend on the process, since tables are written to files: it is a CRC-32, mixed by a multiplication.
+# Of a resource it is the CRC of the name alone, so that one pass over a name gives the hashes of all its prefixes.
+
+
+_LENGTHS = tuple(bytes([length]) for length in range(0x80))
+_TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
+_SHORT = 0x7F
+"""Compact strings that take no more bytes than this, length byte included, have a one-byte length."""
+_HEADS = tuple(tuple(bytes((code, length + 1)) for length in range(_SHORT)) for code in range(TYPES))
+"""By type and length of a short name: the first two bytes of the key."""
+_PATTERN_BYTES = (bytes([PatternType.PREFIXED]), bytes([PatternType.LITERAL]))
+
+SALT: Final = 0x85EBCA6B
+"""Keeps apart resource patterns of one name: added once per LITERAL and twice per type to the CRC of the name."""
+FIBONACCI: Final = 0x9E3779B1
+"""2**32 divided by the golden ratio: multiplied by it, hashes of similar names differ in their leading bits."""
+_SALTS = tuple(number * SALT for number in range(2 * TYPES))
+CROWDED: Final = 8
+"""A bucket with more keys is sorted and searched by bisection: names picked to collide gain nothing."""
+
+
+def compact(text: str) -> bytes:
+    """Return a text as a compact string. A lone surrogate, which a request may hold and a record cannot, is kept."""
+    data = text.encode("utf-8", "surrogatepass")
+    length = len(data) + 1
+    if length < 0x80:
+        return _LENGTHS[length] + data
+    head = bytearray()
+    while length >= 0x80:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + data
+
+
+def utf16(text: str) -> bytes:
+    """Return a sort key with the order of Java's String.compareTo, which compares UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def resource_key(resource_type: int, name: str, *, literal: bool) -> bytes:
+    """Return the key of a resource pattern, LITERAL or else PREFIXED; `resource_type` is 0..7."""
+    if name.isascii() and len(name) < _SHORT:
+        return _HEADS[resource_type][len(name)] + name.encode() + _PATTERN_BYTES[literal]
+    return _TYPE_BYTES[resource_type] + compact(name) + _PATTERN_BYTES[literal]
+
+
+def resource_hash(resource_type: int, name: bytes, *, literal: bool) -> int:
+    """Return the hash of a resource pattern, 32 bits; the name is its UTF-8 bytes."""
+    return (crc32(name) + _SALTS[2 * resource_type + literal]) * FIBONACCI & 0xFFFFFFFF
+
+
+def pair_key(principal: str, host: str) -> bytes:
+    """Return the key of a principal and a host."""
+    return compact(principal) + compact(host)
+
+
+def pair_hash(key: bytes) -> int:
+    """Return the hash of a pair key, 32 bits."""
+    return crc32(key) * FIBONACCI & 0xFFFFFFFF
+
+
+def _string(key: bytes, start: int) -> tuple[str, int]:
+    end = start + key[start]
+    if end - start <= _SHORT:
+        return key[start + 1 : end].decode(), end
+    length, shift, at = 0, 0, start
+    while True:
+        byte = key[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    end = at + length - 1
+    return key[at:end].decode(), end
+
+
+def resource_name(key: bytes) -> str:
+    """Return the name in a resource key."""
+    return _string(key, 1)[0]
+
+
+def name_bytes(key: bytes) -> bytes:
+    """Return the name in a resource key as UTF-8."""
+    at = 1
+    while key[at] >= 0x80:
+        at += 1
+    return key[at + 1 : -1]
+
+
+def split_pair(key: bytes) -> tuple[str, str]:
+    """Return the principal and the host of a pair key."""
+    principal, end = _string(key, 0)
+    return principal, _string(key, end)[0]
+
+
+@frozen(eq=False)
+class KeyTable:
+    """Distinct keys, numbered 0..n-1 in the order of their buckets: bucket b has `buckets[b]` to `buckets[b + 1]` - 1.
+
+    The leading bits of a key's hash say its bucket. Nothing is kept per key but its bytes and its offset.
+    """
+
+    data: memoryview
+    offsets: memoryview
+    """n + 1 positions in `data`."""
+    buckets: memoryview
+    shift: int
+    """The hash shifted right by this many bits is the bucket."""
+
+    @classmethod
+    def of(cls, data: memoryview, offsets: memoryview, buckets: memoryview) -> Self:
+        """Return the table in these columns; the number of buckets is a power of two."""
+        return cls(data, offsets, buckets, 32 - (len(buckets) - 2).bit_length())
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def key(self, number: int) -> bytes:
+        """Return the key with this number."""
+        return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
+
+    def find(self, key: bytes, hashed: int) -> int:
+        """Return the number of a key, given its hash; -1 if the table does not have it."""
+        bucket, buckets, offsets = hashed >> self.shift, self.buckets, self.offsets
+        low, high = buckets[bucket], buckets[bucket + 1]
+        if high - low > CROWDED:  # only such buckets are sorted
+            low = bisect_left(range(high), key, low, high, key=self.key)
+            high = min(high, low + 1)
+        for number in range(low, high):
+            if self.data[offsets[number] : offsets[number + 1]] == key:
+                return number
+        return -1
+
+
+def bucket_count(n: int) -> int:
+    """Return the smallest power of two that is at least n and 1."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+# Byte strings of varying length in two columns, and what is done to many of them at once.
+#
+# Each of the three functions that touch every string has a form in Python here and one in the native core, which is
+# used if it is installed; their results are equal.
+
+
+_CHUNK = 2048
+"""Strings made into objects at a time: a longer call would hold the GIL for too long."""
+
+_BLOCK = 1 << 14
+"""Strings gathered at a time: their positions, 8 bytes for each byte copied, then fit the CPU cache."""
+
+
+_MANY = 1 << 12
+"""From this many slices on, they are compared as words of eight bytes and no objects are made of them."""
+
+_WORD = 8
+_LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
+"""By a number of bytes: the mask of that many."""
+_MULTIPLIER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+@frozen(eq=False)
+class ByteStrings:
+    """n byte strings: string i is `data[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Int64s
+    data: Bytes
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Self:
+        """Return these strings in columns."""
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(texts), np.uint8))
+
+    @classmethod
+    def cut(cls, data: Bytes, starts: Int64s, ends: Int64s, pause: Pause = no_pause) -> Self:
+        """Return a copy of the slices [start, end) of `data`, in any order."""
+        offsets = np.zeros(len(starts) + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        if native is not None:
+            return cls(offsets, np.frombuffer(native.cut(data, starts, ends), np.uint8))
+        copied = np.empty(int(offsets[-1]), np.uint8)
+        shifts = starts - offsets[:-1]
+        for first in range(0, len(starts), _BLOCK):
+            last = min(first + _BLOCK, len(starts))
+            begin, end = int(offsets[first]), int(offsets[last])
+            source = np.repeat(shifts[first:last], np.diff(offsets[first : last + 1]))
+            source += np.arange(begin, end)
+            copied[begin:end] = data[source]
+            pause()
+        return cls(offsets, copied)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def starts(self) -> Int64s:
+        """Where each string begins."""
+        return self.offsets[:-1]
+
+    @property
+    def ends(self) -> Int64s:
+        """Where each string ends."""
+        return self.offsets[1:]
+
+    def take(self, rows: Int64s | Int32s, pause: Pause = no_pause) -> Self:
+        """Return the strings of these rows, in this order."""
+        return self.cut(self.data, self.starts[rows], self.ends[rows], pause)
+
+    def joined(self, others: Self) -> Self:
+        """Return these strings and others after them."""
+        offsets = np.concatenate((self.offsets, others.offsets[1:] + self.offsets[-1]))
+        return type(self)(offsets, np.concatenate((self.data, others.data)))
+
+    def values(self) -> list[bytes]:
+        """Return the strings as objects."""
+        return _values(self.data.tobytes(), self.starts, self.ends)
+
+
+def _values(data: bytes | memoryview, starts: Int64s, ends: Int64s) -> list[bytes]:
+    """Return slices as objects."""
+    whole = data if isinstance(data, bytes) else bytes(data)
+    return [whole[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def numbered(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[ByteStrings, Int32s]:
+    """Return the distinct slices of a buffer, in any order, and the number of each slice among them."""
+    if native is not None:
+        of_rows, of_numbers = (np.frombuffer(found, np.int32) for found in native.number(source, starts, ends))
+        firsts = starts[of_numbers], ends[of_numbers]
+        return ByteStrings.cut(np.frombuffer(source, np.uint8), *firsts), of_rows
+    if len(starts) >= _MANY:
+        found = _numbered_by_words(source, starts, ends)
+        if found is not None:
+            return found
+    texts = _values(source if isinstance(source, bytes) else memoryview(source).cast("B"), starts, ends)
+    distinct = dict.fromkeys(texts)
+    number_of = dict(zip(distinct, range(len(distinct)), strict=True))
+    numbers = np.fromiter(map(number_of.__getitem__, texts), np.int32, len(texts))
+    return ByteStrings.of(list(distinct)), numbers
+
+
+def _numbered_by_words(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[ByteStrings, Int32s] | None:
+    """Return the same from hashes of 64 bits, made of eight bytes at a time; None if different slices share a hash."""
+    data = np.frombuffer(source, np.uint8)
+    padded = np.concatenate((data, np.zeros(_WORD, np.uint8)))
+    # Every position is the start of a word: an unaligned view of the same bytes.
+    words = np.ndarray(len(data) + 1, np.dtype("<u8"), padded, strides=(1,))
+    hashes = np.empty(len(starts), np.uint64)
+    for first in range(0, len(starts), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        hashes[rows] = _hashes(words, starts[rows], ends[rows])
+    _, first_rows, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    firsts: Int64s = first_rows.astype(np.int64)
+    numbers: Int32s = inverse.astype(np.int32)
+    for first in range(0, len(starts), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        same = firsts[numbers[rows]]
+        # No hash is trusted: whoever writes rules could make two of them collide.
+        if not _are_equal(words, (starts[rows], ends[rows]), (starts[same], ends[same])):
+            return None
+    return ByteStrings.cut(data, starts[firsts], ends[firsts]), numbers
+
+
+def _hashes(words: NDArray[np.uint64], starts: Int64s, ends: Int64s) -> NDArray[np.uint64]:
+    left = ends - starts
+    hashes = left.astype(np.uint64)
+    for rows, at, size in _steps(starts, left):
+        mixed = (hashes[rows] ^ words[at] & _LOW_BYTES[size]) * _MULTIPLIER
+        hashes[rows] = mixed ^ mixed >> _HALF
+    return hashes
+
+
+def _are_equal(words: NDArray[np.uint64], some: tuple[Int64s, Int64s], others: tuple[Int64s, Int64s]) -> bool:
+    """Return whether each slice, given by starts and ends, equals the one in the same place of the others."""
+    left = some[1] - some[0]
+    if not np.array_equal(left, others[1] - others[0]):
+        return False
+    shift = others[0] - some[0]
+    return not any(
+        ((words[at] ^ words[at + shift[rows]]) & _LOW_BYTES[size]).any() for rows, at, size in _steps(some[0], left)
+    )
+
+
+def _steps(starts: Int64s, left: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
+    """Yield, word by word, the rows of slices that have such a word, where it is and how many of its bytes count."""
+    rows, at = np.flatnonzero(left > 0), starts
+    at, left = at[rows], left[rows]
+    while len(rows):
+        yield rows, at, np.minimum(left, _WORD)
+        longer = left > _WORD
+        rows, at, left = rows[longer], at[longer] + _WORD, left[longer] - _WORD
+
+
+def crc32s(data: Bytes, starts: Int64s, ends: Int64s, pause: Pause = no_pause) -> UInt32s:
+    """Return the CRC-32 (zlib's) of each slice."""
+    if native is not None:
+        return np.frombuffer(native.crc32(data, starts, ends), np.uint32)
+    found = np.empty(len(starts), np.uint32)
+    whole = data.tobytes()
+    for first in range(0, len(starts), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        texts = _values(whole, starts[rows], ends[rows])
+        found[rows] = np.fromiter(map(crc32, texts), np.uint32, len(texts))
+        pause()
+    return found
+
+
+def sorted_rows(data: Bytes, starts: Int64s, ends: Int64s) -> Int32s:
+    """Return the rows of slices in the order of their bytes; equal slices stay in their order."""
+    if native is not None:
+        return np.frombuffer(native.order(data, starts, ends), np.int32)
+    texts = _values(data.tobytes(), starts, ends)
+    return np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int32)
+
+
+# The order of keys in a KeyTable: by the leading bits of their hashes; by their bytes where many share a bucket.
+
+
+def resource_hashes(keys: ByteStrings, pause: Pause = no_pause) -> UInt32s:
+    """Return aclog.authorizer.index.layout.resource_hash of each resource key."""
+    _, starts, _ = unsigned_varints(keys.data, keys.starts + 1)
+    kinds = keys.data[keys.starts].astype(np.uint32)
+    literal = keys.data[keys.ends - 1] == PatternType.LITERAL
+    salts = (2 * kinds + literal).astype(np.uint32) * np.uint32(SALT)
+    hashes: UInt32s = (crc32s(keys.data, starts, keys.ends - 1, pause) + salts) * np.uint32(FIBONACCI)
+    return hashes
+
+
+def pair_hashes(keys: ByteStrings, pause: Pause = no_pause) -> UInt32s:
+    """Return aclog.authorizer.index.layout.pair_hash of each pair key."""
+    hashes: UInt32s = crc32s(keys.data, keys.starts, keys.ends, pause) * np.uint32(FIBONACCI)
+    return hashes
+
+
+def bucket_order(keys: ByteStrings, hashes: UInt32s) -> tuple[Int64s, Int32s]:
+    """Return the order of keys in a table, and where each bucket begins in it."""
+    count = bucket_count(len(keys))
+    bucket_of = _buckets(hashes, count)
+    order = np.argsort(bucket_of, kind="stable")
+    ordered = bucket_of[order]
+    first = changes(ordered)
+    sizes = np.diff(np.append(first, len(keys)))
+    crowded = sizes > CROWDED
+    for start, size in zip(first[crowded].tolist(), sizes[crowded].tolist(), strict=True):
+        rows = order[start : start + size].tolist()
+        rows.sort(key=lambda row: keys.data[keys.offsets[row] : keys.offsets[row + 1]].tobytes())
+        order[start : start + size] = rows
+    return order, starts_of(ordered, count)
+
+
+def _buckets(hashes: UInt32s, count: int) -> Int64s:
+    found: Int64s = (hashes.astype(np.int64) >> (33 - count.bit_length())).astype(np.int64)
+    return found

@@ -7,10 +7,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.byte_strings import ByteStrings, numbered
-from aclog.authorizer.index.keys import compact
+from aclog.authorizer.index.layout import ByteStrings, Int32s, compact, numbered
 from aclog.metalog.vectors import Int64s, unsigned_varints
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -1,10 +1,187 @@
-"""Single flags that several commands share."""
+"""Groups of command-line flags: attrs classes whose fields are annotated as typer expects.
 
-from enum import StrEnum
+A command takes a group as one parameter; typer sees one flag for each of its fields:
+
+    @frozen
+    class Limits:
+        most: Annotated[int, typer.Option("--most", help="Stop after this many.")] = 10
+
+    @app.command()
+    @with_flags
+    def list_(limits: Limits) -> None: ...
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum, StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeAlias, TypeVar, get_type_hints
 
+import attrs
 import typer
+from attrs import evolve, field, frozen
+
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
+from aclog.authorizer.settings import Generation, named_generation
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
+from aclog.terminal.output import emit, page_output
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+_Returned = TypeVar("_Returned")
+_Group = TypeVar("_Group")
+
+
+def with_flags(command: Callable[..., _Returned]) -> Callable[..., _Returned]:
+    """Return the command with every parameter that is a group replaced by the fields of that group.
+
+    Raises:
+        TypeError: two groups have a field of the same name.
+
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters = signature(command).parameters
+    groups: dict[str, type] = {name: hints[name] for name in parameters if attrs.has(hints[name])}
+    flags: list[Parameter] = []
+    for parameter in parameters.values():
+        if parameter.name in groups:
+            flags += _parameters(groups[parameter.name])
+        else:
+            flags.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+    names = [flag.name for flag in flags]
+    if len(set(names)) < len(names):
+        raise TypeError(f"{command.__name__}: two groups have a field of the same name: {sorted(names)}")
+
+    @wraps(command)
+    def flattened(**values: Any) -> _Returned:
+        """Collect the flags of each group again and run the command."""
+        made = {name: _take(group, values) for name, group in groups.items()}
+        return command(**made, **values)
+
+    # typer reads both: the signature for the order and defaults, the annotations for the options.
+    flattened.__signature__ = Signature(flags)  # type: ignore[attr-defined]
+    flattened.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    return flattened
+
+
+def group_from(group: type[_Group], values: Mapping[str, Any]) -> _Group:
+    """Return the group with those of its fields that are in `values`; the others have their defaults."""
+    return group(**{field.alias: values[field.name] for field in attrs.fields(group) if field.name in values})  # type: ignore[arg-type]
+
+
+def _take(group: type, values: dict[str, Any]) -> Any:
+    return group(**{field.alias: values.pop(field.name) for field in attrs.fields(group)})
+
+
+def _parameters(group: type) -> list[Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=_default(field.default), annotation=types[field.name])
+        for field in attrs.fields(group)
+    ]
+
+
+def _default(default: Any) -> Any:
+    if default is attrs.NOTHING:
+        return Parameter.empty
+    # Each command gets its own default; typer passes a new list to each invocation, so the default is never changed.
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+
+
+# Values of flags: enum names with their completions, and text as UTF-8 whatever the locale.
+
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+OPERATIONS = tuple(op for op in AclOperation if op not in {AclOperation.UNKNOWN, AclOperation.ANY})
+RESOURCE_TYPES = tuple(kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY})
+PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UNKNOWN)
+
+
+TOPIC_HELP = "A topic; [cyan]'pii-*'[/] is all that begin with pii-."
+GROUP_HELP = r"A consumer group; [cyan]'g*'[/] is all that begin with g, [cyan]'g\*'[/] a name with a star."
+_PATTERN_HELP = (
+    "Take names as they are, as Kafka's commands do: [cyan]literal[/], these names; [cyan]prefixed[/], all that begin "
+    "so. [dim]Default: 'x*' is prefixed, other names are literal[/]"
+)
+"""Of the flags that name the resources of a question."""
+_QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+
+
+def pattern_type_option(panel: str, *, more: str = "") -> Any:  # what typer's own function returns
+    """Return the flag that says whether the names of a question are prefixes; `more`: a sentence for its help."""
+    return typer.Option(
+        "--resource-pattern-type",
+        parser=named(_QUESTION_PATTERNS),
+        autocompletion=completions(_QUESTION_PATTERNS),
+        metavar="TYPE",
+        help=f"{_PATTERN_HELP}{more}",
+        rich_help_panel=panel,
+    )
+
+
+def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
+    """Return a parser of the names of these values; its BadParameter lists the accepted names."""
+
+    def parse(text: str) -> _Enum:
+        try:
+            return parse_name(values, text)
+        except ConfigError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return parse
+
+
+def completions(values: Sequence[IntEnum]) -> Callable[[str], list[str]]:
+    """Return a completer of the names of these values, for shell completion."""
+    return lambda incomplete: [value.name for value in values if value.name.startswith(incomplete.upper())]
+
+
+def typed_text(text: str) -> str:
+    """Return a name from the command line as UTF-8 text.
+
+    Python decodes arguments by the locale and turns bytes it cannot decode into surrogates; names in a log are UTF-8.
+
+    Raises:
+        ConfigError: the name is not UTF-8.
+
+    """
+    try:
+        return text if text.isascii() else os.fsencode(text).decode()
+    except UnicodeError:
+        # Under an ASCII locale fsencode refuses a name that has been decoded already: that one is fine.
+        if not any("\ud800" <= character <= "\udfff" for character in text):
+            return text
+    raise ConfigError(f"{ascii(text)[:100]} is not UTF-8")
+
+
+# Files of which only one can be stdin.
+
+
+_STDIN = "-"
+
+
+def check_one_stdin(files: Mapping[str, str | None]) -> None:
+    """Check the values of flags that name files: the second one to read stdin would find it empty.
+
+    Raises:
+        ConfigError: two or more of them are `-`.
+
+    """
+    found = [f"{flag} -" for flag, path in files.items() if path == _STDIN]
+    if len(found) > 1:
+        raise ConfigError(f"{' and '.join(found)}: only one of them can be stdin")
+
+
+# Single flags that several commands share.
+
 
 TargetLog: TypeAlias = Annotated[
     Path, typer.Option("--log", metavar="DIR", help="The log directory.", show_default=False)
@@ -41,3 +218,465 @@ class ExportFormat(StrEnum):
     def is_for_acls_only(self) -> bool:
         """Whether it holds the ACLs of a state and nothing else."""
         return self not in {ExportFormat.AVRO, ExportFormat.JSONL}
+
+
+# The flags that say how a list or an answer is printed.
+
+
+PANEL = "Output"
+
+Columns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="A,B,C",
+        help="These columns, in this order, by their keys in JSON. Without [cyan]--format[/]: in a table.",
+        rich_help_panel=PANEL,
+    ),
+]
+NoPager: TypeAlias = Annotated[
+    bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager.", rich_help_panel=PANEL)
+]
+
+
+@frozen(kw_only=True)
+class Output:
+    """How a command prints its rows: the format, and the keys of the chosen columns, none for all."""
+
+    form: OutputFormat
+    columns: tuple[str, ...] = ()
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether the format is one of rows; else the command prints it in its own way."""
+        return self.form in ROW_FORMATS
+
+    def print_rows(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Print the rows of a list. Raises as aclog.terminal.tables.print_rows."""
+        from aclog.terminal.tables import print_rows
+
+        print_rows(columns, rows, self.form, chosen=self.columns)
+
+    def print_answer(self, answer: Row, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Print the answer to one question: as one JSON object, or what it lists as rows. Raises as print_rows."""
+        if self.form in (OutputFormat.JSON, OutputFormat.JSONL) and not self.columns:
+            emit(json_text(answer))
+        else:
+            self.print_rows(columns, rows)
+
+
+@frozen(kw_only=True)
+class OutputFlags:
+    """What the commands that list or answer have besides `--format`."""
+
+    columns: Columns = None
+    no_pager: NoPager = False
+
+    def choose(
+        self,
+        form: OutputFormat | None,
+        *,
+        pipe: OutputFormat,
+        terminal: OutputFormat | None = None,
+        is_live: bool = False,
+    ) -> Output:
+        """Return how to print, if `form` is the value of `--format`: without it as in a `pipe` or on a `terminal`.
+
+        From now on what is printed goes through a pager, unless it is live: a stream that never ends.
+
+        Raises:
+            ConfigError: columns are chosen for a format that has none.
+
+        """
+        keys = _keys(self.columns)
+        if form is None and keys:
+            form = OutputFormat.TABLE
+        if form is None:
+            form = terminal if terminal is not None and sys.stdout.isatty() else pipe
+        if keys and form not in ROW_FORMATS:
+            raise ConfigError(f"--columns: {form} has no columns: expected --format {', '.join(ROW_FORMATS)}")
+        if not self.no_pager and not is_live:
+            page_output()
+        return Output(form=form, columns=keys)
+
+
+def format_option(*formats: OutputFormat, default: str, help: str = "How to print it.") -> Any:  # noqa: A002 - typer's
+    """Return the option `--format` with these values; `default` says what is printed without it."""
+    return typer.Option(
+        "--format",
+        metavar=f"[{'|'.join(formats)}]",
+        parser=_parser(formats),
+        autocompletion=_completer(formats),
+        help=help,
+        show_default=default,
+        rich_help_panel=PANEL,
+    )
+
+
+def _parser(formats: Iterable[OutputFormat]) -> Callable[[str], OutputFormat]:
+    known = {form.value: form for form in formats}
+
+    def parse(text: str) -> OutputFormat:
+        """Return the format of this name."""
+        if isinstance(text, OutputFormat):  # a default
+            return text
+        if text not in known:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, known))}.")
+        return known[text]
+
+    return parse
+
+
+def _completer(formats: Sequence[OutputFormat]) -> Callable[[str], list[str]]:
+    return lambda incomplete: [form.value for form in formats if form.startswith(incomplete)]
+
+
+def _keys(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    keys = tuple(key.strip() for key in text.split(","))
+    if not all(keys):
+        raise ConfigError(f"--columns {text[:80]!r}: expected keys with commas between them")
+    return keys
+
+
+# Flags of the commands that serve over the web.
+
+
+TlsCert: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
+]
+TlsKey: TypeAlias = Annotated[
+    Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
+]
+BaseUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
+]
+AuditFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
+]
+HealthListen: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--health-listen",
+        metavar="HOST:PORT",
+        help="Also listen here, without TLS or login, for /healthz, /readyz and /metrics: outside of the limits on "
+        "connections to --listen. Bind it to an address that only your monitoring reaches.",
+        show_default=False,
+    ),
+]
+
+
+# The flags that configure the authorizer of a decision.
+
+
+_PANEL = "Authorizer"
+
+
+def _text(value: str | None) -> str:
+    """Return what decides by the value of a flag: flags are equal that decide the same."""
+    return value or ""
+
+
+class Semantics(StrEnum):
+    """Which behavior to follow where Kafka 4.3.1 departs from its own documentation."""
+
+    KAFKA = "kafka"
+    DOCUMENTED = "documented"
+
+
+@frozen(kw_only=True)
+class AuthorizerFlags:
+    """Broker properties that affect decisions besides the ACLs, and the semantics."""
+
+    super_users: Annotated[
+        str | None,
+        typer.Option(
+            "--super-users",
+            metavar="USERS",
+            help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/]: "
+            "[cyan]'User:a;User:b'[/].",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(default=None, eq=_text)
+    """None if nothing gives them: none, or in a running cluster those that it has set."""
+    allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Allow access to resources that no ACL matches, as the broker property of that name does.",
+            rich_help_panel="Authorizer (if no ACL matches)",
+        ),
+    ] = False
+    # Two flags, as a flag with its opposite would be wider than a terminal.
+    no_allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--no-allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Deny it, whatever the context says. [dim]The default[/]",
+            rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
+        ),
+    ] = field(default=False, eq=False)
+    semantics: Annotated[
+        Semantics,
+        typer.Option(
+            "--semantics",
+            metavar="kafka|documented",
+            help="[cyan]kafka[/] decides as Kafka 4.3.1 does; [cyan]documented[/] lets an ACL on '*' also cover names "
+            "that begin with '*'.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = Semantics.KAFKA
+    kafka_version: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka-version",
+            metavar="V",
+            show_default=False,
+            help="The Kafka that decides, such as 4.3.1: from 4.4 on, the host of an ACL may be a range, such as "
+            "10.0.0.0/8. [dim]Default: what the source says of its brokers[/]",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    cidr: Annotated[
+        bool | None,
+        typer.Option(
+            "--cidr/--no-cidr",
+            metavar="",
+            show_default=False,
+            help="The same as [cyan]--kafka-version 4.4[/], or 4.3.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+    def __attrs_post_init__(self) -> None:
+        flag_generation(self.kafka_version, self.cidr)
+        if self.allow_everyone and self.no_allow_everyone:
+            raise ConfigError(
+                "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
+            )
+
+    def warn_of_super_users(self, flag: str = "--super-users") -> None:
+        """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
+        from aclog.authorizer.settings import super_user_mistakes
+        from aclog.terminal.output import warn
+
+        for mistake in super_user_mistakes(self.super_users):
+            warn(f"{flag}: {mistake}")
+
+    def given(self) -> frozenset[str]:
+        """Return the properties of brokers whose values are given."""
+        from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+
+        given = {
+            SUPER_USERS_CONFIG: self.super_users is not None,
+            ALLOW_EVERYONE_CONFIG: self.allow_everyone or self.no_allow_everyone,
+        }
+        return frozenset(name for name, is_given in given.items() if is_given)
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of the Kafka that decides; None if no flag names it."""
+        return flag_generation(self.kafka_version, self.cidr)
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same flags for a Kafka of this generation."""
+        return evolve(self, kafka_version=None, cidr=generation.has_ranges)
+
+    @property
+    def documented(self) -> bool:
+        """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""
+        return self.semantics is Semantics.DOCUMENTED
+
+
+def flag_generation(kafka_version: str | None, cidr: bool | None, *, prefix: str = "--") -> Generation | None:
+    """Return the generation that two flags name; None if none does.
+
+    Raises:
+        ConfigError: no version of a known Kafka, or they differ.
+
+    """
+    ranges = f"{prefix}cidr" if cidr else f"--no-{prefix.removeprefix('--')}cidr"
+    return named_generation(kafka_version, cidr, version_name=f"{prefix}kafka-version", ranges_text=ranges)
+
+
+# The flags of an access log, and of the window of it that counts.
+
+
+ACCESSES_PANEL = "Accesses"
+
+
+AccessPaths: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--accesses",
+        metavar="PATH",
+        help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
+        "too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
+        show_default=False,
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+AccessesFormat: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--accesses-format",
+        metavar="FORMAT",
+        help="[cyan]kafka-log[/], [cyan]parquet[/], [cyan]jsonl[/], [cyan]events[/] (aclog's audit events in Avro), "
+        "[cyan]events-jsonl[/], [cyan]ocsf[/] or [cyan]cloudevents[/]. [dim]Default: recognised by content[/]",
+        show_default=False,
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+AccessesTimezone: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--accesses-timezone",
+        metavar="ZONE",
+        help="The zone of times that name none: a broker logs its local time.",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="The number of processes that read it.",
+        show_default="one a core, and one for a small log",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+
+
+@frozen(kw_only=True)
+class AccessesFlags:
+    """An access log, and how it is read."""
+
+    accesses: AccessPaths
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+
+
+class HasAccesses(Protocol):
+    """Flags among which an access log may be given, and how it is read."""
+
+    @property
+    def accesses(self) -> list[str]:
+        """Its paths; empty if none is given."""
+
+    @property
+    def accesses_format(self) -> str | None:
+        """As AccessesFormat."""
+
+    @property
+    def accesses_timezone(self) -> str:
+        """As AccessesTimezone."""
+
+    @property
+    def workers(self) -> int | None:
+        """As Workers."""
+
+
+def given_accesses(flags: HasAccesses) -> AccessesFlags | None:
+    """Return the access log that is given; None if none is."""
+    if not flags.accesses:
+        return None
+    return AccessesFlags(
+        accesses=flags.accesses,
+        accesses_format=flags.accesses_format,
+        accesses_timezone=flags.accesses_timezone,
+        workers=flags.workers,
+    )
+
+
+@frozen(kw_only=True)
+class ReplayFlags:
+    """An access log over which what was found is proved, if there is one."""
+
+    accesses: Annotated[
+        list[str],
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="Prove it: decide the accesses of this log again without all that can go; can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+
+
+@frozen(kw_only=True)
+class WindowFlags:
+    """The part of an access log that counts."""
+
+    days: Annotated[
+        int,
+        typer.Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="The length of the window: what is older is left out.",
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = 90
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="The end of the window.",
+            show_default="the latest access",
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
+
+    def end(self) -> "datetime | None":
+        """Return the time in --until; None for the latest access. Raises ConfigError: it is not a time."""
+        return window_end(self.until)
+
+
+def window_end(text: str | None) -> "datetime | None":
+    """Return the time in --until, None if it is not given. Raises ConfigError: it is not a time."""
+    from aclog.metalog.errors import ConfigError
+    from aclog.terminal.moment import take_moment
+
+    if text is None:
+        return None
+    moment = take_moment(text)
+    if isinstance(moment, int):
+        raise ConfigError(f"--until {text}: expected a time, such as 2026-11-20T10:00:00Z")
+    return moment
+
+
+# How long a broker must be silent for it to count as a hole.
+
+
+_UNITS = {"h": 1, "d": 24, "w": 7 * 24}
+_HOUR = 3_600_000_000
+
+Gap: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--gap",
+        metavar="TIME",
+        help="A broker that logs nothing for so long ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) leaves a hole.",
+    ),
+]
+
+
+def gap_us(text: str) -> int:
+    """Return --gap in us. Raises ConfigError: it is no time, or under an hour."""
+    found = re.fullmatch(r"([0-9]{1,6})([hdw])", text.strip())
+    if found is None or not int(found[1]):
+        raise ConfigError(f"--gap {text[:40]!r}: expected hours, days or weeks, such as 6h, 1d or 2w")
+    return int(found[1]) * _UNITS[found[2]] * _HOUR

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from attrs import evolve, frozen
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics, flag_generation
-from aclog.cli.flags.context import chosen_context
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
+from aclog.cli.flags.source import SourceFlags, chosen_context
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:
-    from aclog.sources.repository.settings import RepositorySettings
+    from aclog.sources.repository import RepositorySettings
+
 
 _PANEL = "Authorizer"
 _DECIDING = ("super_users", "allow_everyone", "semantics", "cidr")
@@ -92,7 +92,7 @@ class RepositoryFlags:
             OSError: the file cannot be read.
 
         """
-        from aclog.sources.repository.loading import load_repository_settings
+        from aclog.sources.repository import load_repository_settings
 
         if self.allow_everyone and self.no_allow_everyone:
             raise ConfigError(
@@ -153,7 +153,7 @@ def rules_of(given: SourceFlags, settings: "RepositorySettings") -> "tuple[Sourc
     chosen = None if named.given() else chosen_context()
     if chosen is None:
         return named, settings
-    from aclog.cli.flags.context_state import context_source, tell_what_decides
+    from aclog.cli.flags.source import context_source, tell_what_decides
 
     context, known = chosen.context, settings.authorizer
     own = {name: getattr(context, name) for name in _DECIDING if getattr(known, name) is None}

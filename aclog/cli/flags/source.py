@@ -1,20 +1,139 @@
-"""The flags of a state source: where a command reads the state from, and as of when."""
+"""The flags of a state source."""
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.completion import complete_refs
-from aclog.cli.flags.stdin import check_one_stdin
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, check_one_stdin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:
+    from aclog.config.node_config import HostPort
+    from aclog.sources.acl_lines import NameFile
     from aclog.sources.choice import ChosenSource, SourceSelection
-    from aclog.sources.name_file import NameFile
+    from aclog.sources.contexts import ChosenContext, Context
+
+
+# The flag that names a context for any command, and the context that this invocation uses.
+
+
+def complete_contexts(incomplete: str) -> list[str]:
+    """Return the names of contexts that begin so, for shell completion."""
+    from aclog.sources.contexts import read_context_file
+
+    return [name for name in read_context_file().names if name.startswith(incomplete)]
+
+
+ContextName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        "-c",
+        metavar="NAME",
+        autocompletion=complete_contexts,
+        help="Take source and settings from this context (`aclog context`), unless a flag names a source. "
+        "[dim]Default: $ACLOG_CONTEXT, or that of `context use`[/]",
+    ),
+]
+
+
+class _Invocation:
+    """What one command line says of contexts. A plain class: `aclog --help` imports no attrs."""
+
+    __slots__ = ("_found", "_is_found", "name")
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self._found: ChosenContext | None = None
+        self._is_found = False
+
+    def chosen(self) -> "ChosenContext | None":
+        """Return the context, as it was when this was first called. Raises as chosen_context."""
+        if not self._is_found:
+            from aclog.sources.contexts import choose_context
+
+            self._found, self._is_found = choose_context(self.name), True
+        return self._found
+
+
+_THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
+
+
+def use_context(name: str | None) -> None:
+    """Use the context of this name for the rest of this invocation; None: that of the environment, or the current one.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choose_context, if one is named.
+
+    """
+    this = _Invocation(name)
+    _THIS.set(this)
+    if name is not None:
+        this.chosen()
+
+
+def named_context() -> str | None:
+    """Return the name that this command line gives; None if it names none."""
+    this = _THIS.get()
+    return None if this is None else this.name or None
+
+
+def chosen_context() -> "ChosenContext | None":
+    """Return the context of this invocation; None if there is none. The file is read once, when this is first called.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choose_context.
+
+    """
+    this = _THIS.get()
+    if this is None:
+        this = _Invocation(None)
+        _THIS.set(this)
+    return this.chosen()
+
+
+# Completion of GITREF:PATH: what git names in the repository around the working directory.
+
+
+_MOST = 200
+
+
+def complete_refs(incomplete: str) -> list[str]:
+    """Return the branches and tags that begin so, with the colon after it; then what is in the commit."""
+    ref, colon, path = incomplete.partition(":")
+    if colon:
+        return [f"{ref}:{each}" for each in _paths(ref, path)]
+    names = _ask("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+    known = () if names is None else ("HEAD", *names.split())
+    return [f"{name}:" for name in known if name.startswith(incomplete)][:_MOST]
+
+
+def _paths(ref: str, incomplete: str) -> list[str]:
+    directory, slash, _ = incomplete.rpartition("/")
+    found = _ask("ls-tree", "-z", "--end-of-options", f"{ref or 'HEAD'}:{directory}")
+    entries = [entry.partition("\t") for entry in (found or "").split("\0") if entry]
+    paths = [f"{directory}{slash}{name}{'/' * (' tree ' in details)}" for details, _, name in entries]
+    return [path for path in paths if path.startswith(incomplete)][:_MOST]
+
+
+def _ask(*arguments: str) -> str | None:
+    from aclog.sources.git import ask_git
+
+    try:
+        output = ask_git(*arguments).output
+    except ConfigError:
+        return None
+    return None if output is None else output.decode(errors="replace")
+
+
+# The flags of a state source: where a command reads the state from, and as of when.
+
 
 PANEL = "State source (exactly one)"
 
@@ -158,7 +277,7 @@ class SourceFlags:
 
     def topics(self) -> "NameFile | None":
         """Return the topics that exist, to be read when they are asked for; None if nobody told."""
-        from aclog.sources.name_file import NameFile
+        from aclog.sources.acl_lines import NameFile
 
         return None if self.topics_file is None else NameFile(self.topics_file)
 
@@ -174,14 +293,14 @@ class SourceFlags:
 
         """
         from aclog.sources.choice import choose_source
-        from aclog.terminal.notices import note
+        from aclog.terminal.output import note
 
         return choose_source(self.selection(topics), notify or note)
 
     def selection(self, topics: "NameFile | None" = None) -> "SourceSelection":
         """Return what is given. Raises ConfigError: flags that do not go together."""
         from aclog.sources.choice import SourceSelection
-        from aclog.terminal.timezone import use_zone
+        from aclog.terminal.output import use_zone
 
         check_one_stdin(self.files())
         if self.timezone is not None:
@@ -214,3 +333,168 @@ def parse_modules(given: Iterable[str]) -> dict[str, str]:
         if found.setdefault(source, directory) != directory:
             raise ConfigError(f"--module {source!r}: two directories: {found[source]} and {directory}")
     return found
+
+
+# The state of a context, as the flags that would name it: for what a command takes besides its first source.
+
+
+def context_source(context: "Context") -> SourceFlags:
+    """Return the source of a context; warn if others can read the secrets of its login.
+
+    Raises:
+        ConfigError: it is a ZooKeeper, which only some commands read.
+
+    """
+    if context.kind == "zookeeper":
+        raise ConfigError(f"context {context.name} is {context.address}: expected a log, files of rules or a cluster")
+    if context.command_config is not None:
+        from aclog.sources.contexts import warn_of_readers
+
+        warn_of_readers(context.command_config)
+    is_path = context.kind in {"log", "snapshot"}
+    return SourceFlags(
+        **{context.kind.replace("-", "_"): Path(context.value) if is_path else context.value},  # type: ignore[arg-type]
+        acls_format=None if context.acls_format is None else AclsFormat(context.acls_format),
+        modules=[f"{source}={path}" for source, path in context.modules.items()],
+        topics_file=context.topics,
+        command_config=context.command_config,
+        timezone=context.timezone,
+    )
+
+
+def tell_what_decides(context: "Context", settings: Iterable[str]) -> None:
+    """Say that settings of a context decide, besides the rules; nothing if there are none."""
+    from aclog.terminal.output import note
+
+    if found := ", ".join(settings):
+        note(f"decided with what context {context.name} says: {found}")
+
+
+def context_authorizer(context: "Context") -> AuthorizerFlags:
+    """Return what a context says of the authorizer; what it does not say is as Kafka's defaults. A note tells it."""
+    tell_what_decides(context, context.decides().values())
+    return AuthorizerFlags(
+        super_users=context.super_users,
+        allow_everyone=bool(context.allow_everyone),
+        no_allow_everyone=context.allow_everyone is False,
+        semantics=Semantics(context.semantics or Semantics.KAFKA),
+        cidr=context.cidr,
+    )
+
+
+# How many entries of a state may be removed at once before an operator has to accept it.
+
+
+DEFAULT_PERCENT = 20.0
+_ALWAYS_FINE = 9
+"""Fewer removals than ten are what people do, unless nothing is left."""
+
+
+@frozen(kw_only=True)
+class RemovalLimit:
+    """A share of all entries, in percent: more than that, if it is ten or more, or all of them, is suspicious.
+
+    A source that answers "none" for "I do not know" looks like a removal of everything. `accepted` is how many may go
+    nevertheless, once.
+    """
+
+    percent: float = DEFAULT_PERCENT
+    accepted: int | None = None
+
+    def is_exceeded(self, removed: int, total: int) -> bool:
+        """Return whether the removal of so many of all entries has to be accepted."""
+        if removed <= 0:
+            return False
+        return removed >= total or (removed > _ALWAYS_FINE and 100 * removed > self.percent * total)
+
+    def is_accepted(self, removed: int) -> bool:
+        """Return whether an operator has accepted the removal of so many."""
+        return self.accepted is not None and removed <= self.accepted
+
+
+# The flags of commands that may remove many entries because another place does not show them.
+
+
+@frozen(kw_only=True)
+class RemovalFlags:
+    """How much may be removed at once, and what an operator has accepted beyond that."""
+
+    max_removal: Annotated[
+        float,
+        typer.Option(
+            "--max-removal",
+            metavar="PERCENT",
+            help="Refuse to remove more than this share at once (if ten entries or more), or all.",
+        ),
+    ] = DEFAULT_PERCENT
+    accept_removal: Annotated[
+        int | None,
+        typer.Option(
+            "--accept-removal",
+            metavar="N",
+            help="Accept one such removal, of at most N entries.",
+            show_default="none",
+        ),
+    ] = None
+
+    def limit(self) -> RemovalLimit:
+        """Return the limit. Raises ConfigError: not a percentage, or nothing to accept."""
+        if self.accept_removal is not None and self.accept_removal < 1:
+            raise ConfigError(f"--accept-removal {self.accept_removal}: expected 1 or more")
+        if not 0 < self.max_removal <= 100:
+            raise ConfigError(f"--max-removal {self.max_removal:g}: expected a percentage above 0 and at most 100")
+        return RemovalLimit(percent=self.max_removal, accepted=self.accept_removal)
+
+
+# The flags of commands that follow a cluster until they are stopped.
+
+
+_MAX_GIVE_UP_S = 366 * 86_400.0
+
+
+@frozen(kw_only=True)
+class FollowerFlags:
+    """How a command that follows a cluster is watched, and when it ends by itself."""
+
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Serve /metrics, /healthz and /readyz here, without authentication.",
+            show_default="nowhere",
+        ),
+    ] = None
+    give_up_after: Annotated[
+        float | None,
+        typer.Option(
+            "--give-up-after",
+            metavar="SECONDS",
+            help="End with exit code 2 after this long without success.",
+            show_default="never",
+        ),
+    ] = None
+
+    def refuse(self, flag: str) -> None:
+        """Refuse both flags for a command that does not follow without `flag`. Raises ConfigError: one is given."""
+        given = "--http" if self.http is not None else "--give-up-after" if self.give_up_after is not None else None
+        if given is not None:
+            raise ConfigError(f"{given}: only together with {flag}")
+
+    def address(self) -> "HostPort | None":
+        """Return the address of --http. Raises ConfigError: not one HOST:PORT."""
+        from aclog.sources.server_flags import parse_servers
+
+        found = parse_servers("--http", self.http)
+        if len(found) > 1:
+            raise ConfigError(f"--http {self.http}: expected one HOST:PORT")
+        return found[0] if found else None
+
+    def patience(self) -> float | None:
+        """Return the seconds of --give-up-after. Raises ConfigError: out of range."""
+        seconds = self.give_up_after
+        if seconds is not None and not 0 < seconds <= _MAX_GIVE_UP_S:
+            raise ConfigError(
+                f"--give-up-after {seconds:g}: expected seconds above 0, and at most {_MAX_GIVE_UP_S:g} (a year)"
+            )
+        return seconds

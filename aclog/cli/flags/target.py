@@ -1,12 +1,314 @@
-"""The flags of a place that a command changes: a log, a running cluster, or a ZooKeeper."""
+"""The flags of a target, and of plans for it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags import cluster as target
+from aclog.cli.flags.common import ACCESSES_PANEL as ACCESSES
+from aclog.cli.flags.common import (
+    PANEL,
+    AccessesFormat,
+    AccessesTimezone,
+    NoPager,
+    Output,
+    OutputFlags,
+    Workers,
+    format_option,
+)
+from aclog.cli.flags.source import Modules, TopicsFile
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.format import AclsFormat
+from aclog.terminal.columns import OutputFormat
+
+if TYPE_CHECKING:
+    from aclog.planning.plan import PlaceAddress
+
+
+# The flags of commands that make a plan.
+
+
+_WANT = "What is wanted (exactly one)"
+
+JournalFile: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        "--journal",
+        metavar="FILE",
+        help="What this source of rules has applied, and so owns. It is made by the first apply; keep it with the "
+        "rules, and one for each place.",
+        show_default=False,
+    ),
+]
+OtherJournals: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        "--other-journal",
+        metavar="FILE",
+        help="The journal of another source for the same place: what it owns, too, is not deleted; can be repeated.",
+    ),
+]
+MaxDeletes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--max-deletes",
+        metavar="N|N%",
+        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
+        show_default=False,
+    ),
+]
+PlanOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="PLAN", help="Write the plan into this file, for [cyan]aclog apply[/].", show_default=False
+    ),
+]
+
+
+ChangeFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--change",
+        metavar="FILE",
+        help='Rules to add and to remove, as JSON lines: [cyan]{"action":"ADD","rule":{...}}[/], or REMOVE.',
+        rich_help_panel=_WANT,
+    ),
+]
+
+
+@frozen(kw_only=True)
+class WantFlags:
+    """What a place should hold: all rules of a source."""
+
+    want: Annotated[
+        str | None,
+        typer.Option(
+            "--want",
+            metavar="PATH",
+            help="All rules that this source wants: JSON lines, or the files of a GitOps tool, as [cyan]--acls[/] "
+            "reads them.",
+            rich_help_panel=_WANT,
+        ),
+    ] = None
+    want_format: Annotated[
+        AclsFormat | None,
+        typer.Option(
+            "--want-format",
+            metavar="FORMAT",
+            help="The format of these files. [dim]Default: auto, found out for each[/]",
+            rich_help_panel=_WANT,
+        ),
+    ] = None
+    modules: Modules = field(factory=list)
+    topics_file: TopicsFile = None
+
+
+@frozen(kw_only=True)
+class OwnershipFlags:
+    """What belongs to the source, and how much of it may be deleted."""
+
+    journal: JournalFile
+    other_journals: OtherJournals = field(factory=list)
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            metavar="",
+            help="Own wanted rules that are there already; and let [cyan]--change[/] remove rules that are not owned.",
+        ),
+    ] = False
+    max_deletes: MaxDeletes = None
+
+
+@frozen(kw_only=True)
+class StepsOutputFlags:
+    """How a plan is printed."""
+
+    format: Annotated[
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT, OutputFormat.JSONL, default="text", help="For people, or the steps for programs."
+        ),
+    ] = None
+    no_pager: NoPager = False
+
+    def choose(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        return OutputFlags(no_pager=self.no_pager).choose(self.format, pipe=OutputFormat.TEXT)
+
+
+@frozen(kw_only=True)
+class PlanOutputFlags:
+    """How a plan is printed that may be long, what else is told of it, and the file that it is written into."""
+
+    out: PlanOut = None
+    accesses: Annotated[
+        list[str],
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="Tell of each rule to delete when it was last used: by a directory that [cyan]aclog usage-index[/] "
+            "keeps, or by an access log as of [cyan]aclog usage[/], which can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+    format: Annotated[
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT,
+            OutputFormat.MARKDOWN,
+            OutputFormat.JSONL,
+            default="text",
+            help="For people, for a comment on a pull request, or the steps for programs.",
+        ),
+    ] = None
+    full: Annotated[
+        bool,
+        typer.Option("--full", metavar="", help="Print all of the text, however long it is.", rich_help_panel=PANEL),
+    ] = False
+    no_pager: NoPager = False
+
+    def choose(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        return OutputFlags(no_pager=self.no_pager).choose(self.format, pipe=OutputFormat.TEXT)
+
+
+# The flags of commands that apply a plan.
+
+
+@frozen(kw_only=True)
+class ApplyFlags:
+    """What an operator has accepted, and where the journal is."""
+
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False
+    accept_transient: Annotated[
+        bool,
+        typer.Option(
+            "--accept-transient-denials",
+            metavar="",
+            help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
+        ),
+    ] = False
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            metavar="",
+            help="Go on with an apply of this plan that was killed or stopped; without it such an apply is found, too, "
+            "if there is a journal.",
+        ),
+    ] = False
+    journal: Annotated[
+        Path | None,
+        typer.Option("--journal", metavar="FILE", help="The journal. [dim]Default: the plan's[/]", show_default=False),
+    ] = None
+    other_journals: Annotated[
+        list[Path],
+        typer.Option(
+            "--other-journal",
+            metavar="FILE",
+            help="The journal of another source that the plan was made with, if it is not where it was then; can be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = field(factory=list)
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False
+
+
+# The flags of `aclog grant` and `aclog revoke` besides the intent.
+
+
+@frozen(kw_only=True)
+class DoFlags:
+    """What becomes of the plan: it is shown, and written into a file or applied if that is asked for."""
+
+    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Apply the plan, without asking.")] = False
+    out: PlanOut = None
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal",
+            metavar="FILE",
+            help="The journal of the source of rules that owns what is added. [dim]Default: nobody owns it[/]",
+            show_default=False,
+        ),
+    ] = None
+    accept_side_effects: Annotated[
+        bool,
+        typer.Option(
+            "--accept-side-effects",
+            metavar="",
+            help="Apply, or write the PLAN, although others lose access by a grant, or gain it by a revocation; the "
+            "plan says so ([cyan]allow.everyone.if.no.acl.found[/]).",
+        ),
+    ] = False
+    accept_transient: Annotated[
+        bool,
+        typer.Option(
+            "--accept-transient-denials",
+            metavar="",
+            help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
+        ),
+    ] = False
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False
+
+
+@frozen(kw_only=True)
+class RevokedFlags:
+    """What may be removed."""
+
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
+    ] = False
+    max_deletes: MaxDeletes = None
+
+
+# The flags of a running cluster that a command changes or describes.
+
+
+CLUSTER_PANEL = "Target (exactly one)"
+
+TargetController: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT",
+        help="The active controller of a running quorum (aclog or Kafka).",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+TargetServer: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+TargetConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
+        rich_help_panel=CLUSTER_PANEL,
+    ),
+]
+
+
+# The flags of a place that a command changes: a log, a running cluster, or a ZooKeeper.
+
 
 ZOOKEEPER_HELP = (
     "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
@@ -21,18 +323,74 @@ class TargetFlags:
     log: Annotated[
         Path | None,
         typer.Option(
-            "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=target.PANEL
+            "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=CLUSTER_PANEL
         ),
     ] = None
-    bootstrap_server: target.TargetServer = None
-    bootstrap_controller: target.TargetController = None
-    command_config: target.TargetConfig = None
+    bootstrap_server: TargetServer = None
+    bootstrap_controller: TargetController = None
+    command_config: TargetConfig = None
     authorizer_properties: Annotated[
         list[str],
         typer.Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
             help=ZOOKEEPER_HELP,
-            rich_help_panel=target.PANEL,
+            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = field(factory=list)
+
+
+# The flags of a place that a plan is made for, and of what decides there.
+
+
+def given_address(target: TargetFlags) -> "PlaceAddress | None":
+    """Return the place that the flags name; None if they name none.
+
+    Raises:
+        ConfigError: several, an address that is none, or properties without a place that takes them.
+
+    """
+    from aclog.planning.plan import PlaceAddress, PlaceKind
+    from aclog.sources.server_flags import parse_servers
+
+    store = bool(target.authorizer_properties)
+    given = {
+        PlaceKind.LOG: None if target.log is None else str(target.log.absolute()),
+        PlaceKind.BOOTSTRAP_SERVER: target.bootstrap_server,
+        PlaceKind.BOOTSTRAP_CONTROLLER: target.bootstrap_controller,
+        PlaceKind.ZOOKEEPER: "" if store else None,
+    }
+    named = [(kind, value) for kind, value in given.items() if value is not None]
+    if not named:
+        return None
+    if len(named) > 1:
+        raise ConfigError(f"{', '.join(f'--{kind}' for kind, _ in named)}: expected one place")
+    [(kind, value)] = named
+    if kind in {PlaceKind.BOOTSTRAP_SERVER, PlaceKind.BOOTSTRAP_CONTROLLER}:
+        parse_servers(f"--{kind}", value)
+    config = target.command_config
+    if config is not None and kind not in {PlaceKind.BOOTSTRAP_SERVER, PlaceKind.BOOTSTRAP_CONTROLLER}:
+        raise ConfigError("--command-config: expected --bootstrap-server or --bootstrap-controller")
+    properties = {}
+    if store:
+        from aclog.sources.zookeeper import store_properties
+
+        properties = store_properties(target.authorizer_properties)
+        value = properties.get("zookeeper.connect", "")
+    return PlaceAddress(
+        kind=kind,
+        value=value,
+        command_config=None if config is None else str(config.absolute()),
+        properties=properties,
+    )
+
+
+def place_address(target: TargetFlags) -> "PlaceAddress":
+    """Return the one place that the flags name. Raises ConfigError: not exactly one."""
+    found = given_address(target)
+    if found is None:
+        raise ConfigError(
+            "no place is given: --log DIR, --bootstrap-server HOST:PORT, --bootstrap-controller HOST:PORT or "
+            "--authorizer-properties zookeeper.connect=HOST:PORT; or a context: -c NAME"
+        )
+    return found

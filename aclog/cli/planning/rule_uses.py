@@ -7,26 +7,25 @@ from pathlib import Path
 import numpy as np
 from attrs import evolve
 
-from aclog.authorizer.access_reject import Reason
 from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import Reason
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AccessesFlags
 from aclog.metalog.errors import ConfigError
-from aclog.places.found_place import FoundPlace
-from aclog.planning.report.rule_uses import RuleUse, RuleUses
-from aclog.terminal.progress import progress
-from aclog.usage.decisions.acl_intervals import ALWAYS
-from aclog.usage.decisions.rules import Rules
+from aclog.planning.report import RuleUse, RuleUses
+from aclog.targets.opening import FoundPlace
+from aclog.terminal.output import progress
+from aclog.usage.decisions.intervals import ALWAYS, Rules
 from aclog.usage.index.database import FILE
-from aclog.usage.index.last_use import EVENTS, LastUse
-from aclog.usage.index.rule_texts import digests
+from aclog.usage.index.lives import digests
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.judging.tallying import TalliedPart, tally_log
-from aclog.usage.run_rules import seen_rules
-from aclog.usage.unread import EARLIEST, LATEST, UnreadAccesses
-from aclog.usage.unused.state_rules import StateRules
+from aclog.usage.index.used import EVENTS, LastUse
+from aclog.usage.judging import TalliedPart, tally_log
+from aclog.usage.rules import seen_rules
+from aclog.usage.unused import StateRules
 from aclog.usage.unused_report import lives_of
+from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
 
 _MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
 

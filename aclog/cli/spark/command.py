@@ -5,16 +5,11 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.accesses import AccessesFlags, WindowFlags
-from aclog.cli.flags.answer import AnswerFlags
-from aclog.cli.flags.asked import AskedFlags, WhoFlags
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.cli.flags.common import TargetLog
-from aclog.cli.flags.groups import with_flags
-from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.cli.flags.commands import SuggestFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, TargetLog, WindowFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
-from aclog.cli.suggesting.flags import SuggestFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (jobs.spark_session says what to install).
@@ -41,12 +36,12 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
       aclog spark history --log DIR --out history.parquet
     """
     from aclog.cli.spark.jobs import check_log, spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     check_log(log)
     with spark_session(master) as spark:
-        from aclog.cli.spark.history import history_command
+        from aclog.cli.spark.commands import history_command
 
         history_command(spark, log.absolute(), out)
 
@@ -72,7 +67,7 @@ def when(
       aclog spark when --log DIR --operation READ --topic 'pii-*' \
 --except-principal User:audit
     """
-    from aclog.analysis.answers.questions import question_of
+    from aclog.analysis.timeline import question_of
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import check_log, spark_session
 
@@ -82,7 +77,7 @@ def when(
     question = question_of(asked.query(who.principals(), who.host), asked.needs())
     check_log(log)
     with spark_session(master) as spark:
-        from aclog.cli.spark.when import when_command
+        from aclog.cli.spark.commands import when_command
 
         when_command(spark, log.absolute(), question, settings, how)
 
@@ -111,14 +106,14 @@ def authorize(
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
     from aclog.cli.spark.jobs import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     decided.check()
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.policies import settings_of
-        from aclog.cli.spark.authorize import authorize_command
-        from aclog.cli.spark.policy import Policy, rules_of
+        from aclog.cli.spark.commands import authorize_command
+        from aclog.cli.spark.jobs import Policy, rules_of
 
         given = authorizer.given()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, given=given)
@@ -155,17 +150,16 @@ def ingest(
       aclog spark ingest /var/log/kafka --append --out accesses --summary -
       aclog spark ingest t.csv --kind csv --column principal=user --out accesses
     """
-    from aclog.cli.spark.ingest_options import check_report, column_pairs
+    from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.jobs import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_report(report, appending)
     column_pairs(layout.column or ())
     if not appending.appends:
         check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.spark.append import append_command
-        from aclog.cli.spark.ingest import ingest_command
+        from aclog.cli.spark.commands import append_command, ingest_command
 
         if appending.appends:
             code = append_command(spark, paths, out, layout, appending=appending, report=report)
@@ -197,14 +191,14 @@ def usage(
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
     from aclog.cli.spark.jobs import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.flags.accesses import window_end
+        from aclog.cli.flags.common import window_end
         from aclog.cli.policies import settings_of
-        from aclog.cli.spark.policy import Policy, rules_of
-        from aclog.cli.spark.usage import usage_command
+        from aclog.cli.spark.commands import usage_command
+        from aclog.cli.spark.jobs import Policy, rules_of
 
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
@@ -240,14 +234,14 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
     from aclog.cli.spark.jobs import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     after.check(source)
     with spark_session(master) as spark:
         from aclog.cli.policies import settings_of
-        from aclog.cli.spark.policy import TwoPolicies
-        from aclog.cli.spark.simulate import simulate_command
+        from aclog.cli.spark.commands import simulate_command
+        from aclog.cli.spark.jobs import TwoPolicies
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
@@ -282,7 +276,7 @@ def usage_index(
 
       aclog spark usage-index --accesses /mnt/logs --log DIR --index usage
     """
-    from aclog.cli.usage_extra import need_usage_extra
+    from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
     from functools import partial
@@ -293,7 +287,7 @@ def usage_index(
 
     settings, how = settings_of(authorizer), output.choose()
     with spark_session(master) as spark:
-        from aclog.pipeline.each_part import each_on_spark
+        from aclog.pipeline.session import each_on_spark
 
         each = partial(each_on_spark, spark)
         update_index(source, accesses, settings, index, how, each, given=authorizer.given())
@@ -320,18 +314,18 @@ def suggest(
 
       aclog spark suggest --accesses /mnt/logs --log DIR --out want.jsonl
     """
-    from aclog.cli.usage_extra import need_usage_extra
+    from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
     from functools import partial
 
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import spark_session
-    from aclog.cli.suggesting.report import print_suggestion
+    from aclog.cli.suggest_report import print_suggestion
 
     settings, how = settings_of(authorizer), output.choose()
     with spark_session(master) as spark:
-        from aclog.pipeline.each_part import each_on_spark
+        from aclog.pipeline.session import each_on_spark
 
         log, each = (accesses, window), partial(each_on_spark, spark)
         print_suggestion(source, log, settings, flags, how, each, given=authorizer.given())

@@ -1,6 +1,7 @@
-"""Flags of `aclog spark`, and their groups."""
+"""The flags of `aclog spark`."""
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -11,6 +12,9 @@ from attrs import frozen
 from aclog.cli.flags.source import PANEL
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
+
+# Flags of `aclog spark`, and their groups.
+
 
 Requests: TypeAlias = Annotated[
     str,
@@ -183,3 +187,47 @@ class ReportFlags:
             show_default=False,
         ),
     ] = None
+
+
+# Checks of the flags of `aclog spark ingest` that need no Spark.
+
+
+_MAX_INTERVAL_S = 86_400.0
+
+
+def check_report(report: ReportFlags, appending: AppendFlags) -> None:
+    """Refuse values out of range, and a summary that could not be written.
+
+    Raises:
+        ConfigError: one of these.
+
+    """
+    rate = report.max_reject_rate
+    if rate is not None and not 0 <= rate <= 1:
+        raise ConfigError(f"--max-reject-rate {rate:g}: expected a share from 0 to 1, such as 0.01 for 1 %")
+    if not 0 < appending.interval <= _MAX_INTERVAL_S:
+        raise ConfigError(
+            f"--interval {appending.interval:g}: expected seconds above 0, and at most {_MAX_INTERVAL_S:g}"
+        )
+    if report.summary is not None and report.summary != "-":
+        path = Path(report.summary)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise ConfigError(f"--summary {path}: expected the name of a file in a directory that exists, or -")
+
+
+def column_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return the names in `OURS=THEIRS` by OURS; THEIRS may contain `=`.
+
+    Raises:
+        ConfigError: not a pair, or OURS is given twice.
+
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        ours, equals, theirs = text.partition("=")
+        if not equals or not ours or not theirs:
+            raise ConfigError(f"--column {text!r}: expected OURS=THEIRS, such as principal=user")
+        if ours in pairs:
+            raise ConfigError(f"--column {text!r}: {ours} is given twice")
+        pairs[ours] = theirs
+    return pairs

@@ -1,19 +1,39 @@
-"""Spark for a command: its session, its failures in one line, and the check of a log before a job starts."""
+"""Spark for a command, and the ACLs and settings by which its jobs decide."""
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import DataFrame, SparkSession
+
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acls_image import RuleChange, existing_rule, missing_rule
+from aclog.authorizer.settings import Generation, Settings
+from aclog.cli.access_log import unknown_kafka, warn_of_unknown_kafka
+from aclog.cli.flags.question import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
-from aclog.terminal.notices import note
-from aclog.terminal.progress import progress
+from aclog.pipeline.accesses import pinned_accesses
+from aclog.pipeline.accesses.files import PinnedFiles
+from aclog.pipeline.history.intervals import intervals, known_from
+from aclog.snapshots.deciding_kafka import deciding_kafka, possible_generations
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.output import note, progress, warn
+from aclog.usage.arrow import ACL_FIELDS
+from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
+from aclog.usage.rules import deciding_rules_of_state, kafka_of_log
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+# Spark for a command: its session, its failures in one line, and the check of a log before a job starts.
 
 
 @contextmanager
@@ -53,7 +73,7 @@ def _says_more(record: logging.LogRecord) -> bool:
 
 def failure(error: Exception) -> MetadataError:
     """Return the error to report for a failed job: the one aclog raised in a worker if any, else the last cause."""
-    from aclog.pipeline.spark_errors import cause, own_error
+    from aclog.pipeline.session import cause, own_error
 
     own = own_error(str(error))
     return ConfigError(own if own is not None else f"Spark failed: {cause(str(error))}")
@@ -71,3 +91,160 @@ def check_log(log: Path) -> None:
         reader.high_watermark()
         for text in reader.notes:
             note(text)
+
+
+# The ACLs and settings that a job on Spark decides by, from the flags of a command.
+
+
+@frozen(eq=False, kw_only=True)
+class Policy:
+    """What decides accesses; with `own_time`, each access is decided by the ACLs in force at its own time."""
+
+    rules: Rules
+    settings: Settings
+    own_time: bool = False
+
+    def accesses(self, spark: SparkSession, path: str) -> tuple[DataFrame, PinnedFiles]:
+        """Return the accesses to decide, unreadable lines included (pipeline.accesses.read_accesses), and their files.
+
+        Raises:
+            ConfigError: the file cannot be read, or has no timestamps although `own_time` needs them.
+
+        """
+        accesses, files = pinned_accesses(spark, path)
+        if self.own_time and "timestamp" not in accesses.columns:
+            raise ConfigError(f"{path}: no column 'timestamp': --own-time decides each row as of its timestamp")
+        return accesses, files
+
+
+def rules_of(
+    spark: SparkSession,
+    flags: SourceFlags,
+    settings: Settings,
+    *,
+    own_time: bool,
+    given: AbstractSet[str],
+    proves: str | None = None,
+) -> tuple[Rules, Settings]:
+    """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
+
+    What decides in a running cluster, and is unknown but for the properties in `given`, is noted; with `proves`, what
+    cannot be proved without it, refused. If the settings name no Kafka, that decides which the brokers run, with
+    `own_time` at the time; a warning tells of what is not decided, as that is not known.
+
+    Raises:
+        ConfigError: not exactly one source, or `own_time` without --log or with --as-of.
+        MetadataError, OSError: the source is damaged, or does not reach the requested point.
+
+    """
+    source = flags.choose()
+    if not own_time:
+        image = source.image()
+        _check_premises(source, given, proves)
+        rules, settings = deciding_rules_of_state(image, settings)
+        warn_of_unknown_kafka(rules)
+        return rules, settings
+    if flags.log is None or flags.as_of is not None:
+        raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
+    log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
+    check_log(log)
+    _check_premises(source, given, proves)
+    found = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+    rules, settings = found.by_kafka(settings, partial(kafka_of_log, log))
+    warn_of_unknown_kafka(rules)
+    return rules, settings
+
+
+def _check_premises(source: ChosenSource, given: AbstractSet[str], proves: str | None) -> None:
+    premises = read_premises(source, given)
+    if proves is not None:
+        refuse_unless_known(premises, proves)
+
+
+@frozen(eq=False, kw_only=True)
+class TwoPolicies:
+    """What decides before a change of the ACLs and after it."""
+
+    before: Policy
+    after: Policy
+
+    @classmethod
+    def of(
+        cls,
+        first: SourceFlags,
+        second: SecondStateFlags,
+        settings: tuple[Settings, Settings],
+        *,
+        given: tuple[AbstractSet[str], AbstractSet[str]],
+        proves: str,
+    ) -> Self:
+        """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
+
+        `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and where a state
+        does not say so, that of the other one. `given`, of both, and `proves` as for `rules_of`.
+
+        Raises:
+            ConfigError: as `changed_rules`, or a malformed file.
+            MetadataError, OSError: a source is damaged, or does not reach the requested point.
+
+        """
+        chosen, source = first.choose(), second.source(first)
+        image = chosen.image()
+        _check_premises(chosen, given[0], proves)
+        rules, other = Rules.of_image(image.acls), None
+        if source is None:
+            changed = changed_rules(rules, second.changes())
+        else:
+            chosen = source.choose()
+            other = chosen.image()
+            _check_premises(chosen, given[1], proves)
+            changed = Rules.of_image(other.acls)
+        old, new = _deciding(image, other)
+        policies = _policy(rules, settings[0], old), _policy(changed, settings[1], new)
+        for text in dict.fromkeys(filter(None, (unknown_kafka(each.rules) for each in policies))):
+            warn(text)
+        return cls(before=policies[0], after=policies[1])
+
+
+def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation], Sequence[Generation]]:
+    """Return which generations may decide on two states; the second is None if it is the first one, changed."""
+    other = first if second is None else second
+    known = next((image for image in (first, other) if _states_kafka(image)), first)
+    old, new = (possible_generations(image if _states_kafka(image) else known) for image in (first, other))
+    return old, new
+
+
+def _states_kafka(image: Image) -> bool:
+    """Return whether a state says which Kafka decides: by its metadata.version, or of at least one broker."""
+    kafka = deciding_kafka(image, None, controllers=False)
+    return kafka.stated is not None or bool(kafka.nodes.of_generation or kafka.nodes.unknown)
+
+
+def _policy(rules: Rules, settings: Settings, generations: Sequence[Generation]) -> Policy:
+    rules, settings = rules.by_kafka(settings, lambda: [(ALWAYS, generations)])
+    return Policy(rules=rules, settings=settings)
+
+
+def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:
+    """Return the ACLs after these changes, in order; a new one has no id.
+
+    Raises:
+        ConfigError: an ACL to add that already exists, or one to remove that does not exist.
+
+    """
+    rows = {_content(row): row for row in rules.table.to_pylist()}
+    for change in changes:
+        row = StandardAclWithId(id=None, acl=change.acl).to_dict()
+        content = _content(row)
+        if change.added is (content in rows):
+            raise existing_rule(change) if change.added else missing_rule(change)
+        if change.added:
+            rows[content] = row
+        else:
+            del rows[content]
+    texts = {name: pa.array([row[name] for row in rows.values()], pa.string()) for name in RULE_COLUMNS}
+    return Rules.of_table(pa.table(texts))
+
+
+def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
+    return tuple(row[name] for name in ACL_FIELDS)

@@ -1,15 +1,20 @@
-"""The output of an export: stdout, a file that appears when it is complete, or a device or a pipe that is there."""
+"""The output of an export: stdout, or a file that appears when it is complete."""
 
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
+from aclog.authorizer.acl import AclPermissionType, StandardAcl
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import STDIN
+
+# The output of an export: stdout, a file that appears when it is complete, or a device or a pipe that is there.
+
 
 _DESCRIPTORS = "/proc"
 """Where a link is no path to follow, but something that a process has open: `/dev/stdout` leads there."""
@@ -100,3 +105,32 @@ def _renamed(path: Path, partial: Path, error: OSError) -> OSError:
     """Return the error with the requested path: users do not know the partial file."""
     ours = error.filename in {None, str(partial)}
     return OSError(error.errno, error.strerror, str(path)) if ours else error
+
+
+# Writes a change of rules for `--change`: JSON lines, in an order that opens nothing on the way.
+
+
+def safe_order(acl: StandardAcl, *, added: bool) -> int:
+    """Return the place of a change in an order that, rule by rule, opens nothing on the way: DENY first, and last."""
+    allows = acl.permission_type == AclPermissionType.ALLOW
+    return (1 if allows else 0) if added else (2 if allows else 3)
+
+
+def write_change_file(path: Path, lines: Iterable[str], flag: str) -> str:
+    """Write the lines of a change; return "written", or "already there" if the file has exactly these.
+
+    Raises:
+        ConfigError: `path`, which `flag` named, is stdout, or exists and says something else.
+        OSError: it cannot be written.
+
+    """
+    if str(path) == STDIN:
+        raise ConfigError(f"{flag} -: expected a file: what was found goes to stdout")
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if path.exists():
+        if path.is_file() and path.read_bytes() == content:
+            return "already there"
+        raise ConfigError(f"{path}: exists already, and is not this change: expected a new file for {flag}")
+    with open_output(path, binary=False) as file:
+        file.write(content)
+    return "written"

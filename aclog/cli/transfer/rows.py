@@ -1,17 +1,20 @@
-"""Conversion between metadata records and rows of avro/image.avsc, which are plain dicts."""
+"""Rows of exports, in Avro and as JSON lines."""
 
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Any
+from importlib.resources import files
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from aclog.authorizer import acl_records
+from aclog.authorizer import acl
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from aclog.cli.transfer.avro.files import Row
 from aclog.credentials.scram import ScramMechanism, UserCredentials
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.metalog.json_form import HIDDEN, record_json
+from aclog.metalog.json_object import check_unicode
+from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import (
     AccessControlEntryRecord,
     BrokerRecord,
@@ -24,7 +27,78 @@ from aclog.metalog.records import (
     TaggedFields,
     UserScramCredentialRecord,
 )
-from aclog.metalog.uuids import parse_uuid, uuid_text
+from aclog.metalog.text_forms import HIDDEN, record_json
+from aclog.terminal.columns import json_text
+
+if TYPE_CHECKING:
+    from fastavro.types import Schema
+
+
+# Avro container files of the export schemas, streamed row by row.
+
+
+Row: TypeAlias = dict[str, object]
+
+MAGIC = b"Obj\x01"
+"""The first bytes of every Avro container file."""
+
+IMAGE, HISTORY = "aclog.ImageRow", "aclog.AclChange"
+_FILES = {IMAGE: "image.avsc", HISTORY: "history.avsc"}
+
+
+def load_schema(name: str) -> "Schema":
+    """Return the schema of this name, from the package data."""
+    text = files("aclog.cli.transfer.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
+    schema: Schema = json.loads(text)
+    return schema
+
+
+def write_rows(file: IO[bytes], name: str, rows: Iterable[Row]) -> None:
+    """Write rows of the schema of this name as a container file (deflate). Raises OSError."""
+    import fastavro  # here: JSON lines are exported and imported without it
+
+    fastavro.writer(file, fastavro.parse_schema(load_schema(name)), rows, codec="deflate")
+
+
+def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
+    """Return the schema name of a container file, and its rows in the current version of the schema.
+
+    Older and newer versions are converted by Avro's schema resolution.
+
+    Raises:
+        ConfigError: the file is not Avro, of another schema, or damaged; iterating the rows raises it too.
+
+    """
+    import fastavro
+
+    try:
+        name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
+    except Exception as error:  # on damaged bytes fastavro raises nearly any exception
+        raise ConfigError(f"{source}: not an Avro file: {_reason(error)}") from error
+    if name not in _FILES:
+        raise ConfigError(f"{source}: an Avro file of {name}: expected {IMAGE} or {HISTORY}")
+    file.seek(0)
+    return name, _rows(file, name, source)
+
+
+def _rows(file: IO[bytes], name: str, source: str) -> Iterator[Row]:
+    import fastavro
+
+    number = 0
+    try:
+        for row in fastavro.reader(file, reader_schema=load_schema(name)):
+            number += 1
+            yield row  # type: ignore[misc]
+    except Exception as error:  # on damaged bytes fastavro raises nearly any exception
+        raise ConfigError(f"{source}: damaged or truncated after row {number}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+# Conversion between metadata records and rows of avro/image.avsc, which are plain dicts.
+
 
 NO_ID = UUID(int=0)
 """The id in the record of an ACL from a source without ids; Kafka never assigns it (Uuid.ZERO_UUID)."""
@@ -86,7 +160,7 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
 
 def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
     """Return the record that adds an ACL."""
-    return acl_records.record_of(rule.acl, rule.id or NO_ID)
+    return acl.record_of(rule.acl, rule.id or NO_ID)
 
 
 def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
@@ -218,3 +292,107 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], MetadataRecord | None]] = {
     "feature": _feature_record,
     "opaque": _opaque_record,
 }
+
+
+# Rows of an export as JSON lines: the fields of the Avro schema, bytes as base64, null and empty lists omitted.
+
+
+_Node: TypeAlias = Any
+"""Part of a schema: a name, a list (union), or an object."""
+
+_BITS = {"int": 31, "long": 63}
+
+
+def row_line(row: Row) -> str:
+    """Return the row as one line of JSON, without a line end."""
+    return json_text(_without_empty(row))
+
+
+def _without_empty(value: object) -> object:
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_empty(item) for key, item in value.items() if item is not None and item != []}
+    return value
+
+
+class RowReader:
+    """Reads rows of one schema (avro/*.avsc) from JSON lines."""
+
+    def __init__(self, name: str) -> None:
+        """Load the schema of this name."""
+        self._schema = load_schema(name)
+        self._names = dict(_named_types(self._schema))
+
+    def row(self, value: dict[str, object]) -> Row:
+        """Return the row in a JSON object, checked against the schema, with the schema's defaults for missing fields.
+
+        Raises:
+            ConfigError: a field is missing, unknown, of the wrong type, or out of range.
+
+        """
+        return self._record(self._schema, value, "row")
+
+    def _value(self, schema: _Node, value: object, where: str) -> object:
+        schema = self._names.get(schema, schema) if isinstance(schema, str) else schema
+        if isinstance(schema, str):
+            return _leaf(schema, value, where)
+        if isinstance(schema, list):  # every union in the schemas is of null and one other type
+            return None if value is None else self._value(next(each for each in schema if each != "null"), value, where)
+        if schema["type"] == "record":
+            return self._record(schema, value, where)
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} must be a list")
+        return [self._value(schema["items"], item, where) for item in value]
+
+    def _record(self, schema: _Node, value: object, where: str) -> Row:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where} must be an object")
+        fields = {field["name"]: field for field in schema["fields"]}
+        if unknown := value.keys() - fields.keys():
+            raise ConfigError(f"{where} has no field {min(unknown)[:40]!r}: expected {', '.join(fields)}")
+        return {name: self._field(field, value, f"{where}.{name}") for name, field in fields.items()}
+
+    def _field(self, field: _Node, value: dict[str, object], where: str) -> object:
+        if field["name"] in value:
+            return self._value(field["type"], value[field["name"]], where)
+        if "default" in field:
+            return field["default"]
+        raise ConfigError(f"{where} is missing")
+
+
+def _named_types(schema: _Node) -> Iterator[tuple[str, _Node]]:
+    """Yield every record type in the schema with its name."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _named_types(each)
+    elif isinstance(schema, dict):
+        if schema["type"] == "record":
+            yield schema["name"], schema
+        for field in schema.get("fields", ()):
+            yield from _named_types(field["type"])
+        yield from _named_types(schema.get("items", "null"))
+
+
+def _leaf(kind: str, value: object, where: str) -> object:
+    if kind in _BITS:
+        return _integer(_BITS[kind], value, where)
+    wanted = bool if kind == "boolean" else str
+    if not isinstance(value, wanted):
+        raise ConfigError(f"{where} must be a {kind}")
+    if kind == "string":
+        check_unicode(where, str(value))
+    if kind != "bytes":
+        return value
+    try:
+        return b64decode(str(value), validate=True)
+    except ValueError as error:
+        raise ConfigError(f"{where} is not base64: {error}") from error
+
+
+def _integer(bits: int, value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits) <= value < 1 << bits:
+        raise ConfigError(f"{where} must be an integer of {bits + 1} bits")
+    return value

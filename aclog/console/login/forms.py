@@ -1,17 +1,122 @@
-"""Bodies of forms, read once by the guard and again by who answers."""
+"""Cookies, forms and headers of every answer."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import json
+import secrets
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from hashlib import sha256
+from hmac import compare_digest
+from hmac import digest as hmac_digest
 from typing import Any, TypeVar
 
 from anyio.to_thread import run_sync
+from attrs import asdict, define, field, frozen
+from itsdangerous import BadData, Signer, URLSafeTimedSerializer
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.types import Message, Receive
 
-from aclog.console.body_budget import BusyError, Share, TooLargeError, collected
+from aclog.console.http import BusyError, Share, TooLargeError, collected
+
+# Signed cookies: of a browser's session, and of a login that has begun.
+
+
+LOGIN_S = 600
+"""For how long a login at a provider may take, in seconds."""
+_MOST = 4096
+
+
+@frozen(kw_only=True)
+class Cookies:
+    """Names and keys of the cookies of one console; the keys are new at each start, and so ends every session.
+
+    Browsers send cookies to every port of a host, so the port is in their names. Where there is HTTPS they have the
+    prefix `__Host-`: no other host, and no page without TLS, can set them.
+    """
+
+    secure: bool
+    port: int
+    _key: bytes = field(repr=False, factory=lambda: secrets.token_bytes(32))
+
+    @property
+    def session_name(self) -> str:
+        """The name of the session's cookie."""
+        return f"{'__Host-' if self.secure else ''}aclog-{self.port}"
+
+    @property
+    def login_name(self) -> str:
+        """The name of the cookie of a login that has begun."""
+        return f"{self.session_name}-login"
+
+    def session_id(self, headers: Headers) -> str | None:
+        """Return the id in a request's cookie; None without one that was signed here."""
+        given = _cookie(headers, self.session_name)
+        if given is None:
+            return None
+        try:
+            return self._signer().unsign(given).decode("ascii")
+        except (BadData, UnicodeError):
+            return None
+
+    def set_session(self, session_id: str, seconds: float | None) -> str:
+        """Return the Set-Cookie of a session; without `seconds` it is the browser's session's."""
+        return self._set(self.session_name, self._signer().sign(session_id).decode(), seconds)
+
+    def login(self, headers: Headers) -> Any:
+        """Return what a login that has begun kept; None without one of the last ten minutes."""
+        given = _cookie(headers, self.login_name)
+        if given is None:
+            return None
+        try:
+            return self._serializer().loads(given, max_age=LOGIN_S)
+        except BadData:
+            return None
+
+    def set_login(self, kept: Any) -> str:
+        """Return the Set-Cookie that keeps something for a login; signed, and readable by its browser."""
+        return self._set(self.login_name, str(self._serializer().dumps(kept)), LOGIN_S)
+
+    def drop_login(self) -> str:
+        """Return the Set-Cookie that ends a login's cookie."""
+        return self._set(self.login_name, "", 0)
+
+    def csrf_token(self, session_id: str) -> str:
+        """Return what a form of this session has to say."""
+        return hmac_digest(self._key, b"csrf " + session_id.encode(), "sha256").hex()
+
+    def is_csrf_token(self, session_id: str, given: str | None) -> bool:
+        """Return whether a form said it."""
+        wanted = self.csrf_token(session_id).encode()
+        return given is not None and compare_digest(wanted, given.encode("utf-8", "replace"))
+
+    def _signer(self) -> Signer:
+        return Signer(self._key, salt="aclog session", key_derivation="hmac", digest_method=sha256)
+
+    def _serializer(self) -> URLSafeTimedSerializer:
+        options = {"key_derivation": "hmac", "digest_method": sha256}
+        return URLSafeTimedSerializer(self._key, salt="aclog login", signer_kwargs=options)
+
+    def _set(self, name: str, value: str, seconds: float | None) -> str:
+        age = "" if seconds is None else f"; Max-Age={int(seconds)}"
+        return f"{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{'; Secure' if self.secure else ''}"
+
+
+def _cookie(headers: Headers, name: str) -> str | None:
+    """Return the value of a cookie; None if there is none, or it is there twice or long."""
+    found = [
+        pair for each in headers.getlist("cookie") for pair in each.split(";") if pair.strip().startswith(f"{name}=")
+    ]
+    if len(found) != 1:
+        return None
+    value = cookie_parser(found[0]).get(name, "")
+    return value if value and len(value) <= _MOST else None
+
+
+# Bodies of forms, read once by the guard and again by who answers.
+
 
 _Parsed = TypeVar("_Parsed")
 
@@ -91,3 +196,126 @@ async def _parsed_token(scope: Any, body: bytes, receive: Receive) -> str | None
 
 def _kind(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
+
+
+# The headers of every answer.
+
+
+CSP_REPORT = "/csp-report"
+CSP = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        f"report-uri {CSP_REPORT}",
+    )
+)
+"""No script and no style but what is a file of the console's own: neither in a page nor from elsewhere."""
+
+_ALWAYS = (
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+_UNLESS_SET = ((b"cache-control", b"no-store"),)
+
+
+def with_security(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer with these; only Cache-Control may be the answer's own, as a static file's is."""
+    ours = {name for name, _ in _ALWAYS}
+    kept = [(name, value) for name, value in headers if name.lower() not in ours]
+    given = {name.lower() for name, _ in kept}
+    return [*kept, *_ALWAYS, *((name, value) for name, value in _UNLESS_SET if name not in given)]
+
+
+# Whether a request comes from this console's own pages, by what its browser says.
+
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def is_of_own_page(headers: Headers) -> bool:
+    """Return whether a request may change something, as far as its browser tells (Sec-Fetch-Site, Origin).
+
+    What is no browser sends neither; its token has to be right all the same. Origins are compared by host and port,
+    since a proxy may have taken TLS away.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None and site not in {"same-origin", "none"}:
+        return False
+    origin = headers.get("origin")
+    if origin is None:
+        return True
+    scheme, mark, authority = origin.partition("://")
+    return bool(mark) and scheme in {"http", "https"} and authority.lower() == headers.get("host", "").lower()
+
+
+def may_read(method: str, headers: Headers) -> bool:
+    """Return whether a request may be answered at all: other sites may link here, and embed or fetch nothing."""
+    site = headers.get("sec-fetch-site")
+    if site in {None, "same-origin", "none"}:
+        return True
+    opened = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return opened and method in SAFE
+
+
+# What browsers report that the Content-Security-Policy stopped.
+
+
+MOST_BYTES = 16 << 10
+_KEPT = 50
+
+
+@frozen(kw_only=True)
+class CspReport:
+    """One report, cut to lengths that a page can show. Anybody can send one: it is text, and proves nothing."""
+
+    directive: str
+    blocked: str
+    page: str
+    """The path of the page, without its query."""
+
+
+@define(eq=False)
+class CspReports:
+    """The number of reports, and the last of them; memory is bounded."""
+
+    count: int = 0
+    last: "deque[CspReport]" = field(factory=lambda: deque(maxlen=_KEPT), init=False)
+
+    def add(self, body: bytes) -> None:
+        """Count a report; what is none is counted too, and not kept."""
+        self.count += 1
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            return
+        report = found.get("csp-report") if isinstance(found, dict) else None
+        if isinstance(report, dict):
+            self.last.append(
+                CspReport(
+                    directive=_text(report, "effective-directive") or _text(report, "violated-directive"),
+                    blocked=_text(report, "blocked-uri"),
+                    page=_text(report, "document-uri"),
+                )
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return their number, and the last of them."""
+        return {"count": self.count, "last": [asdict(each) for each in self.last]}
+
+
+def _text(report: dict[str, Any], key: str) -> str:
+    value = report.get(key)
+    text = value.partition("?")[0][:200] if isinstance(value, str) else ""
+    return text.encode("utf-8", "replace").decode()  # JSON can name lone surrogates, which an answer cannot hold

@@ -1,39 +1,292 @@
-"""What stands before every page of the console: who asks, from where, and whether he may."""
+"""The guard of every page: who asks, and what the viewer may see."""
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote, urlsplit
+from weakref import WeakKeyDictionary
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aclog.console.body_budget import BodyBudget, Share
-from aclog.console.gate import authenticate
-from aclog.console.hosts import Hosts
-from aclog.console.line_file import LineFile
-from aclog.console.login.answering import Answering
-from aclog.console.login.cookies import Cookies
-from aclog.console.login.csp_reports import MOST_BYTES, CspReports
-from aclog.console.login.entry import Entry
-from aclog.console.login.forms import TOKEN_HEADER, FormError, check_fields, is_form, read_body, replayed, token_in
-from aclog.console.login.headers import CSP_REPORT
-from aclog.console.login.pages import Pages, local_path
-from aclog.console.login.same_origin import SAFE, is_of_own_page, may_read
-from aclog.console.login.sessions import Sessions, new_id
-from aclog.console.login.sights import Sights
-from aclog.console.login.viewer import ANYBODY
-from aclog.console.login.visibility import All, Own
-from aclog.console.login.visit import Visit
-from aclog.console.login.way import Way
-from aclog.nodes.connection_budget import network_of
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.console.connections import authenticate
+from aclog.console.http import BodyBudget, Hosts, Share
+from aclog.console.login.forms import (
+    CSP_REPORT,
+    MOST_BYTES,
+    SAFE,
+    TOKEN_HEADER,
+    Cookies,
+    CspReports,
+    FormError,
+    check_fields,
+    is_form,
+    is_of_own_page,
+    may_read,
+    read_body,
+    replayed,
+    token_in,
+    with_security,
+)
+from aclog.console.login.oidc import OidcWay, read_settings
+from aclog.console.login.passwords import PasswordWay
+from aclog.console.login.sessions import ANYBODY, Entry, Pages, Sessions, Visit, Way, local_path, new_id
+from aclog.console.shared import LineFile
+from aclog.metalog.errors import ConfigError
+from aclog.server.connection_budget import network_of
+from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.image import Image
+
+# An answer on its way out: cookies and headers are added, and it is written down before it is sent.
+
+
+_FAILED = b"The audit cannot be written, so nothing is answered.\n"
+
+
+@define(eq=False, kw_only=True)
+class Answering:
+    """Sends the messages of one answer."""
+
+    visit: Visit
+    cookies: Cookies
+    audit: LineFile | None
+    send: Send
+    _told: bool = field(default=False, init=False)
+    _failed: bool = field(default=False, init=False)
+
+    async def __call__(self, message: Message) -> None:
+        """Send one message."""
+        if self._failed:
+            return
+        if message["type"] != "http.response.start":
+            await self.send(message)
+            return
+        try:
+            self.tell(message["status"])
+        except OSError:
+            self._failed = True
+            await self._fail()
+            return
+        await self.send({**message, "headers": self._headers(message)})
+
+    def tell(self, status: int | None) -> None:
+        """Write the request down, once; `status` is None if it was not answered. Raises OSError: it cannot be."""
+        if self.audit is not None and not self._told:
+            self._told = True
+            self.audit.write(self.visit.to_dict(status))
+
+    def _headers(self, message: Message) -> list[tuple[bytes, bytes]]:
+        visit, given = self.visit, list(message.get("headers", ()))
+        if visit.is_new and not visit.cookies and any(_is_page(name, value) for name, value in given):
+            visit.cookies = [self.cookies.set_session(visit.session_id, None)]
+        return with_security([*given, *((b"set-cookie", cookie.encode("latin-1")) for cookie in visit.cookies)])
+
+    async def _fail(self) -> None:
+        headers = with_security([(b"content-type", b"text/plain; charset=utf-8")])
+        await self.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self.send({"type": "http.response.body", "body": _FAILED})
+
+
+def _is_page(name: bytes, value: bytes) -> bool:
+    return name.lower() == b"content-type" and value.lower().startswith(b"text/html")
+
+
+# What the cluster's rules let a viewer see: everything, or his own rights.
+#
+# Kafka shows all rules to who may DESCRIBE the cluster, and so does the console, by the same authorizer. Anybody else
+# sees the rules that speak of him: those of his principal and those of `User:*`, allows and denies, with their hosts.
+# Nothing that is left out can match a request of his, so that each of his decisions has its rule in what he sees.
+# What is left out: rules of other principals, who they are, and where they are; other super users; topics, brokers,
+# users and tokens of the cluster.
+#
+# `allow.everyone.if.no.acl.found` and a rule whose principal has no colon (on which Kafka throws) are the two ways in
+# which rules of others decide for him. What he may do is therefore decided from all rules (`State.authorizer`, of
+# aclog.console.pages.states), which tells him no more than asking his cluster would; rules that he sees explain it,
+# and are never decided from. `OwnStates`, of aclog.console.pages.states, makes the states of the pages for him.
+
+
+_NOT_SHOWN = "the cluster does not show it to you"
+_DESCRIBE_CLUSTER, _ALTER_CLUSTER = (
+    Action(
+        operation=operation,
+        resource_pattern=ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME),
+        log_if_allowed=False,
+        log_if_denied=False,
+    )
+    for operation in (AclOperation.DESCRIBE, AclOperation.ALTER)
+)
+
+
+@frozen
+class All:
+    """Everything."""
+
+
+@frozen
+class Own:
+    """The rights of one principal."""
+
+    principal: str
+
+    @property
+    def notice(self) -> str:
+        """What a page says to who sees only this. It is said whether or not anything was left out."""
+        return (
+            f"You see the rules of {self.principal} and of {WILDCARD_PRINCIPAL}. There may be more: all are shown to "
+            "who may DESCRIBE the cluster."
+        )
+
+
+def may_alter(principal: str, host: str, authorizer: StandardAuthorizer) -> bool:
+    """Return whether a principal that asks from an address may change rules: as kafka-acls --add from there."""
+    try:
+        return bool(authorizer.decide(RequestContext(principal=principal, host=host), _ALTER_CLUSTER))
+    except InvalidRequestError:
+        return False
+
+
+def visibility(principal: str, host: str, authorizer: StandardAuthorizer) -> All | Own:
+    """Return what a principal that asks from an address may see: as kafka-acls --list from there.
+
+    A principal that Kafka's authorizer would throw on sees its own rights.
+    """
+    try:
+        found = authorizer.decide(RequestContext(principal=principal, host=host), _DESCRIBE_CLUSTER)
+    except InvalidRequestError:
+        return Own(principal)
+    return All() if found else Own(principal)
+
+
+def authorizer_of(image: Image, settings: Settings) -> StandardAuthorizer:
+    """Return what decides from a state. Raises ConfigError: a super user has no colon."""
+    return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings).authorizer
+
+
+def visible_image(image: Image, sight: All | Own) -> Image:
+    """Return a state with what a viewer may see of it: offset, epoch and time stay as they are."""
+    if isinstance(sight, All):
+        return image
+    acls = AclsImage.from_acls(_rules(image.acls, sight.principal))
+    acls = acls.with_options(documented=image.acls.documented, cidr=image.acls.cidr)
+    return Image(acls=acls, features=image.features, provenance=image.provenance)
+
+
+def visible_premises(premises: Premises) -> Premises:
+    """Return what is unknown of the settings without the values that nodes show: they name super users."""
+    hidden = (evolve(each, problem=_NOT_SHOWN, settled_by="whoever serves this") for each in premises.unknown)
+    return Premises(tuple(hidden))
+
+
+def visible_settings(settings: Settings, sight: All | Own) -> Settings:
+    """Return settings without the super users that a viewer may not know of."""
+    if isinstance(sight, All):
+        return settings
+    return evolve(settings, super_users=settings.super_users & {sight.principal})
+
+
+def decides_alone(image: Image, settings: Settings) -> bool:
+    """Return whether what a viewer sees decides his requests as all rules do; if not, others' rules can decide, too."""
+    return not settings.allow_everyone and not image.acls.index.has_colonless
+
+
+def _rules(acls: AclsImage, principal: str) -> list[StandardAclWithId]:
+    # Either filter reads only the rules of its principal, whatever the number of others.
+    return [
+        rule
+        for each in dict.fromkeys((principal, WILDCARD_PRINCIPAL))
+        for rule in acls.matching(AclBindingFilter(principal=each))
+    ]
+
+
+# What viewers see of the newest state, kept until the state changes.
+
+
+_SIGHTS, _VIEWERS = 10_000, 256
+"""How many are kept: of principals at addresses, and of each state as principals see it."""
+
+
+@define(eq=False, kw_only=True)
+class Sights:
+    """Decides who sees what; owned by the server. Safe for any number of threads."""
+
+    newest: Callable[[], Image | None]
+    """The newest state; None before the first."""
+    settings: Settings
+    _image: Image | None = field(default=None, init=False)
+    _authorizer: StandardAuthorizer | None = field(default=None, init=False)
+    _known: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
+    _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
+    """For as long as somebody else keeps the state."""
+    _lock: Lock = field(factory=Lock, init=False)
+    _making: Lock = field(factory=Lock, init=False)
+    """Of images, which take longer than `of`: the event loop waits for that one."""
+
+    def of(self, principal: str, host: str | None) -> All | Own:
+        """Return what a principal at an address may see, by the newest state; before the first, its own.
+
+        So too at an address that nobody knows (None): a rule that denies it there would not count.
+        """
+        image = self.newest()
+        if image is None or host is None:
+            return Own(principal)
+        with self._lock:
+            if image is not self._image or self._authorizer is None:
+                try:
+                    settings = settled(self.settings, image)
+                except ConfigError:  # which Kafka decides is not known: no rule shows that it may see more
+                    return Own(principal)
+                self._image, self._authorizer = image, authorizer_of(image, settings)
+                self._known.clear()
+            found = self._known.get((principal, host))
+            if found is None:
+                if len(self._known) >= _SIGHTS:
+                    self._known.clear()
+                found = self._known[principal, host] = visibility(principal, host, self._authorizer)
+            return found
+
+    def image(self, image: Image, sight: All | Own) -> Image:
+        """Return a state, of any moment, as a viewer may see it."""
+        if isinstance(sight, All):
+            return image
+        with self._making:
+            kept = self._images.setdefault(image, OrderedDict())
+            known = kept.get(sight.principal)
+            if known is None:
+                known = kept[sight.principal] = visible_image(image, sight)
+                if len(kept) > _VIEWERS:
+                    kept.popitem(last=False)
+            kept.move_to_end(sight.principal)
+            return known
+
+
+# What stands before every page of the console: who asks, from where, and whether he may.
+
 
 _MOST, _MOST_OF_LARGE = 64 << 10, 8 << 20
 """Bytes of a body, and of one that may be large."""
-_STRANGERS, _VIEWERS = 16 << 20, 32 << 20
+_STRANGERS, _GUARDED_VIEWERS = 16 << 20, 32 << 20
 """Bytes of bodies that are held at once: of those who have not logged in, and of those who have."""
 
 
@@ -62,7 +315,7 @@ class Guard:
     _own: Mapping[str, ASGIApp] = field(init=False)
     """What the guard answers itself, by path."""
     _of_strangers: BodyBudget = field(factory=lambda: BodyBudget(_STRANGERS), init=False)
-    _of_viewers: BodyBudget = field(factory=lambda: BodyBudget(_VIEWERS), init=False)
+    _of_viewers: BodyBudget = field(factory=lambda: BodyBudget(_GUARDED_VIEWERS), init=False)
 
     def __attrs_post_init__(self) -> None:
         entry = Entry(
@@ -241,3 +494,25 @@ def _path_of(url: str) -> tuple[str, str]:
 def _login_path(path: str, query: str) -> str:
     wanted = local_path(f"{path}?{query}" if query else path)
     return "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
+
+
+# The way to log in that `--login` names.
+
+
+_OIDC = "oidc"
+
+
+def way_of(login: str, *, base_url: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> Way:
+    """Return the way of `oidc`, of `oidc:FILE`, or of a file of passwords.
+
+    `base_url` is how browsers reach the console; `tell` is called with why a login at a provider failed.
+
+    Raises:
+        ConfigError: settings or passwords that cannot be used. OSError: a file cannot be read.
+
+    """
+    kind, colon, name = login.partition(":")
+    if kind != _OIDC or (colon and not name):
+        return PasswordWay.read(Path(login))
+    path = Path(name) if colon else None
+    return OidcWay(read=partial(read_settings, path, environment, base_url), tell=tell)

@@ -1,14 +1,45 @@
-"""Sessions of those who have logged in; kept here, so that a logout really ends them."""
+"""Sessions of viewers: how they begin and end."""
 
 import secrets
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hmac import compare_digest
+from typing import Any, Protocol
+from urllib.parse import unquote_plus
 
 from attrs import define, field, frozen
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 
-from aclog.console.login.viewer import Viewer
+from aclog.authorizer.acl import host_address
+from aclog.console.login.forms import Cookies
 from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.errors import ConfigError
+
+# Who looks at the console.
+
+
+@frozen(kw_only=True)
+class Viewer:
+    """One who looks: whoever has logged in, or anybody where no login is asked for."""
+
+    name: str
+    """What pages show; empty where no login is asked for."""
+    principal: str | None
+    """In Kafka's terms, such as `User:alice`; None where no login is asked for."""
+    sees_all: bool
+    """By the newest state, when the request came."""
+
+
+ANYBODY = Viewer(name="", principal=None, sees_all=True)
+"""The viewer where no login is asked for."""
+
+
+# Sessions of those who have logged in; kept here, so that a logout really ends them.
+
 
 SESSION_S = 8 * 3600.0
 _MOST, _MOST_OF_ONE = 10_000, 20
@@ -80,3 +111,178 @@ class Sessions:
 def same_proof(one: bytes | None, other: bytes | None) -> bool:
     """Return whether two proofs are there and are one."""
     return one is not None and other is not None and compare_digest(one, other)
+
+
+# One request, and what the guard has found out about it.
+
+
+_KEY = "aclog.visit"
+_LOGIN_PATHS = ("/login", "/logout")
+_MOST_TEXT = 4096
+"""Characters of a stranger's request that are written down. A viewer's is written whole: what he asked is in it."""
+_SECRET = frozenset({"access_token", "client_secret", "csrf_token", "id_token", "passwd", "password", "secret"})
+
+
+@define(eq=False, kw_only=True)
+class Visit:
+    """A request on its way; what changes the session says so here."""
+
+    method: str
+    path: str
+    query: str
+    address: str
+    """Whence it comes, as its connection says, or a proxy that is trusted."""
+    host: str | None
+    """The address in the form of rules' hosts; None if it is none, so that no rule's host can be compared with it."""
+    headers: Headers
+    began: float = field(factory=time.perf_counter)
+    session_id: str = ""
+    """Of this browser; those who have not logged in have one too, for their forms' tokens."""
+    is_new: bool = True
+    """Whether its browser sent no such id."""
+    session: Session | None = None
+    viewer: Viewer | None = None
+    csrf_token: str = ""
+    cookies: list[str] = field(factory=list)
+    """Set-Cookie of the answer."""
+
+    @classmethod
+    def of(cls, scope: dict[str, Any]) -> "Visit":
+        """Return the visit of a request, and keep it in its scope."""
+        client = scope.get("client")
+        address = client[0] if client else ""
+        visit = cls(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope.get("query_string", b"").decode("latin-1"),
+            address=address,
+            host=_host_of(address),
+            headers=Headers(scope=scope),
+        )
+        scope[_KEY] = visit
+        return visit
+
+    @staticmethod
+    def in_scope(scope: Any) -> "Visit":
+        """Return the visit of a request that the guard let through."""
+        found: Visit = scope[_KEY]
+        return found
+
+    def to_dict(self, status: int | None) -> dict[str, Any]:
+        """Return the line of the audit: no cookie, no body, and nothing of a login's query."""
+        principal = None if self.viewer is None else self.viewer.principal
+        milliseconds = round(1000 * (time.perf_counter() - self.began), 3)
+        return {
+            "viewer": principal,
+            "address": self.address,
+            "method": self.method,
+            "path": self._shown(),
+            "status": status,
+            "ms": milliseconds,
+        }
+
+    def _shown(self) -> str:
+        shown = self.path
+        if self.query and not any(self.path == each or self.path.startswith(f"{each}/") for each in _LOGIN_PATHS):
+            shown = f"{self.path}?{'&'.join(map(_without_secret, self.query.split('&')))}"
+        return shown if self.viewer is not None else shown[:_MOST_TEXT]
+
+
+def _host_of(address: str) -> str | None:
+    try:
+        return host_address(address)
+    except ConfigError:
+        return None
+
+
+def _without_secret(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    return f"{name}=..." if equals and unquote_plus(name).lower() in _SECRET else pair
+
+
+# The pages of a login.
+
+
+_CONTROLS = frozenset(map(chr, (*range(0x21), 0x7F)))
+
+
+def _environment() -> Environment:
+    return Environment(loader=PackageLoader("aclog.console.login"), autoescape=True, undefined=StrictUndefined)
+
+
+@frozen(kw_only=True)
+class Pages:
+    """Renders them; without script, and with the console's stylesheet if there is one."""
+
+    stylesheet: str | None = None
+    icon: str | None = None
+    """Their paths."""
+    _templates: Environment = field(factory=_environment, init=False, repr=False)
+
+    def form(self, visit: Visit, wanted: str, *, status: int = 200, problem: str = "") -> HTMLResponse:
+        """Return the form for name and password."""
+        return self._page("password.html", "Log in", problem, status, csrf_token=visit.csrf_token, next=wanted)
+
+    def link(self, provider: str, start: str) -> HTMLResponse:
+        """Return the page that leads to a provider's login."""
+        return self._page("provider.html", "Log in", "", 200, provider=provider, start=start)
+
+    def message(self, title: str, problem: str = "", *, status: int = 200) -> HTMLResponse:
+        """Return a page that says something, with a link to the login."""
+        return self._page("message.html", title, problem, status)
+
+    def _page(self, template: str, title: str, problem: str, status: int, **more: str) -> HTMLResponse:
+        found = self._templates.get_template(template)
+        around = {"stylesheet": self.stylesheet, "icon": self.icon}
+        text = found.render(title=title, problem=problem, **around, **more)
+        return HTMLResponse(text, status)
+
+
+def local_path(text: str | None) -> str:
+    """Return where to go after a login: a path of this console; `/` for anything else, which may be another host."""
+    if not text or len(text) > 4096 or not text.startswith("/") or text[1:2] in {"/", "\\"}:
+        return "/"
+    return "/" if not _CONTROLS.isdisjoint(text) or not text.isascii() else text
+
+
+# Going in and out: sessions begin and end here.
+
+
+@frozen(eq=False, kw_only=True)
+class Entry:
+    """What every way to log in needs."""
+
+    sessions: Sessions
+    cookies: Cookies
+    pages: Pages
+
+    def enter(self, visit: Visit, name: str, principal: str, proof: bytes | None = None) -> None:
+        """Begin a session under a new id, so that nobody who knew the old one is in it."""
+        self.sessions.end(visit.session_id)
+        visit.session_id = self.sessions.begin(name, principal, proof)
+        visit.session = self.sessions.get(visit.session_id)
+        visit.viewer = None if visit.session is None else visit.session.viewer(sees_all=False)
+        visit.cookies = [self.cookies.set_session(visit.session_id, self.sessions.seconds)]
+
+    def leave(self, visit: Visit) -> Response:
+        """End the session."""
+        self.sessions.end(visit.session_id)
+        visit.session_id, visit.session = new_id(), None
+        visit.cookies = [self.cookies.set_session(visit.session_id, None), self.cookies.drop_login()]
+        return RedirectResponse("/login?out", 303)
+
+
+# A way to log in.
+
+
+class Way(Protocol):
+    """How viewers say who they are."""
+
+    def routes(self, entry: Entry) -> Sequence[Route]:
+        """Return its pages: `/login`, and what is below it."""
+
+    def still_good(self, session: Session) -> bool:
+        """Return whether who has logged in could still do so."""
+
+    def reload(self) -> None:
+        """Read its settings again. Raises ConfigError, OSError: they cannot be used, and the old ones stay."""

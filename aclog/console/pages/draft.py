@@ -1,38 +1,287 @@
-"""The page of a draft: rules typed or opened, and what they would change for people, tests and lint."""
+"""The pages of a draft and of its plan."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from attrs import frozen
 
-from aclog.analysis.answers.intents import Intent
-from aclog.analysis.regions.region import Direction
-from aclog.analysis.side_premises import turning_same
-from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.rule_change import Action
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.console.draft.draft_text import MOST_BYTES, MOST_CHANGES, DraftText, read_draft
-from aclog.console.draft.editing import DraftPlan, Ownership
-from aclog.console.draft.effect import DraftEffect
-from aclog.console.draft.presets import INTENTS
-from aclog.console.pages.asked import Asked, BadAskedError, url
-from aclog.console.pages.cells import PRINCIPALS
-from aclog.console.pages.console import Console
-from aclog.console.pages.draft_tables import (
-    changes_table,
-    effective_table,
-    lint_table,
-    problems_table,
-    sharing_tables,
-    tests_table,
+from aclog.analysis.comparison import turning_same
+from aclog.analysis.lint_report import LocatedFinding
+from aclog.analysis.regions import Direction
+from aclog.analysis.review.review import risk
+from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
+from aclog.analysis.who_can import Intent
+from aclog.authorizer.acl import (
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    acl_text,
+    code_name,
+    object_of_rule,
+    reasons_unmatched,
 )
-from aclog.console.pages.page import Button, Cell, Field, File, Form, Kind, Links, Mark, Notice, Page, Part
-from aclog.metalog.errors import ConfigError
-from aclog.planning.plan_file import plan_lines
-from aclog.planning.step import stage_of
-from aclog.sources.change_lines import change_line
+from aclog.authorizer.acls_image import Action, RuleChange
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Settings
+from aclog.console.draft import (
+    INTENTS,
+    MOST_BYTES,
+    MOST_CHANGES,
+    MOST_RULES,
+    Applied,
+    DraftEffect,
+    DraftPlan,
+    DraftText,
+    Editing,
+    Ownership,
+    Problem,
+    StatedCases,
+    TestedCase,
+    TestsEffect,
+    effect_on_tests,
+    lint_effect,
+    read_draft,
+)
+from aclog.console.pages.page import (
+    PAGE_ROWS,
+    PRINCIPALS,
+    RULE_COLUMNS,
+    Asked,
+    BadAskedError,
+    Button,
+    Cell,
+    Column,
+    Facts,
+    Field,
+    File,
+    Form,
+    Kind,
+    Lines,
+    Links,
+    Mark,
+    Notice,
+    Page,
+    Part,
+    Row,
+    Table,
+    name_parameters,
+    rule_cells,
+    url,
+)
+from aclog.console.pages.states import Console, pattern_text
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.planning.granting import Shared
+from aclog.planning.plan import plan_lines, stage_of
+from aclog.sources.acl_lines import change_line
 
-PATH = "/draft"
+# The tables of a draft: what it changes for people, tests and lint, and its rules.
+
+
+_PROBLEMS = 50
+"""Lines that cannot be read, of which each is told."""
+
+
+def problems_table(problems: Sequence[Problem]) -> Table:
+    """Return the lines that say no change."""
+    return Table(
+        key="problems",
+        title="Lines that cannot be read",
+        columns=(Column(key="line", title="Line", is_number=True), Column(key="problem", title="What is wrong")),
+        rows=tuple(
+            Row(key=f"{each.line} {each.text}", mark=Mark.ERROR, cells=(Cell(f"{each.line:,}"), Cell(each.text)))
+            for each in problems[:_PROBLEMS]
+        ),
+        none="",
+        total=len(problems),
+        note=_cut(_PROBLEMS, len(problems)),
+    )
+
+
+_EFFECT_KEYS = ("change", "who", "what", "from", "before", "after", "example")
+
+
+def effective_table(effect: DraftEffect, unknown: Premises) -> Table:
+    """Return who gains and loses what, the riskiest first; `unknown`: what could make a difference of none."""
+    reports = sorted(effect.comparison.rows(), key=risk)
+    return Table(
+        key="effect",
+        title="Who gains and loses what",
+        columns=tuple(
+            Column(key=key, title=title.capitalize()) for key, title in zip(_EFFECT_KEYS, TITLES, strict=True)
+        ),
+        rows=tuple(map(_effect_row, reports[:PAGE_ROWS])),
+        none=f"{unknown.decided('Nothing changes for anybody: every request is decided the same')}.",
+        total=len(reports),
+        note=_cut(PAGE_ROWS, len(reports)),
+    )
+
+
+def _effect_row(report: ReportRow) -> Row:
+    row = report.row
+    mark = Mark.GAINED if row.directions[0] is Direction.GAINED else Mark.LOST
+    change, *middle, example = row_cells(report)
+    asks = row.witness
+    why = url(
+        "/why",
+        principal=asks.principal,
+        operation=code_name(AclOperation, asks.operation),
+        **name_parameters(ResourcePattern(resource_type=asks.resource_type, name=asks.resource_name)),
+        host=asks.host,
+    )
+    cells = (Cell(change, mark=mark), *map(Cell, middle), Cell(example, why))
+    return Row(key="\n".join((change, *middle)), cells=cells, mark=mark)
+
+
+def sharing_tables(effect: DraftEffect) -> Iterator[Table]:
+    """Yield who else has rules on names of the draft's prefixes, if there is anybody."""
+    found = effect.sharing
+    if found == ():
+        return
+    rows = () if found is None else tuple(map(_sharing_row, found[:PAGE_ROWS]))
+    yield Table(
+        key="sharing",
+        title="Who else has rules on these prefixes",
+        columns=(
+            Column(key="prefix", title="The draft's"),
+            Column(key="principal", title="Principal"),
+            Column(key="patterns", title="Has rules on"),
+        ),
+        rows=rows,
+        none="Too many rules are near to tell." if found is None else "",
+        total=None if found is None else len(found),
+        note=_cut(PAGE_ROWS, len(found or ())),
+    )
+
+
+def _sharing_row(found: Shared) -> Row:
+    kind = code_name(ResourceType, found.pattern.resource_type)
+    names = [pattern_text(each.name, each.pattern_type) for each in found.patterns]
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    cells = (
+        Cell(f"{kind} {pattern_text(found.pattern.name, found.pattern.pattern_type)}"),
+        Cell(found.principal, url("/principal", name=found.principal)),
+        Cell(", ".join(names[:3]) + more),
+    )
+    return Row(key=repr((found.pattern, found.principal)), cells=cells)
+
+
+def lint_table(effect: DraftEffect, premises: Premises) -> Table:
+    """Return the findings that only one side has; `premises`: what is unknown of what decides."""
+    found = lint_effect(effect, premises)
+    brought, mended = ((), ()) if found is None else (found.brought, found.mended)
+    rows = [*(_finding(each, is_new=True) for each in brought), *(_finding(each, is_new=False) for each in mended)]
+    return Table(
+        key="lint",
+        title="Findings of lint that it brings or mends",
+        columns=(
+            Column(key="change", title="Change"),
+            Column(key="lint", title="Lint"),
+            Column(key="rule", title="Rule"),
+            Column(key="finding", title="Finding"),
+            Column(key="mend", title="Mend"),
+        ),
+        rows=tuple(rows[:PAGE_ROWS]),
+        none="It brings none, and mends none."
+        if found is not None
+        else f"Not looked at: there are more than {MOST_RULES:,} rules near it; `aclog lint` looks at all.",
+        total=len(rows),
+        note=_cut(PAGE_ROWS, len(rows)),
+    )
+
+
+def _finding(found: LocatedFinding, *, is_new: bool) -> Row:
+    first, *others = found.finding.rules
+    rule = acl_text(first) + (f" and {len(others):,} more" if others else "")
+    cells = (
+        Cell("brought" if is_new else "mended", mark=Mark.ERROR if is_new else Mark.GOOD),
+        Cell(f"{found.lint.id} {found.lint.name}"),
+        Cell(rule),
+        Cell(found.finding.lost),
+        Cell(found.finding.advice if is_new else ""),
+    )
+    return Row(key=f"{is_new} {found.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
+
+
+def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]], premises: Premises) -> Table:
+    """Return the tests that are about what changes, those that turn first; or why they cannot be run."""
+    none = "No test decides on anything that changes."
+    try:
+        found = effect_on_tests(effect, tests(effect.ground.policy.settings), premises)
+    except (MetadataError, OSError) as error:
+        found, none = TestsEffect(), f"The tests cannot be run: {error}"
+    about = len(found.cases)
+    others = "1 other decides" if found.others == 1 else f"{found.others:,} others decide"
+    rest = f"{others} on nothing that changes" if found.others else ""
+    return Table(
+        key="tests",
+        title="Tests that are about what changes",
+        columns=(
+            Column(key="outcome", title="Outcome"),
+            Column(key="test", title="Test"),
+            Column(key="expects", title="Expects"),
+            Column(key="found", title="Instead"),
+            Column(key="place", title="Stands in"),
+        ),
+        rows=tuple(map(_tested, found.cases[:PAGE_ROWS])),
+        none=none,
+        total=about,
+        note="; ".join(part for part in (_cut(PAGE_ROWS, about), rest) if part),
+    )
+
+
+def _tested(found: TestedCase) -> Row:
+    case, passes = found.after.case, found.after.passed
+    colour = "green" if passes else "red"
+    text = f"turns {colour}" if found.has_turned else f"stays {colour}"
+    failure = "" if passes else found.after.failures[0].found
+    mark = Mark.GOOD if passes else Mark.ERROR
+    cells = (
+        Cell(text, mark=mark),
+        Cell(case.test),
+        Cell(case.text),
+        Cell(failure),
+        Cell(f"{case.origin.file}:{case.origin.line}"),
+    )
+    return Row(key=f"{case.test} {case.text}", cells=cells, mark=mark if found.has_turned or not passes else None)
+
+
+def changes_table(effect: DraftEffect) -> Table:
+    """Return the changes, those that change nothing first."""
+    cidr = effect.ground.policy.settings.cidr
+    shown: Sequence[RuleChange] = (*effect.idle, *effect.changes)
+    idle = set(effect.idle[:PAGE_ROWS])
+    return Table(
+        key="changes",
+        title="The draft, rule by rule",
+        columns=(Column(key="change", title="Change"), *RULE_COLUMNS, Column(key="note", title="Note")),
+        rows=tuple(_change_row(each, is_idle=each in idle, cidr=cidr) for each in shown[:PAGE_ROWS]),
+        none="",
+        total=len(shown),
+        note=_cut(PAGE_ROWS, len(shown)),
+    )
+
+
+def _change_row(change: RuleChange, *, is_idle: bool, cidr: bool) -> Row:
+    notes = list(reasons_unmatched(change.acl, cidr=cidr)) if change.added else []
+    if is_idle:
+        notes.insert(0, "it is there already" if change.added else "there is no such rule")
+    mark = Mark.ADDED if change.added else Mark.REMOVED
+    cells = (
+        Cell("add" if change.added else "remove", mark=mark),
+        *rule_cells(change.acl),
+        Cell("; ".join(notes), mark=Mark.WARNING if notes else None),
+    )
+    return Row(key=f"{change.added} {change.acl!r}", cells=cells, mark=Mark.WARNING if notes else mark)
+
+
+def _cut(shown: int, of: int) -> str:
+    return f"the first {shown:,} of {of:,}" if of > shown else ""
+
+
+# The page of a draft: rules typed or opened, and what they would change for people, tests and lint.
+
+
+DRAFT_PATH = "/draft"
 OWNERSHIP = ("adopt", "max_deletes")
 """The fields that say what a plan may do."""
 _EXAMPLE = "+ ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
@@ -57,7 +306,7 @@ class Draft:
 
     def url(self, **more: object) -> str:
         """Return its address, with more parameters."""
-        return url(PATH, **self.asked, **more)
+        return url(DRAFT_PATH, **self.asked, **more)
 
 
 def draft_of(console: Console, asked: Asked) -> Draft:
@@ -111,7 +360,7 @@ def draft_page(console: Console, asked: Asked) -> Page:
     if not draft.read.changes and not draft.read.problems:
         answer = "" if trouble else f"What would a change give? Type rules, one a line, such as {_EXAMPLE}"
         return Page(
-            path=PATH,
+            path=DRAFT_PATH,
             title="A draft",
             answer=answer,
             parts=(form,),
@@ -121,7 +370,7 @@ def draft_page(console: Console, asked: Asked) -> Page:
         )
     effect = draft.effect
     return Page(
-        path=PATH,
+        path=DRAFT_PATH,
         title="A draft",
         answer=_answer(draft),
         mark=None if effect.comparison.differences else Mark.QUIET,
@@ -260,7 +509,7 @@ def _form(console: Console, draft: Draft, asked: Asked) -> Form:
     return Form(
         key="draft",
         title="A draft: nothing is written" if console.editing is None else "A draft: a plan of it can be applied",
-        path=PATH,
+        path=DRAFT_PATH,
         fields=fields if console.editing is None else (*fields, *_ownership(asked)),
         submit="Show",
         posts=True,
@@ -304,3 +553,93 @@ def intent_of(text: str) -> Intent:
         if each.value == text.strip():
             return each
     raise BadAskedError(f"intent {text[:40]!r}: expected one of {', '.join(INTENTS)}")
+
+
+# The page of a plan: what it does, the question whether it is meant, and what was done.
+
+
+PLAN_PATH = "/draft/plan"
+APPLY = "/draft/apply"
+"""Where it is applied."""
+
+
+def plan_page(console: Console, asked: Asked) -> Page:
+    """Return a plan, to be applied, or with what was done. Raises NotReadyError: there is no state yet."""
+    digest, editing = asked.word("plan"), console.editing
+    console.states.now()  # nothing is decided before there is a state
+    if editing is None:
+        why = "Nothing is written here: `aclog console --edit --journal FILE` applies plans"
+        who = "" if console.viewer is None else ", and only to who may ALTER the cluster"
+        return _without(f"{why}{who}.")
+    found = editing.get(digest)
+    if found is None:
+        return _without("There is no such plan: the console keeps a few, and none when it ends: make it again.")
+    applied = found.applied
+    return Page(
+        path=PLAN_PATH,
+        title="A plan",
+        answer="Nothing is written yet: read it, then apply it below." if applied is None else applied.text,
+        mark=None if applied is None else Mark.GOOD if found.is_done else Mark.ERROR,
+        command=console.command.of("plan", "--change", "CHANGE", "--journal", str(editing.journal), "--out", "PLAN"),
+        parts=tuple(_plan_parts(console, editing, found)),
+        notices=() if applied is None or found.is_done else (Notice(text="It is not done.", mark=Mark.ERROR),),
+        offset=found.plan.base.end_offset,
+        is_settled=False,
+    )
+
+
+def kept_plan_file(console: Console, asked: Asked) -> File:
+    """Return a kept plan as its file. Raises BadAskedError: there is no such one."""
+    found = None if console.editing is None else console.editing.get(asked.word("plan"))
+    if found is None:
+        raise BadAskedError("there is no such plan: make it again")
+    return file_of(found)
+
+
+def _without(text: str) -> Page:
+    return Page(
+        path=PLAN_PATH,
+        title="A plan",
+        answer=text,
+        parts=(Links(key="ways", title="Further", links=(Cell("a draft", DRAFT_PATH),)),),
+        is_settled=False,
+    )
+
+
+def _plan_parts(console: Console, editing: Editing, found: DraftPlan) -> Iterator[Part]:
+    applied = found.applied
+    if applied is not None and applied.apply is not None:
+        yield _done(console, editing, applied, applied.apply)
+    yield Lines(key="plan", title="The plan", lines=found.lines)
+    address = f"{PLAN_PATH}?plan={found.digest}&format=plan"
+    links = (Cell("the PLAN, for aclog apply", address), Cell("a draft", DRAFT_PATH))
+    yield Links(key="ways", title="Further", links=links)
+    if not found.is_done:
+        yield _question(found)
+
+
+def _done(console: Console, editing: Editing, applied: Applied, apply: str) -> Facts:
+    back = console.command.of("rollback", "--journal", str(editing.journal), "--apply", apply, "--out", "BACK")
+    items = (
+        ("What was done", Cell(applied.text)),
+        ("Apply", Cell(apply)),
+        ("The way back", Cell("" if back is None else f"{back} && aclog apply BACK")),
+    )
+    return Facts(key="done", title="Done", items=items)
+
+
+def _question(found: DraftPlan) -> Form:
+    fields = [Field(name="plan", label="Plan", value=found.digest, kind=Kind.HIDDEN)]
+    if found.plan.transient:
+        label = "Accept what the plan lists as denied for a moment"
+        fields.append(Field(name="accept_transient", label=label, kind=Kind.CHECK))
+    return Form(
+        key="apply",
+        title=f"Apply this plan to {found.plan.place.address.value}?",
+        path=APPLY,
+        fields=tuple(fields),
+        submit="Apply",
+        is_live=False,
+        writes=True,
+        is_below=True,
+    )

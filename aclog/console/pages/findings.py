@@ -7,22 +7,40 @@ from datetime import UTC, datetime, timedelta
 from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report.lint_report import plural
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_text, code_name
-from aclog.authorizer.change_place import ChangePlace
-from aclog.console.findings.item import Item, Kind
-from aclog.console.findings.looked import Kept
-from aclog.console.findings.lookout import Lookout
-from aclog.console.pages.asked import Asked, BadAskedError, url
-from aclog.console.pages.cells import PAGE_ROWS, paged
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Cell, Column, Facts, Field, Form, Mark, Notice, Page, Part, Row, Table
+from aclog.analysis.lint_report import plural
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    ChangePlace,
+    PatternType,
+    ResourceType,
+    acl_text,
+    code_name,
+)
+from aclog.console.findings import Item, Kept, Kind, Lookout
+from aclog.console.pages.page import (
+    PAGE_ROWS,
+    Asked,
+    BadAskedError,
+    Cell,
+    Column,
+    Facts,
+    Field,
+    Form,
+    Mark,
+    Notice,
+    Page,
+    Part,
+    Row,
+    Table,
+    paged,
+    url,
+)
 from aclog.console.pages.page import Kind as FieldKind
-from aclog.console.pages.states import State
+from aclog.console.pages.states import Console, State
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.moment_texts import read_moment
-from aclog.snapshots.moments import Moment
+from aclog.snapshots.moments import Moment, read_moment
 
 PATH = "/findings"
 NEW = "new"

@@ -1,10 +1,36 @@
-"""A page as a value: what HTML, JSON and CSV are made of."""
+"""A page as a value: cells, columns, rows and the parameters of its URL."""
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import TypeAlias
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum, StrEnum
+from typing import TypeAlias, TypeVar
+from urllib.parse import parse_qsl, quote, unquote
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
+
+from aclog.analysis.regions import Principals
+from aclog.analysis.who_can import all_of
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+    host_address,
+    parse_name,
+    shell_word,
+)
+from aclog.authorizer.acls_image import Origins, places_text
+from aclog.authorizer.settings import asked_pattern
+from aclog.console.findings import Uses
+from aclog.metalog.errors import ConfigError, printable
+
+# A page as a value: what HTML, JSON and CSV are made of.
 
 
 class Mark(StrEnum):
@@ -219,3 +245,394 @@ class Page:
     def tables(self) -> tuple[Table, ...]:
         """Return its tables."""
         return tuple(part for part in self.parts if isinstance(part, Table))
+
+
+# What is asked of a page: the parameters of its URL, read with care.
+
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+MOST_CHARACTERS = 8192
+"""Of one parameter."""
+_MOST_PARAMETERS = 100
+_EXACT = ".exact"
+OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
+"""What can be asked for."""
+RULE_OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ANY)
+"""What a rule may have."""
+TYPES = tuple(each for each in ResourceType if each > ResourceType.ANY)
+PATTERNS = PatternType.LITERAL, PatternType.PREFIXED
+PERMISSIONS = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+
+class BadAskedError(ConfigError):
+    """What a URL asks makes no sense; the text says what is expected."""
+
+
+@frozen
+class Asked:
+    """The parameters of a URL. A lone surrogate is written as the three bytes that UTF-8 would have for it."""
+
+    given: Mapping[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, query: bytes | str) -> "Asked":
+        """Read the query of a URL; the last of several values counts. Raises BadAskedError: too long, or no text."""
+        text = query.decode("ascii", "replace") if isinstance(query, bytes) else query
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS)
+        except ValueError as error:  # as UnicodeDecodeError is
+            raise BadAskedError(f"the address cannot be read: {error}") from error
+        for name, value in pairs:
+            if len(value) > MOST_CHARACTERS:
+                raise BadAskedError(f"{name[:40]}: more than {MOST_CHARACTERS:,} characters")
+        return cls(_exact(dict(pairs)))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a parameter as it is."""
+        return self.given.get(name, default)
+
+    def word(self, name: str) -> str:
+        """Return a parameter without blanks around it."""
+        return self.text(name).strip()
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Return a whole number, brought within its limits. Raises BadAskedError: it is none."""
+        text = self.word(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 20):
+            raise BadAskedError(f"{name} {text[:40]!r}: expected a number")
+        return min(max(int(text), least), most)
+
+    def flag(self, name: str) -> bool:
+        """Return whether a box is ticked."""
+        return self.word(name) in ("1", "on", "true", "yes")
+
+    def operation(self, name: str = "operation") -> AclOperation | None:
+        """Return an operation, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(RULE_OPERATIONS, name)
+
+    def resource_type(self, name: str = "type") -> ResourceType | None:
+        """Return a resource type, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(TYPES, name)
+
+    def pattern_type(self, name: str = "pattern") -> PatternType | None:
+        """Return a pattern type, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(PATTERNS, name)
+
+    def permission(self, name: str = "permission") -> AclPermissionType | None:
+        """Return a permission, None for any. Raises BadAskedError: there is no such one."""
+        return self._named(PERMISSIONS, name)
+
+    def host(self, name: str = "host") -> str | None:
+        """Return an address in the form that rules have, None for any. Raises BadAskedError: it is none."""
+        text = self.word(name)
+        if not text:
+            return None
+        try:
+            return host_address(text)
+        except (ConfigError, ValueError) as error:
+            raise BadAskedError(str(error)) from error
+
+    def resource(self, kind: ResourceType, name: str = "name") -> ResourcePattern:
+        """Return the resource that a name, and maybe a pattern type, stand for (aclog.authorizer.settings).
+
+        Raises:
+            BadAskedError: there is no such pattern type, or a star is where none can be.
+
+        """
+        if kind is ResourceType.CLUSTER:
+            return ResourcePattern(resource_type=kind, name=CLUSTER_NAME)
+        try:
+            return asked_pattern(kind, self.text(name), self.pattern_type())
+        except ConfigError as error:
+            raise BadAskedError(str(error)) from error
+
+    def _named(self, values: Iterable[_Enum], name: str) -> _Enum | None:
+        text = self.word(name)
+        if not text:
+            return None
+        try:
+            return parse_name(values, text)
+        except (ConfigError, ValueError) as error:
+            raise BadAskedError(f"{name}: {error}") from error
+
+
+def name_parameters(pattern: ResourcePattern) -> dict[str, object]:
+    """Return the parameters that `Asked.resource` reads as this resource: the type, the name, and its pattern type.
+
+    The pattern type of a name is stated only if it has a star.
+    """
+    kind, name = code_name(ResourceType, pattern.resource_type), pattern.name
+    as_it_is = pattern.pattern_type != PatternType.LITERAL or WILDCARD in name
+    return {"type": kind, "name": name, "pattern": code_name(PatternType, pattern.pattern_type) if as_it_is else None}
+
+
+def exact_field(name: str, value: str) -> tuple[str, str] | None:
+    """Return the hidden field, and its value, that a field needs whose value cannot be shown as it is; None: none.
+
+    A form shows such a value by escapes, and would send these. If they come back unchanged, what they stand for is
+    meant, and `Asked.of` puts it in their place.
+    """
+    return None if printable(value) == value else (f"{name}{_EXACT}", quote(value, safe="", errors="surrogatepass"))
+
+
+def _exact(given: dict[str, str]) -> dict[str, str]:
+    found = {name: value for name, value in given.items() if not name.endswith(_EXACT)}
+    for name, value in given.items():
+        if name.endswith(_EXACT) and (shown := found.get(name.removesuffix(_EXACT))) is not None:
+            meant = unquote(value, errors="surrogatepass")
+            if printable(meant) == shown:
+                found[name.removesuffix(_EXACT)] = meant
+    return found
+
+
+def url(path: str, /, **parameters: object) -> str:
+    """Return an address; parameters that are None, empty or False are left out."""
+    parts = [
+        f"{name}={_quoted('1' if value is True else str(value))}"
+        for name, value in parameters.items()
+        if value is not None and value is not False and value != ""
+    ]
+    return f"{path}?{'&'.join(parts)}" if parts else path
+
+
+_UNRESERVED = re.compile("[A-Za-z0-9_.~-]*")
+
+
+def _quoted(text: str) -> str:
+    # A page has hundreds of addresses, and most texts in them are what they are.
+    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="", errors="surrogatepass")
+
+
+# Cells, columns and rows that several pages have.
+
+
+ANY = ("", "any")
+PRINCIPALS = "User:alice"
+"""An example of one, for hints."""
+PAGE_ROWS = 200
+"""Rows of a table that are shown at once."""
+
+
+def principal_cell(principal: str, as_of: str | None = None) -> Cell:
+    """Return a principal with the way to all that it may do."""
+    return Cell(principal, url("/principal", name=principal, as_of=as_of))
+
+
+def principals_cell(principals: Principals, as_of: str | None = None) -> Cell:
+    """Return a set of principals, with a link if it is one."""
+    if not principals.complement and len(principals.named) == 1:
+        return principal_cell(principals.named[0], as_of)
+    return Cell(all_of(principals))
+
+
+def resource_url(
+    resource_type: int, name: str, pattern_type: int = PatternType.LITERAL, as_of: str | None = None
+) -> str:
+    """Return the way to everybody who can do something with what a rule is on; LITERAL `*` is every name."""
+    if name == WILDCARD and pattern_type == PatternType.LITERAL:
+        return url("/resource", type=code_name(ResourceType, resource_type), name=name, as_of=as_of)
+    pattern = ResourcePattern(resource_type=resource_type, name=name, pattern_type=pattern_type)
+    return url("/resource", **name_parameters(pattern), as_of=as_of)
+
+
+def resource_cell(acl: StandardAcl, as_of: str | None = None) -> Cell:
+    """Return the name, or the prefix, that a rule is for; its pattern type stands beside it."""
+    return Cell(
+        acl.resource_name,
+        resource_url(acl.resource_type, acl.resource_name, acl.pattern_type, as_of),
+    )
+
+
+def permission_cell(permission: int) -> Cell:
+    """Return ALLOW or DENY."""
+    mark = Mark.DENY if permission == AclPermissionType.DENY else Mark.ALLOW
+    return Cell(code_name(AclPermissionType, permission), mark=mark)
+
+
+RULE_COLUMNS = (
+    Column(key="permissionType", title="Permission"),
+    Column(key="principal", title="Principal"),
+    Column(key="operation", title="Operation"),
+    Column(key="resourceType", title="Type"),
+    Column(key="resourceName", title="Resource"),
+    Column(key="patternType", title="Pattern"),
+    Column(key="host", title="Host"),
+)
+"""Of a rule."""
+
+
+def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
+    """Return the cells of a rule, under RULE_COLUMNS."""
+    return (
+        permission_cell(acl.permission_type),
+        principal_cell(acl.principal, as_of),
+        Cell(code_name(AclOperation, acl.operation)),
+        Cell(code_name(ResourceType, acl.resource_type)),
+        resource_cell(acl, as_of),
+        Cell(code_name(PatternType, acl.pattern_type)),
+        Cell(acl.host),
+    )
+
+
+_PLACE = Column(key="place", title="Stands in")
+_USE = Column(key="use", title="Use")
+
+
+def rule_columns(
+    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None
+) -> tuple[Column, ...]:
+    """Return RULE_COLUMNS, where the rules stand if any of them says so, and their use if anybody knows of any."""
+    stands = any(origins.of(rule.acl) for rule in rules)
+    return (*RULE_COLUMNS, *((_PLACE,) if stands else ()), *((_USE,) if uses is not None else ()))
+
+
+def rule_row(
+    rule: StandardAclWithId,
+    columns: Sequence[Column],
+    origins: Origins,
+    as_of: str | None = None,
+    *,
+    uses: Uses | None = None,
+) -> Row:
+    """Return the row of a rule."""
+    acl = rule.acl
+    cells = rule_cells(acl, as_of)
+    if _PLACE in columns:
+        cells = (*cells, Cell(places_text(acl, origins).strip(" ()")))
+    if _USE in columns:
+        cells = (*cells, use_cell(acl, uses))
+    return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
+
+
+def rule_table(
+    found: Sequence[StandardAclWithId],
+    origins: Origins,
+    *,
+    key: str,
+    title: str,
+    none: str,
+    as_of: str | None = None,
+    uses: Uses | None = None,
+    first: int = 0,
+) -> Table:
+    """Return a table of rules, those from `first` on, as many as are shown at once; it does not say which."""
+    shown = found[first : first + PAGE_ROWS]
+    columns = rule_columns(origins, shown, uses=uses)
+    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in shown)
+    return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(found))
+
+
+def cut(table: Table) -> Table:
+    """Return a table that says that its rows are the first, if they are not all."""
+    total = table.total or 0
+    return evolve(table, note=f"the first {PAGE_ROWS} of {total:,}") if total > len(table.rows) else table
+
+
+def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
+    """Return what accesses say of a rule; what nobody knows does not look like a rule that is used."""
+    use = None if uses is None else uses.of(acl)
+    if use is None:
+        return Cell("not known", mark=Mark.QUIET)
+    if use.is_unused:
+        return Cell(use.text, url("/findings", kind="unused", principal=acl.principal), mark=Mark.UNUSED)
+    return Cell(use.text)
+
+
+def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:
+    """Return the field in which an operation is chosen."""
+    known = RULE_OPERATIONS if of_rules else OPERATIONS
+    choices = (ANY, *((each.name, each.name) for each in known))
+    return Field(name="operation", label="Operation", value=value, kind=Kind.CHOICE, choices=choices)
+
+
+def choice_of_type(value: str, *, any_type: bool = True) -> Field:
+    """Return the field in which a resource type is chosen."""
+    choices = ((ANY,) if any_type else ()) + tuple((each.name, each.name) for each in TYPES)
+    return Field(name="type", label="Type", value=value, kind=Kind.CHOICE, choices=choices)
+
+
+def choice_of_pattern(value: str, *, default: str = "any") -> Field:
+    """Return the field in which a pattern type is chosen."""
+    choices = (("", default), *((each.name, each.name) for each in PATTERNS))
+    return Field(name="pattern", label="Pattern", value=value, kind=Kind.CHOICE, choices=choices)
+
+
+def choice_of_permission(value: str) -> Field:
+    """Return the field in which a permission is chosen."""
+    choices = (ANY, *((each.name, each.name) for each in PERMISSIONS))
+    return Field(name="permission", label="Permission", value=value, kind=Kind.CHOICE, choices=choices)
+
+
+def as_of_field(value: str) -> Field:
+    """Return the field for a moment of the past."""
+    return Field(name="as_of", label="As of", value=value, hint="now; or an offset, or a time such as 2026-03-01")
+
+
+def paged(table: Table, first: int, path: str, **asked: object) -> Table:
+    """Return a table with the ways to its other parts; its rows are those from `first` on."""
+    total = table.total if table.total is not None else len(table.rows)
+    last = first + len(table.rows)
+    pages = []
+    if first > 0:
+        pages.append(Cell("previous", url(path, **asked, first=max(first - PAGE_ROWS, 0))))
+    if last < total:
+        pages.append(Cell("next", url(path, **asked, first=last)))
+    note = table.note
+    if len(table.rows) < total:
+        shown = f"rows {first + 1:,} to {last:,} of {total:,}" if table.rows else f"no row after {total:,}"
+        note = f"{shown}; {note}" if note else shown
+    return evolve(table, pages=tuple(pages), note=note, total=total)
+
+
+# The command lines that say what pages say.
+
+
+_FLAGS = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+_SUPER_USERS = "--super-users"
+
+
+@frozen(kw_only=True)
+class CommandLine:
+    """How the console's source and settings are named on a command line."""
+
+    source: tuple[str, ...]
+    """Such as `--log`, `DIR`."""
+    settings: tuple[str, ...] = ()
+    """Those of the authorizer."""
+
+    def without_super_users(self) -> "CommandLine":
+        """Return the same for who may not know the super users; they are others, so that his answers are the same."""
+        before = ("", *self.settings)
+        told = (word for last, word in zip(before, self.settings, strict=False) if _SUPER_USERS not in (last, word))
+        return evolve(self, settings=tuple(told))
+
+    def of(self, command: str, *flags: str, as_of: str | None = None, settings: bool = True) -> str | None:
+        """Return a command with the source, and what else it takes; None if no shell can say it.
+
+        `settings`: whether the command decides, and so takes those of the authorizer.
+        """
+        moment = ("--as-of", as_of) if as_of else ()
+        quoted = [shell_word(part) for part in (*self.source, *moment, *(self.settings if settings else ()), *flags)]
+        if any(part is None for part in quoted):
+            return None
+        return " ".join(["aclog", command, *(part for part in quoted if part is not None)])
+
+
+def resource_words(resource_type: int, name: str, pattern_type: int = PatternType.LITERAL) -> tuple[str, ...]:
+    """Return the flags that name a resource in a question."""
+    if resource_type == ResourceType.CLUSTER:
+        return ("--cluster",)
+    words = (_FLAGS[ResourceType(resource_type)], name)
+    if pattern_type == PatternType.PREFIXED:
+        return (*words, "--resource-pattern-type", "prefixed")
+    # Without the type a star would be a prefix.
+    return (*words, "--resource-pattern-type", "literal") if WILDCARD in name else words

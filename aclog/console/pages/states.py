@@ -1,26 +1,402 @@
-"""States to show: the newest one, and those of the past that are asked for; each with what is derived from it."""
+"""States of a source to show.
 
+The newest, those of the past, and the viewer's own; the ACLs of a state in order, and what pages are made from.
+"""
+
+import json
+import sys
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import merge
+from itertools import islice
+from typing import TypeAlias, TypeVar, overload
+from uuid import UUID
+from weakref import WeakKeyDictionary
 
+import numpy as np
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis.comparison import Comparison, differences
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.arrays import Pause, no_pause
+from aclog.analysis.rows.report import ReportRow
+from aclog.authorizer.acl import WILDCARD, ChangePlace, PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, RuleChange, net_changes
+from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Settings, name_text
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.console.live_premises import LivePremises, none_unknown
-from aclog.console.live_state import LiveState
-from aclog.console.pages.asked import BadAskedError
-from aclog.console.pages.listing import Listing
+from aclog.console.draft import Drafts, Editing
+from aclog.console.findings import Kind, Lookout, Uses
+from aclog.console.live import (
+    FollowedApplies,
+    KnownHistory,
+    LiveHistory,
+    LivePremises,
+    LiveState,
+    RuleTimeline,
+    none_unknown,
+)
+from aclog.console.login.guard import Own, Sights, decides_alone, visible_premises, visible_settings
+from aclog.console.pages.page import BadAskedError, CommandLine
+from aclog.console.shared import Kept
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.vectors import Int64s
+from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
-from aclog.sources.log_mark import ReplacedError
+from aclog.sources.logs import ReplacedError
+from aclog.targets.place_state import with_applies
+
+# Texts that are looked through all at once: in one pass over a joined text, where few of them have what is wanted.
+
+
+_END = "\n\n"
+"""Between two texts."""
+_FEW = 3
+"""Up to one match for so many texts, matches are looked for one by one; otherwise the texts are looked through."""
+
+
+@frozen(eq=False)
+class Haystack:
+    """Texts in lower case, by their places."""
+
+    _texts: Sequence[str]
+    _joined: str
+    _starts: Int64s
+    """Of each text in the joined one, in characters."""
+
+    @staticmethod
+    def of(texts: Sequence[str]) -> "Haystack":
+        """Return the haystack of texts in lower case."""
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + len(_END)
+        return Haystack(texts, _END.join(texts), np.cumsum(sizes) - sizes)
+
+    def places(self, wanted: str) -> list[int]:
+        """Return the places, in order, of the texts that have a text in them, given in lower case."""
+        if _END[0] in wanted or not wanted or self._joined.count(wanted) * _FEW > len(self._texts):
+            return [place for place, text in enumerate(self._texts) if wanted in text]
+        found, at, size, find = list[int](), 0, len(wanted), self._joined.find
+        while (at := find(wanted, at)) >= 0:
+            found.append(at)
+            at += size  # matches that overlap are in one text: no more are found than were counted
+        places: list[int] = np.unique(np.searchsorted(self._starts, np.array(found, np.int64), "right") - 1).tolist()
+        return places
+
+
+# The rules of a state in order, with what finds them: kept beside the image, and carried over to the next state.
+
+
+_MOST_CHANGES = 5_000
+"""With more of them a listing is made anew."""
+_STEP, _SORTED = 100, 2_000
+"""Rules between two pauses; and that are sorted at once."""
+
+Key: TypeAlias = tuple[int, str, int, str, str, int, int]
+NameKey: TypeAlias = tuple[int, str, int]
+_K = TypeVar("_K", int, str)
+_V = TypeVar("_V")
+_TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
+
+
+@frozen(kw_only=True)
+class Branch:
+    """What begins with a text: how many rules, and names if it is more than one."""
+
+    text: str
+    rules: int
+    names: int
+    is_name: bool
+    """Whether it is itself a name, or a prefix, that rules are about."""
+    pattern_type: int | None = None
+    """Of the name, if it is one and nothing else begins so."""
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """Which rules are listed; texts are found anywhere, in any case."""
+
+    anything: str = ""
+    principal: str = ""
+    resource: str = ""
+    host: str = ""
+    resource_type: int | None = None
+    pattern_type: int | None = None
+    operation: int | None = None
+    permission: int | None = None
+
+    def texts(self) -> dict[int, str]:
+        """Return the texts that are wanted in lower case, by their places in a key; none for `anything`."""
+        asked = {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}
+        return {place: text.lower() for place, text in asked.items() if text}
+
+    def of(self, keys: Sequence[Key]) -> Sequence[Key]:
+        """Return the keys of the rules that are wanted, `anything` aside."""
+        codes = {_TYPE: self.resource_type, _PATTERN: self.pattern_type, _OPERATION: self.operation}
+        for place, code in {**codes, _PERMISSION: self.permission}.items():
+            if code is not None:
+                keys = [key for key in keys if key[place] == code]
+        for place, text in self.texts().items():
+            keys = [key for key in keys if text in str(key[place]).lower()]
+        return keys
+
+
+@frozen(eq=False)
+class FoundRules(Sequence[StandardAclWithId]):
+    """Rules that were found, in order; each is looked up when it is shown: mostly a few of many are."""
+
+    _keys: Sequence[Key]
+    _rules: Mapping[Key, StandardAclWithId]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, place: int) -> StandardAclWithId: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StandardAclWithId]: ...
+    def __getitem__(self, place: int | slice) -> StandardAclWithId | list[StandardAclWithId]:
+        if isinstance(place, slice):
+            return [self._rules[key] for key in self._keys[place]]
+        return self._rules[self._keys[place]]
+
+
+@define(eq=False, slots=False)
+class Listing:
+    """Rules by resource type, name, pattern, principal, host, operation and permission. Immutable by convention."""
+
+    acls: AclsImage
+    _keys: list[Key] = field(factory=list, init=False, repr=False)
+    _texts: list[str] = field(factory=list, init=False, repr=False)
+    """By the place of a key: what is looked through for any text."""
+    _names: list[NameKey] = field(factory=list, init=False, repr=False)
+    """Type, name and pattern type of what rules are about, each once, in order."""
+    _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
+    _by_id: dict[int, Key] = field(factory=dict, init=False, repr=False)
+    """Those that have ids."""
+    principals: dict[str, int] = field(factory=dict, init=False, repr=False)
+    """The principals by name, in order, and how many rules each has."""
+    types: dict[int, int] = field(factory=dict, init=False, repr=False)
+    """The resource types that rules are about, in order, and how many are."""
+
+    @classmethod
+    def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
+        """Return the listing of some rules; `pause` is called again and again."""
+        made = cls(acls)
+        made._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        made._by_id = {rule.id.int: key for key, rule in _stepped(made._rules.items(), pause) if rule.id is not None}
+        made._keys = _sorted(made._rules, pause)
+        made._texts = [_text(key) for key in _stepped(made._keys, pause)]
+        made._names = list(dict.fromkeys(key[:3] for key in _stepped(made._keys, pause)))
+        made.principals = _in_order(Counter(key[3] for key in _stepped(made._keys, pause)))
+        made.types = _in_order(Counter(key[0] for key in _stepped(made._keys, pause)))
+        return made
+
+    def followed_by(self, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
+        """Return the listing of a later state; what both have is not read again."""
+        if acls is self.acls:
+            return self
+        if len(self._by_id) < len(self._keys):
+            return Listing.of(acls, pause)
+        changed = acls.changed_ids(self.acls)
+        if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
+            return Listing.of(acls, pause)
+        gone, come = changed
+        later = self._copy(acls)
+        for number in gone:
+            later._remove(number)
+        for number in come:
+            acl = acls.get(UUID(int=number))
+            if acl is not None:
+                later._add(StandardAclWithId(id=UUID(int=number), acl=acl), number)
+        later.principals, later.types = _in_order(later.principals), _in_order(later.types)
+        return later
+
+    def _copy(self, acls: AclsImage) -> "Listing":
+        """Return the same rules as the listing of a later state, to be brought up to it before anybody has it."""
+        copy = Listing(acls)
+        copy._keys, copy._texts, copy._names = list(self._keys), list(self._texts), list(self._names)
+        copy._rules, copy._by_id = dict(self._rules), dict(self._by_id)
+        copy.principals, copy.types = dict(self.principals), dict(self.types)
+        return copy
+
+    def _remove(self, number: int) -> None:
+        key = self._by_id.pop(number)
+        place = bisect_left(self._keys, key)
+        del self._rules[key], self._keys[place], self._texts[place]
+        if not self.count(*key[:3]):
+            del self._names[bisect_left(self._names, key[:3])]
+        self.principals[key[3]] -= 1
+        self.types[key[0]] -= 1
+
+    def _add(self, rule: StandardAclWithId, number: int) -> None:
+        key = self._by_id[number] = key_of(rule.acl)
+        if not self.count(*key[:3]):
+            insort(self._names, key[:3])
+        place = bisect_left(self._keys, key)
+        self._keys.insert(place, key)
+        self._texts.insert(place, _text(key))
+        self._rules[key] = rule
+        self.principals[key[3]] = self.principals.get(key[3], 0) + 1
+        self.types[key[0]] = self.types.get(key[0], 0) + 1
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[StandardAclWithId]:
+        return map(self._rules.__getitem__, self._keys)
+
+    def find(self, wanted: Wanted) -> FoundRules:
+        """Return the rules that are wanted, in order."""
+        anything = wanted.anything.lower()
+        longest = max((anything, *wanted.texts().values()), key=len)
+        if not longest:
+            return FoundRules(wanted.of(self._keys), self._rules)
+        # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
+        places = self._haystack.places(longest)
+        if longest != anything:
+            places = [place for place in places if anything in self._texts[place]]
+        return FoundRules(wanted.of([self._keys[place] for place in places]), self._rules)
+
+    def count_names(self, resource_type: int, prefix: str = "") -> int:
+        """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
+        low, high = _span(self._names, resource_type, prefix)
+        return high - low
+
+    def found_names(self, text: str) -> Sequence[NameKey]:
+        """Return the names with a text in them, in any case, in order."""
+        wanted = text.lower()
+        if not wanted:
+            return self._names
+        keys = (self._keys[place] for place in self._haystack.places(wanted))
+        return list(dict.fromkeys(key[:3] for key in keys if wanted in key[1].lower()))
+
+    @cached_property
+    def _haystack(self) -> Haystack:
+        return Haystack.of(self._texts)
+
+    def count(self, kind: int, name: str, pattern: int) -> int:
+        """Return how many rules are about a name, or a prefix."""
+        keys = self._keys
+        return bisect_left(keys, (kind, name, pattern + 1)) - bisect_left(keys, (kind, name, pattern))
+
+    def sharing(self, resource_type: int, prefix: str) -> Counter[str]:
+        """Return the principals with rules on names of a type that begin so, and how many rules each has."""
+        low, high = _span(self._keys, resource_type, prefix)
+        return Counter(key[3] for key in self._keys[low:high])
+
+    def branches(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
+        """Return what names of a type that begin so go on with, up to the next separator; a lone way on is gone."""
+        while True:
+            found = self._split(resource_type, prefix, separators)
+            if len(found) == 1 and not found[0].is_name and found[0].text != prefix:
+                prefix = found[0].text
+                continue
+            return found
+
+    def _split(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
+        names, keys = self._names, self._keys
+        place, high = _span(names, resource_type, prefix)
+        found = []
+        while place < high:
+            kind, name, pattern = names[place]
+            if name == prefix:  # and below it nothing: a name and a prefix that are spelled alike are two ends
+                rules = self.count(kind, name, pattern)
+                found.append(Branch(text=name, rules=rules, names=1, is_name=True, pattern_type=pattern))
+                place += 1
+                continue
+            text = name[: _cut(name, len(prefix), separators)]
+            is_name = text == name
+            is_end = is_name and text[-1] not in separators
+            first, last = _span(names, resource_type, text, is_whole=is_end)
+            low, up = _span(keys, resource_type, text, is_whole=is_end)
+            alone = pattern if is_name and last - first == 1 else None
+            found.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
+            place = last
+        return found
+
+
+def _stepped(values: Iterable[_V], pause: Pause) -> Iterable[_V]:
+    return values if pause is no_pause else _paused(values, pause)
+
+
+def _paused(values: Iterable[_V], pause: Pause) -> Iterator[_V]:
+    for number, value in enumerate(values):
+        if number % _STEP == 0:
+            pause()
+        yield value
+
+
+def _sorted(keys: Collection[Key], pause: Pause) -> list[Key]:
+    """Return keys in order. To sort all of them at once would let nobody else run for a long time."""
+    if pause is no_pause:
+        return sorted(keys)
+    given = iter(keys)
+    parts = []
+    while part := sorted(islice(given, _SORTED)):
+        pause()
+        parts.append(part)
+    return list(_paused(merge(*parts), pause))
+
+
+def _span(
+    rows: Sequence[tuple[object, ...]], resource_type: int, text: str, *, is_whole: bool = False
+) -> tuple[int, int]:
+    """Return where rows, sorted by type and name, begin and end whose name is a text, or begins with it."""
+    low = bisect_left(rows, (resource_type, text))
+    after = f"{text}\0" if is_whole else _after(text)
+    return low, bisect_left(rows, (resource_type + 1,) if after is None else (resource_type, after))
+
+
+def _after(prefix: str) -> str | None:
+    """Return the first text behind all that begin so; None if nothing is behind them."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    return f"{kept[:-1]}{chr(ord(kept[-1]) + 1)}" if kept else None
+
+
+def _text(key: Key) -> str:
+    return f"{key[3]}\n{key[1]}\n{key[4]}".lower()
+
+
+def _in_order(counts: Mapping[_K, int]) -> dict[_K, int]:
+    return {each: counts[each] for each in sorted(counts) if counts[each]}
+
+
+def key_of(acl: StandardAcl) -> Key:
+    """Return what a rule is sorted by: all of it."""
+    return (
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )
+
+
+def pattern_text(name: str, pattern_type: int) -> str:
+    """Return what a rule is on for people: a prefix with its star, and another name with a star in JSON quotes.
+
+    LITERAL `*`, which is every name, is as it is.
+    """
+    if pattern_type == PatternType.PREFIXED:
+        return name_text(name, PatternType.PREFIXED)
+    return json.dumps(name, ensure_ascii=False) if WILDCARD in name and name != WILDCARD else name
+
+
+def _cut(name: str, start: int, separators: str) -> int:
+    """Return where the first part of a name ends that begins at `start`: behind the separator that ends it."""
+    found = [place for each in separators if (place := name.find(each, start)) >= 0]
+    return min(found) + 1 if found else len(name)
+
+
+# States to show: the newest one, and those of the past that are asked for; each with what is derived from it.
+
 
 _PAST = 6
 """States of the past that are kept."""
@@ -193,3 +569,274 @@ class States:
     def _listing(self, acls: AclsImage, before: State | None, *, is_past: bool) -> Listing:
         pause = self.pause if is_past else no_pause
         return Listing.of(acls, pause) if before is None else before.listing.followed_by(acls, pause)
+
+
+# States as one viewer may see them: with the rules that speak of him.
+
+
+@define(eq=False, kw_only=True)
+class OwnStates:
+    """The states of a source for one viewer; he is decided from all rules, and shown those that he may see."""
+
+    states: States
+    sights: Sights
+    own: Own
+    _kept: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
+    """By the whole state, for as long as somebody else keeps that: viewers who have gone keep none in memory."""
+    _versions: "WeakKeyDictionary[State, str]" = field(factory=WeakKeyDictionary, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def live(self) -> LiveState:
+        """What is followed."""
+        return self.states.live
+
+    @property
+    def version(self) -> str:
+        """What changes when the rules that he sees do, or when others' rules that decide for him may have."""
+        version = self.states.version  # before the state, which may be newer
+        whole = self._judged_alone()
+        if whole is None:
+            return version
+        seen = self._seen(whole)
+        with self._lock:
+            known = self._versions.get(seen)
+        if known is None:
+            known = seen.image.acls.digest().hex()
+            with self._lock:
+                self._versions[seen] = known
+        return f"{self.states.start_ms}-{known}"
+
+    @property
+    def is_version_known(self) -> bool:
+        """Whether `version` takes no computing, so that an event loop may ask for it."""
+        whole = self._judged_alone()
+        if whole is None:
+            return True
+        with self._lock:
+            seen = self._kept.get(whole)
+            return seen is not None and seen in self._versions
+
+    def _judged_alone(self) -> State | None:
+        """Return the newest state if a version of the viewer's own tells its changes; None if that of all does."""
+        try:
+            whole = self.states.now()
+        except NotReadyError:
+            return None
+        return whole if decides_alone(whole.image, whole.policy.settings) else None
+
+    def now(self) -> State:
+        """Return the newest state as the viewer sees it. Raises as States.now."""
+        return self._seen(self.states.now())
+
+    def at(self, as_of: str) -> State:
+        """Return the state at a moment as the viewer sees it. Raises as States.at."""
+        return self._seen(self.states.at(as_of))
+
+    def _seen(self, whole: State) -> State:
+        with self._lock:
+            known = self._kept.get(whole)
+        if known is not None:
+            return known
+        image = self.sights.image(whole.image, self.own)
+        settings = visible_settings(whole.policy.settings, self.own)
+        acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        seen = State(
+            image=image,
+            policy=Policy(acls, settings),
+            late=LateListing(lambda: Listing.of(acls)),
+            as_of=whole.as_of,
+            whole=whole.policy,
+            premises=visible_premises(whole.premises),
+        )
+        with self._lock:
+            self._kept[whole] = seen
+        return seen
+
+
+# The history of a source, and what is derived from its states.
+
+
+_POLICIES = 24
+"""That are kept, each with what it has read of its rules."""
+_COMPARISONS = 128
+_WARMING = 100
+"""Rules that are compared to begin with."""
+_WAIT_S = 0.3
+"""For the history to reach the newest state, which is read beside it."""
+
+
+@frozen(eq=False, kw_only=True)
+class Compared:
+    """What lies between two states of a history, given as positions."""
+
+    net: tuple[RuleChange, ...]
+    """The rules that only one of them has."""
+    comparison: Comparison
+    rows: tuple[ReportRow, ...]
+
+
+@define(eq=False, kw_only=True)
+class History:
+    """Safe for any number of threads."""
+
+    live: LiveHistory
+    settings: Settings
+    applies: FollowedApplies | None = None
+    """None if no file tells of applies."""
+    _policies: Kept[Policy] = field(factory=lambda: Kept(_POLICIES), init=False)
+    _compared: Kept[Compared] = field(factory=lambda: Kept(_COMPARISONS), init=False)
+
+    @property
+    def edition(self) -> int:
+        """Another one whenever more is known of the past, or there is other trouble."""
+        known = self.live.known
+        return -1 if known is None else known.edition
+
+    def known(self, offset: int) -> KnownHistory:
+        """Return what is known; waits a little for it to reach an offset. Raises NotReadyError: nothing yet."""
+        known = self.live.caught_up(offset, _WAIT_S)
+        if known is None:
+            raise NotReadyError("the history was not read yet")
+        return known
+
+    def policy(self, timeline: RuleTimeline, position: int) -> Policy:
+        """Return the policy of a position."""
+
+        def made() -> Policy:
+            """Return the policy, made of the nearest image that is known."""
+            acls = timeline.acls_at(position)
+            settings = self.decided()
+            return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+        return self._policies.get((timeline.offset(position),), made)
+
+    def decided(self) -> Settings:
+        """Return the settings by which all of it is decided: those of the newest state.
+
+        Raises:
+            ConfigError: which generation of Kafka decides is not stated, and matters.
+
+        """
+        newest = self.live.live.newest
+        return self.settings if newest is None else settled(self.settings, newest.image)
+
+    def net(self, timeline: RuleTimeline, first: int, last: int) -> tuple[RuleChange, ...]:
+        """Return the rules that only one of two positions has, as changes from the earlier to the later one."""
+        changes = timeline.changes[first:last]
+        return tuple(net_changes(RuleChange(added=is_added(each), acl=each.rule.acl) for each in changes))
+
+    def compared(self, timeline: RuleTimeline, first: int, last: int, net: tuple[RuleChange, ...]) -> Compared:
+        """Return what two positions decide differently, of which `net` tells."""
+
+        def made() -> Compared:
+            """Compare them."""
+            old, new = self.policy(timeline, first), self.policy(timeline, last)
+            found = Comparison.of(old, new, changes=net)
+            return Compared(net=net, comparison=found, rows=tuple(found.rows()))
+
+        return self._compared.get((timeline.offset(first), timeline.offset(last)), made)
+
+    def was_compared(self, timeline: RuleTimeline, first: int, last: int) -> bool:
+        """Return whether `compared` knows the answer already."""
+        return self._compared.has((timeline.offset(first), timeline.offset(last)))
+
+    def with_applies(
+        self, timeline: RuleTimeline, first: int, last: int
+    ) -> tuple[Sequence[tuple[Change, ApplyNote | None]], str]:
+        """Return the changes between two positions with who made each, and why that is not known, if it is not."""
+        changes = timeline.changes[first:last]
+        if self.applies is None:
+            return [(each, None) for each in changes], "the log does not tell who made a change"
+        try:
+            applied = self.applies.read()
+        except MetadataError as error:
+            return [(each, None) for each in changes], f"who made a change is unknown: {error}"
+        if applied is None:
+            return [
+                (each, None) for each in changes
+            ], "no apply of aclog changed this log, and the log tells nobody else"
+        # An apply may have begun before the first of these changes.
+        begun = [each.offset for each in applied if each.done and timeline.begin <= each.offset]
+        since = max((each for each in begun if changes and each <= changes[0].offset), default=None)
+        start = first
+        while since is not None and start > 0 and timeline.changes[start - 1].offset >= since:
+            start -= 1
+        told = with_applies(timeline.changes[start:last], applied, timeline.begin)
+        return list(islice(told, first - start, None)), ""
+
+
+def warm(acls: AclsImage, settings: Settings) -> None:
+    """Compare rules with themselves: what comparisons find out about a base is kept with it."""
+    chosen = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    some = [rule.acl for rule in islice(chosen, _WARMING)]
+    for _ in differences(Policy(chosen, settings), Policy(chosen, settings), changed=some):
+        pass
+
+
+def is_added(change: Change) -> bool:
+    """Return whether a change adds its rule."""
+    return change.kind is ChangeKind.ADDED
+
+
+# What pages are made from.
+
+
+SEPARATORS = ".-_/:"
+"""Where names are thought to have their parts."""
+
+
+class NotShownError(Exception):
+    """The viewer may not see this."""
+
+
+@frozen(eq=False, kw_only=True)
+class Console:
+    """A source that is followed, and what else is known of its cluster."""
+
+    name: str
+    """Of the source, for people."""
+    states: States | OwnStates
+    command: CommandLine
+    place: ChangePlace = field(factory=ChangePlace)
+    """Where advised commands make their changes."""
+    origins: Origins = NO_ORIGINS
+    """Where rules stand in files."""
+    history: History | None = None
+    """None if the source is a single state."""
+    lookout: Lookout | None = None
+    """What looks for findings; None: nobody does."""
+    drafts: Drafts = field(factory=Drafts)
+    editing: Editing | None = None
+    """What makes and applies plans; None: nothing is written here, or not by who looks."""
+    viewer: str | None = None
+    """The principal who looks, if there is a login."""
+    own: Own | None = None
+    """The viewer, if he sees his own rights only; None: all is shown."""
+
+    @property
+    def version(self) -> str:
+        """What changes when the rules do, or what was found out about them, or about their past."""
+        version = self.states.version
+        if self.history is not None:
+            version = f"{version}-{self.history.edition}"
+        return version if self.lookout is None else f"{version}-{self.lookout.version}"
+
+    @property
+    def uses(self) -> Uses | None:
+        """What accesses say of the newest rules; None while nobody knows: then they are neither used nor unused."""
+        kept = None if self.lookout is None else self.lookout.kept(Kind.UNUSED)
+        return None if kept is None or kept.looked is None else kept.looked.uses
+
+    def check_own(self, principal: str) -> None:
+        """Refuse what is asked about others on behalf of who sees only his own rights.
+
+        Raises:
+            NotShownError: the principal is not the viewer.
+
+        """
+        if self.own is not None and principal != self.own.principal:
+            raise NotShownError(
+                f"You may ask about {self.own.principal} only: what others may do is shown to who may DESCRIBE the "
+                "cluster."
+            )

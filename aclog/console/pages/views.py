@@ -1,48 +1,177 @@
-"""The views by path."""
+"""The views by path, and the first page."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.console.pages import (
-    changes,
-    draft,
-    draft_plan,
-    findings,
-    names,
-    principal,
-    resource,
-    rules,
-    search,
-    start,
-    when,
-    why,
+from aclog.authorizer.acl import ResourceType, code_name
+from aclog.console.pages import draft, findings, lists, subjects, why
+from aclog.console.pages.lists import NAMES_PATH as NAMES
+from aclog.console.pages.lists import branch_table
+from aclog.console.pages.page import (
+    PAGE_ROWS,
+    Asked,
+    Cell,
+    Column,
+    Facts,
+    Field,
+    File,
+    Form,
+    Links,
+    Page,
+    Row,
+    Table,
+    choice_of_operation,
+    principal_cell,
+    url,
 )
-from aclog.console.pages.asked import Asked
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import File, Page
+from aclog.console.pages.states import Console, State
+
+# The first page: what there is, and the ways in.
+
+
+PATH = "/"
+_OF_ALL = ("/draft", "/findings")
+"""Views that tell of all rules, and so are not for who sees his own rights only."""
+_ROWS = 40
+"""Of each table here."""
+_FINDINGS = (
+    ("What is wrong with the rules?", url("/findings")),
+    ("Which rules are unused?", url("/findings", kind="unused")),
+    ("Which findings are new?", url("/findings", kind="new")),
+)
+_PAST = (
+    ("What changed last night?", url("/changes", since="yesterday 18:00")),
+    ("What changed last?", url("/changes")),
+    ("When was it allowed, and what ended it?", url("/when")),
+)
+"""They tell of all rules, as the findings do."""
+
+
+def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as every page
+    """Return the ways in: a search, names, principals, and the questions that are asked most."""
+    state = console.states.now()
+    listing = state.listing
+    kinds = ", ".join(f"{count:,} on {code_name(ResourceType, kind)}" for kind, count in listing.types.items())
+    facts = Facts(
+        key="facts",
+        title="What there is",
+        items=(
+            ("Source", Cell(console.name)),
+            ("Rules", Cell(f"{len(listing):,}" + (f": {kinds}" if kinds else ""), url("/rules"))),
+            ("Principals", Cell(f"{len(listing.principals):,}", url("/principal"))),
+            ("State", Cell(f"offset {state.offset:,}", url("/changes") if console.own is None else None)),
+        ),
+    )
+    return Page(
+        path=PATH,
+        title="aclog",
+        answer=f"{len(listing):,} rules for {len(listing.principals):,} principals",
+        command=console.command.of("acls list", settings=False),
+        parts=(_search(), _why(), facts, _questions(console), *_names(state), _principals(state)),
+        offset=state.offset,
+    )
+
+
+def _search() -> Form:
+    return Form(
+        key="search",
+        title="Find a principal or a resource",
+        path="/search",
+        fields=(Field(name="q", label="Name", hint="User:alice, or orders"),),
+        submit="Find",
+        is_live=False,
+    )
+
+
+def _why() -> Form:
+    return Form(
+        key="why",
+        title="Why is it allowed, or refused?",
+        path="/why",
+        fields=(
+            Field(name="principal", label="Principal", hint="User:alice"),
+            choice_of_operation("READ"),
+            Field(name="name", label="Topic"),
+        ),
+        submit="Why?",
+        is_live=False,
+    )
+
+
+def _questions(console: Console) -> Links:
+    ways = (
+        *(_PAST if console.own is None else ()),
+        ("What would a change give?", url("/draft")),
+        *(_FINDINGS if console.own is None else ()),
+        ("All rules", url("/rules")),
+    )
+    shown = [way for way in ways if console.own is None or not way[1].startswith(_OF_ALL)]
+    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in shown))
+
+
+def _names(state: State) -> list[Table]:
+    found = []
+    for kind in state.listing.types:
+        table = branch_table(state, kind, "")
+        name = code_name(ResourceType, kind)
+        rest = len(table.rows) - _ROWS
+        found.append(
+            Table(
+                key=f"names-{name.lower()}",
+                title=f"{name} names",
+                columns=table.columns,
+                rows=table.rows[:_ROWS],
+                none=table.none,
+                total=len(table.rows),
+                note=f"the first {_ROWS} of {len(table.rows):,}" if rest > 0 else "",
+                pages=(Cell("all of them", url(NAMES, type=name)),),
+            )
+        )
+    return found
+
+
+def _principals(state: State) -> Table:
+    known = sorted(state.listing.principals.items(), key=lambda item: (-item[1], item[0]))
+    return Table(
+        key="principals",
+        title="Principals with most rules",
+        columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+        rows=tuple(
+            Row(key=name, cells=(principal_cell(name), Cell(f"{count:,}", url("/rules", principal=name))))
+            for name, count in known[: min(_ROWS, PAGE_ROWS)]
+        ),
+        none="No rule names anybody.",
+        total=len(known),
+        note=f"the {_ROWS} with most of {len(known):,}" if len(known) > _ROWS else "",
+        pages=(Cell("all of them", url("/principal")),),
+    )
+
+
+# The views by path.
+
 
 View: TypeAlias = Callable[[Console, Asked], Page]
 Download: TypeAlias = Callable[[Console, Asked], File]
 
 VIEWS: Mapping[str, View] = {
-    start.PATH: start.start_page,
-    search.PATH: search.search_page,
-    names.PATH: names.names_page,
-    resource.PATH: resource.resource_page,
-    principal.PATH: principal.principal_page,
-    why.PATH: why.why_page,
-    rules.PATH: rules.rules_page,
-    changes.PATH: changes.changes_page,
-    when.PATH: when.when_page,
+    PATH: start_page,
+    subjects.SEARCH_PATH: subjects.search_page,
+    lists.NAMES_PATH: lists.names_page,
+    subjects.RESOURCE_PATH: subjects.resource_page,
+    subjects.PRINCIPAL_PATH: subjects.principal_page,
+    why.WHY_PATH: why.why_page,
+    lists.RULES_PATH: lists.rules_page,
+    why.PATH: why.changes_page,
+    why.WHEN_PATH: why.when_page,
     findings.PATH: findings.findings_page,
-    draft.PATH: draft.draft_page,
-    draft_plan.PATH: draft_plan.plan_page,
+    draft.DRAFT_PATH: draft.draft_page,
+    draft.PLAN_PATH: draft.plan_page,
 }
 """Pure but for the source; each may be called in any thread."""
 
 DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
-    draft.PATH: {"change": draft.change_file, "plan": draft.plan_file},
-    draft_plan.PATH: {"plan": draft_plan.kept_plan_file},
+    draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file},
+    draft.PLAN_PATH: {"plan": draft.kept_plan_file},
 }
 """What is saved as a file, by path and `format`."""
 
@@ -60,5 +189,15 @@ MENU = (
 )
 """What every page links to."""
 
-OWN_VIEWS = frozenset((start.PATH, search.PATH, names.PATH, resource.PATH, principal.PATH, why.PATH, rules.PATH))
+OWN_VIEWS = frozenset(
+    (
+        PATH,
+        subjects.SEARCH_PATH,
+        lists.NAMES_PATH,
+        subjects.RESOURCE_PATH,
+        subjects.PRINCIPAL_PATH,
+        why.WHY_PATH,
+        lists.RULES_PATH,
+    )
+)
 """What is shown to who sees his own rights only, too; any other view tells of others."""

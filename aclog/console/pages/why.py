@@ -1,38 +1,80 @@
-"""The page of a request: the decision, the rules that take part, and what would change it."""
+"""The pages of a request and of changes: the decision, when it was allowed, and what a change does."""
 
-from aclog.analysis.answers.set_decision import explained
-from aclog.authorizer.acl import (
-    AclOperation,
-    ResourcePattern,
-    ResourceType,
-    acl_text,
-)
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.explain import explain
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import Explanation
-from aclog.authorizer.explanation_text import explanation_lines
-from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.name_notation import is_set, pattern_text
-from aclog.console.login.visibility import decides_alone
-from aclog.console.pages.asked import Asked, BadAskedError, name_parameters, url
-from aclog.console.pages.cells import (
+from collections import Counter
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from aclog.analysis.comparison import turning_same
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions import Direction, Query, only
+from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
+from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
+from aclog.analysis.who_can import rules_on
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourcePattern, ResourceType, acl_text
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import is_set, pattern_text
+from aclog.console.live import RuleTimeline
+from aclog.console.login.guard import decides_alone
+from aclog.console.pages.page import (
+    PAGE_ROWS,
     PRINCIPALS,
     RULE_COLUMNS,
+    Asked,
+    BadAskedError,
+    Cell,
+    Column,
+    Facts,
+    Field,
+    Form,
+    Lines,
+    Links,
+    Mark,
+    Notice,
+    Page,
+    Part,
+    Row,
+    Table,
     as_of_field,
     choice_of_operation,
     choice_of_type,
+    name_parameters,
+    paged,
     principal_cell,
+    resource_words,
     rule_cells,
+    url,
 )
-from aclog.console.pages.command_line import resource_words
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Cell, Column, Field, Form, Lines, Links, Mark, Page, Row, Table
-from aclog.console.pages.states import State
+from aclog.console.pages.span import (
+    CHANGES,
+    Span,
+    change_text,
+    change_url,
+    history_notices,
+    kind_cell,
+    no_history,
+    span_facts,
+    span_form,
+    span_handles,
+    span_of,
+    steps,
+    time_of,
+    who_cells,
+)
+from aclog.console.pages.states import Compared, Console, History, State
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.image import Image
+from aclog.planning.plan import ApplyNote
+from aclog.snapshots.deciding_kafka import KafkaChange
+from aclog.snapshots.history import Change
+from aclog.snapshots.image import Image, Provenance
 
-PATH = "/why"
+# The page of a request: the decision, the rules that take part, and what would change it.
+
+
+WHY_PATH = "/why"
 _HOST = "127.0.0.1"
 
 
@@ -46,7 +88,7 @@ def why_page(console: Console, asked: Asked) -> Page:
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
         missing = "a principal" if not principal else "an operation" if operation is None else "a name"
         return Page(
-            path=PATH,
+            path=WHY_PATH,
             title="Why",
             answer=f"Who asks for what? Give {missing}.",
             parts=(form,),
@@ -56,7 +98,7 @@ def why_page(console: Console, asked: Asked) -> Page:
     host = asked.host()
     words = ("--principal", principal, "--operation", operation.name, *_words(pattern))
     return Page(
-        path=PATH,
+        path=WHY_PATH,
         title=f"Why: {principal} {operation.name} {pattern_text(pattern) if is_set(pattern) else pattern.name}",
         answer=next(iter(explanation_lines(found))),
         mark=Mark.GOOD if found.allowed else Mark.DENY,
@@ -192,4 +234,351 @@ def _form(asked: Asked) -> Form:
         Field(name="host", label="From host", value=asked.text("host"), hint=_HOST),
         as_of_field(asked.text("as_of")),
     )
-    return Form(key="ask", title="Request", path=PATH, fields=fields, submit="Why?")
+    return Form(key="ask", title="Request", path=WHY_PATH, fields=fields, submit="Why?")
+
+
+# The page of a request through time: the intervals in which it was allowed, and what made each end.
+
+
+WHEN_PATH = "/when"
+_COLUMNS = (
+    Column(key="from", title="Allowed from", is_number=True),
+    Column(key="from_time", title="Time"),
+    Column(key="from_change", title="Because"),
+    Column(key="from_who", title="By"),
+    Column(key="to", title="Until", is_number=True),
+    Column(key="to_time", title="Time"),
+    Column(key="to_change", title="Because"),
+    Column(key="to_who", title="By"),
+    Column(key="why", title="Then"),
+)
+
+
+@frozen(kw_only=True)
+class _Request:
+    principal: str
+    operation: AclOperation
+    pattern: ResourcePattern
+    host: str | None
+
+    @property
+    def query(self) -> Query:
+        return Query(
+            resources=(self.pattern,),
+            operations=1 << self.operation,
+            principals=only(self.principal),
+            host=self.host,
+        )
+
+    def why_url(self, as_of: int | None) -> str:
+        """Return the way to why it is decided so."""
+        return url(
+            "/why",
+            principal=self.principal,
+            operation=self.operation.name,
+            **name_parameters(self.pattern),
+            host=self.host,
+            as_of=as_of,
+        )
+
+
+def when_page(console: Console, asked: Asked) -> Page:
+    """Return when a request was allowed. Raises BadAskedError: no such request."""
+    state, form = console.states.now(), _when_form(asked)
+    request = _request(asked)
+    history = console.history
+    if history is None:
+        return no_history(console, WHEN_PATH, "When", state.offset)
+    known = history.known(state.offset)
+    notices = history_notices(known, state.offset)
+    if isinstance(request, str):
+        answer = f"Who asks for what? Give {request}."
+        return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
+    timeline = known.timeline
+    found = list(_intervals(timeline, request, history))
+    is_allowed = bool(found) and found[-1].end is None
+    more = state.premises.turning(allowed=False)
+    pattern = request.pattern
+    resource = resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
+    words = ("--principal", request.principal, "--operation", request.operation.name)
+    host = () if request.host is None else ("--host", request.host)
+    return Page(
+        path=WHEN_PATH,
+        title=f"When: {request.principal} {request.operation.name} {_name(request.pattern)}",
+        answer=_answer(found, timeline, more),
+        mark=Mark.GOOD if is_allowed else Mark.DENY,
+        command=console.command.of("when", *words, *resource, *host),
+        parts=(form, _when_ways(request), _table((found, more), timeline, request, history)),
+        notices=notices,
+        offset=timeline.end,
+    )
+
+
+def _name(pattern: ResourcePattern) -> str:
+    return pattern_text(pattern) if is_set(pattern) else pattern.name
+
+
+def _request(asked: Asked) -> _Request | str:
+    """Return the request, or what is missing of it."""
+    principal, operation = asked.word("principal"), asked.operation()
+    pattern = asked.resource(asked.resource_type() or ResourceType.TOPIC)
+    if not principal or operation is None or not (pattern.name or is_set(pattern)):
+        return "a principal" if not principal else "an operation" if operation is None else "a name"
+    if ":" not in principal:
+        raise BadAskedError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+    if principal == WILDCARD_PRINCIPAL:
+        raise BadAskedError("principal User:*: no client has that name")
+    if operation is AclOperation.ALL:
+        raise BadAskedError("operation: nobody asks for ALL: expected one operation")
+    return _Request(principal=principal, operation=operation, pattern=pattern, host=asked.host())
+
+
+def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
+    # All that can have a part in it covers the name, or one of the names: the other rules need not be looked at.
+    settings = history.decided()
+    acls = timeline.acls_at(0).with_options(documented=settings.documented, cidr=settings.cidr)
+    pattern = request.pattern
+    if is_set(pattern):
+        covering = AclsImage.from_acls(dict.fromkeys(rules_on(Policy(acls, settings), pattern)))
+    else:
+        covering = AclsImage.from_acls(acls.candidates(pattern.resource_type, pattern.name))
+    begin = Image(acls=covering, provenance=Provenance(end_offset=timeline.begin, timestamp=timeline.begin_time))
+    return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
+
+
+def _answer(found: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
+    """Return the answer; `more`: what is unknown and could have allowed it."""
+    begin = f"offset {timeline.begin:,}, from where on the history is known"
+    if not found:
+        return f"{more.decided(f'Never allowed since {begin}' if timeline.begin else 'Never allowed')}."
+    last = found[-1]
+    if last.end is None:
+        return f"Allowed since {_event_text(last.start)}."
+    return f"{more.decided(f'Not allowed since {_event_text(last.end)}')}."
+
+
+def _event_text(event: Event) -> str:
+    time = time_of(event.timestamp)
+    where = f"offset {event.offset:,}" + (f", {time}" if time else "")
+    return f"{where} or before" if event.change is None else f"{where}: {_change_text(event.change)}"
+
+
+def _change_text(change: Change | KafkaChange) -> str:
+    return str(change) if isinstance(change, KafkaChange) else change_text(change)
+
+
+def _table(
+    answer: tuple[list[Interval], Premises], timeline: RuleTimeline, request: _Request, history: History
+) -> Table:
+    """Return the intervals in which it was allowed; `answer`: these, and what is unknown and could add some."""
+    found, more = answer
+    shown = found[-PAGE_ROWS:]
+    left = len(found) - len(shown)
+    return Table(
+        key="intervals",
+        title="Allowed, the last interval first",
+        columns=_COLUMNS,
+        rows=tuple(_row(each, timeline, request, history) for each in reversed(shown)),
+        none=f"{more.decided('It was never allowed in what is known of the history')}.",
+        total=len(found),
+        note=f"the last {PAGE_ROWS} of {len(found):,}: the command line shows all" if left else "",
+    )
+
+
+def _row(interval: Interval, timeline: RuleTimeline, request: _Request, history: History) -> Row:
+    start, end = interval.start, interval.end
+    last = (Cell("now"), Cell(""), Cell("it still is"), Cell("")) if end is None else _event(end, timeline, history)
+    as_of = None if end is None else end.end_offset
+    return Row(
+        key=str(start.offset),
+        cells=(
+            *_event(start, timeline, history),
+            *last,
+            Cell("why" if end is None else "why not", request.why_url(as_of)),
+        ),
+        mark=Mark.GOOD if end is None else None,
+    )
+
+
+def _event(event: Event, timeline: RuleTimeline, history: History) -> tuple[Cell, ...]:
+    time = Cell(time_of(event.timestamp))
+    if event.change is None:
+        return Cell(f"{event.offset:,} or before"), time, Cell("it was when the history begins"), Cell("")
+    return (
+        Cell(f"{event.offset:,}", change_url(timeline, event.end_offset)),
+        time,
+        Cell(_change_text(event.change)),
+        Cell(_who(event, timeline, history)),
+    )
+
+
+def _who(event: Event, timeline: RuleTimeline, history: History) -> str:
+    position = timeline.position(event.end_offset)
+    told, unknown = history.with_applies(timeline, timeline.before(position), position)
+    found = next((note for change, note in told if change is event.change), None)
+    if found is None:
+        return "unknown" if unknown else ""
+    return f"{found.who}, apply {found.apply}"
+
+
+def _when_ways(request: _Request) -> Links:
+    return Links(key="on", title="Further", links=(Cell("why it is decided so now", request.why_url(None)),))
+
+
+def _when_form(asked: Asked) -> Form:
+    fields = (
+        Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
+        choice_of_operation(asked.word("operation")),
+        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
+        Field(name="host", label="From host", value=asked.text("host"), hint="any"),
+    )
+    return Form(key="ask", title="Request", path=WHEN_PATH, fields=fields, submit="When?")
+
+
+# The page of changes: what two states of the past decide differently, and the changes between them.
+
+
+PATH = CHANGES
+AT_ONCE = 100
+"""Rules that differ, up to which a page compares states without being asked."""
+MOST = 10_000
+"""With more the command line is told instead."""
+_DIFFERENCE = "Who gained and lost what"
+_WHO_COLUMNS = (
+    Column(key="apply", title="Apply"),
+    Column(key="who", title="By"),
+    Column(key="git", title="Commit"),
+)
+
+
+def changes_page(console: Console, asked: Asked) -> Page:
+    """Return what changed between two moments. Raises BadAskedError: no such moments."""
+    state = console.states.now()
+    history = console.history
+    if history is None:
+        return no_history(console, PATH, "Changes", state.offset)
+    known = history.known(state.offset)
+    span = span_of(asked, known, history.live)
+    first, last = span.first, span.last
+    timeline = known.timeline
+    net = history.net(timeline, first.position, last.position)
+    compared = _compared(history, timeline, span, net, wanted=asked.flag("all"))
+    made = _made(history, timeline, span, asked)
+    parts: list[Part] = [span_form(asked, timeline, span), span_facts(console, timeline, span, net)]
+    parts += steps(timeline, span)
+    unknown = ALL_KNOWN if compared is None else turning_same(state.premises, compared.comparison)
+    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), made]
+    return Page(
+        path=PATH,
+        title="Changes",
+        answer=_change_answer(span, net, compared, unknown),
+        command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
+        parts=tuple(parts),
+        handles=span_handles(timeline, span),
+        notices=history_notices(known, state.offset) + tuple(Notice(text=each) for each in span.notes),
+        offset=last.offset,
+        data=tuple(compared.comparison.json_lines()) if compared is not None and asked.word("format") == "json" else (),
+    )
+
+
+def _compared(
+    history: History, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...], *, wanted: bool
+) -> Compared | None:
+    first, last = span.first.position, span.last.position
+    is_cheap = len(net) <= AT_ONCE or history.was_compared(timeline, first, last)
+    if not is_cheap and not (wanted and len(net) <= MOST):
+        return None
+    return history.compared(timeline, first, last, net)
+
+
+def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
+    """Return the answer; `unknown`: what could make a difference of none."""
+    count = span.last.position - span.first.position
+    where = f"between {span.first} and {span.last}"
+    if not count:
+        return f"No rule changed {where}."
+    rules = f"{count:,} rule change{'' if count == 1 else 's'} {where}"
+    if not net:
+        return f"{rules}, which took each other back: every request is decided the same."
+    if compared is None:
+        return f"{rules}: {len(net):,} rules differ; what they give and take is not worked out yet."
+    counts = Counter(direction for report in compared.rows for direction in report.row.directions)
+    if not counts:
+        return f"{rules}: {unknown.decided('every request is decided the same')}."
+    return f"{rules}: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
+
+
+def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
+    """Return what stands in the place of the difference: no table, which could be taken for an empty one."""
+    if len(net) <= MOST:
+        until = None if span.last.is_newest else span.last.asked
+        cell = Cell("compare them", url(PATH, since=span.first.asked, until=until, all=True))
+        why = f"{len(net):,} rules differ; more than {AT_ONCE} are compared when it is asked for"
+    else:
+        cell = Cell("on the command line above")
+        why = f"{len(net):,} rules differ; more than {MOST:,} are not compared here"
+    return Facts(key="not-compared", title=_DIFFERENCE, items=((why, cell),))
+
+
+def _difference(compared: Compared, unknown: Premises) -> Table:
+    columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
+    shown = compared.rows[:PAGE_ROWS]
+    left = len(compared.rows) - len(shown)
+    return Table(
+        key="difference",
+        title=_DIFFERENCE,
+        columns=columns,
+        rows=tuple(_difference_row(each) for each in shown),
+        none=f"{unknown.decided('Every request is decided the same')}.",
+        total=len(compared.rows),
+        note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if left else "",
+    )
+
+
+def _difference_row(report: ReportRow) -> Row:
+    texts = row_cells(report)
+    directions = set(report.row.directions)
+    mark = None if len(directions) > 1 else Mark.GAINED if Direction.GAINED in directions else Mark.LOST
+    cells = (Cell(texts[0], mark=mark), *map(Cell, texts[1:]))
+    return Row(key=repr(texts), cells=cells, mark=mark)
+
+
+def _made(history: History, timeline: RuleTimeline, span: Span, asked: Asked) -> Table:
+    """Return the changes between the two states, the newest first."""
+    low, high = span.first.position, span.last.position
+    first = asked.number("first", 0, 0, 1 << 40)
+    end = max(high - first, low)
+    begin = max(end - PAGE_ROWS, low)
+    told, unknown = history.with_applies(timeline, begin, end)
+    columns = (
+        Column(key="offset", title="Offset", is_number=True),
+        Column(key="time", title="Time"),
+        Column(key="change", title="Change"),
+        *RULE_COLUMNS,
+        *(() if unknown else _WHO_COLUMNS),
+    )
+    rows = tuple(_change_row(timeline, each, note, knows_who=not unknown) for each, note in reversed(told))
+    table = Table(
+        key="changes",
+        title="Rule changes, the newest first",
+        columns=columns,
+        rows=rows,
+        none="No rule changed in between.",
+        total=high - low,
+        note=unknown,
+    )
+    others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
+    return paged(table, first, PATH, **others)
+
+
+def _change_row(timeline: RuleTimeline, change: Change, note: ApplyNote | None, *, knows_who: bool) -> Row:
+    cells = (
+        Cell(f"{change.offset:,}", change_url(timeline, change.end_offset)),
+        Cell(time_of(change.timestamp)),
+        kind_cell(change),
+        *rule_cells(change.rule.acl, str(change.end_offset)),
+        *(who_cells(note) if knows_who else ()),
+    )
+    mark = kind_cell(change).mark
+    return Row(key=f"{change.offset} {change.rule.id}", cells=cells, mark=mark)

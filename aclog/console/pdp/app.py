@@ -1,38 +1,131 @@
-"""The decision point as a web application."""
+"""The decision point as a web application: tokens, metrics and Envoy's external authorization."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from attrs import define, field
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from attrs import define, field, frozen
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from aclog.console.body_budget import BodyBudget, BusyError, TooLargeError, collected
-from aclog.console.gate import authenticate, identity_of
-from aclog.console.hosts import Hosts
-from aclog.console.pdp.asker import REQUEST_ID, Asker
-from aclog.console.pdp.audit import Audit
+from aclog.console.connections import Refusals, authenticate, identity_of
+from aclog.console.http import BodyBudget, BusyError, Hosts, TooLargeError, check_private, collected
 from aclog.console.pdp.authzen import EVALUATION, EVALUATIONS, SEARCHES, WELL_KNOWN, AuthZen, metadata
-from aclog.console.pdp.deciders import Deciders
-from aclog.console.pdp.decision_log import DecisionLog
-from aclog.console.pdp.envoy import PREFIX, envoy_answer
-from aclog.console.pdp.errors import BadRequestError, NotReadyError
-from aclog.console.pdp.json_body import MOST_BYTES, levels, parse_body
-from aclog.console.pdp.measures import Measures
-from aclog.console.pdp.opa import ALLOW, PATH, opa_answer
-from aclog.console.pdp.reply import Reply
-from aclog.console.pdp.tokens import Tokens
-from aclog.console.refusals import Refusals
-from aclog.console.turns import NoTurnError, Turns
+from aclog.console.pdp.deciding import PREFIX, REQUEST_ID, Asker, Deciders, Reply, envoy_answer
+from aclog.console.pdp.mapping import MOST_BYTES, BadRequestError, NotReadyError, levels, parse_body
+from aclog.console.pdp.opa import ALLOW, PATH, Audit, DecisionLog, opa_answer
+from aclog.console.shared import NoTurnError, Turns
+from aclog.metalog.errors import ConfigError
+
+# Bearer tokens of those who may ask: kept as digests, compared in constant time.
+
+
+_LEAST = 16
+"""Characters of a token."""
+
+
+@frozen
+class Tokens:
+    """Digests of tokens."""
+
+    _digests: tuple[bytes, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, tokens: Iterable[str]) -> "Tokens":
+        """Return the digests of some tokens."""
+        return cls(tuple(sha256(token.encode()).digest() for token in tokens))
+
+    def holder(self, authorization: str | None) -> bytes | None:
+        """Return which of them the value of an Authorization header is, by its digest; None: none."""
+        kind, _, token = (authorization or "").partition(" ")
+        digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
+        found = [compare_digest(digest, known) for known in self._digests]  # all of them: the time tells nothing
+        return digest if kind.lower() == "bearer" and any(found) else None
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Return the tokens of a file, one a line; blank lines and those that begin with # are none.
+
+    Raises:
+        ConfigError: none is in it, one is short, or others may read the file.
+        OSError: the file cannot be read.
+
+    """
+    check_private(path, ", and so ask in the name of who holds a token")
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8: expected tokens, one a line") from None
+    found = [line for line in lines if line and not line.startswith("#")]
+    if not found:
+        raise ConfigError(f"{path}: no token in it: expected one a line")
+    if any(len(token) < _LEAST for token in found):
+        raise ConfigError(f"{path}: a token with less than {_LEAST} characters can be guessed")
+    return Tokens.of(found)
+
+
+# What is measured of a decision point.
+
+
+_ANSWERS = ("/access/", "/v1/data/")
+
+
+@define(eq=False)
+class Measures:
+    """Counters in Prometheus's form."""
+
+    registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
+    _decisions: Counter = field(init=False)
+    _requests: Counter = field(init=False)
+    _seconds: Histogram = field(init=False)
+    refusals: Refusals = field(init=False)
+    age: Gauge = field(init=False)
+    """Seconds since something confirmed the state."""
+
+    def __attrs_post_init__(self) -> None:
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self.refusals = Refusals(self.registry)
+        self._decisions = Counter("aclog_pdp_decisions", "Decisions.", ["decision"], registry=self.registry)
+        self._requests = Counter("aclog_pdp_requests", "Requests.", ["status"], registry=self.registry)
+        self._seconds = Histogram("aclog_pdp_request_seconds", "Time of a request.", registry=self.registry)
+        self.age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=self.registry)
+
+    def answered(self, reply: Reply) -> None:
+        """Count the decisions of an answer."""
+        for decision, count in (("true", reply.allowed), ("false", reply.denied)):
+            if count:
+                self._decisions.labels(decision).inc(count)
+
+    def took(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests.labels(str(status)).inc()
+        if path.startswith(_ANSWERS):
+            self._seconds.observe(seconds)
+
+
+# The decision point as a web application.
+
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Answering = Callable[[dict[str, Any], Asker], Reply]

@@ -1,18 +1,288 @@
-"""The Authorization API: bodies in, answers out, without HTTP."""
+"""The Authorization API (AuthZEN): requests, batches and searches."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
-from aclog.console.pdp.batch import evaluate_all
-from aclog.console.pdp.decider import Decider
-from aclog.console.pdp.errors import BadRequestError
-from aclog.console.pdp.paging import page_of, parse_page
-from aclog.console.pdp.reply import Reply
-from aclog.console.pdp.requests import Evaluation, parse_action, parse_context, parse_entity, parse_evaluation
-from aclog.console.pdp.search import search_actions, search_resources, search_subjects
-from aclog.terminal.json_text import json_text
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import name_text
+from aclog.console.pdp.deciding import (
+    ActionName,
+    Answer,
+    Circumstances,
+    Decider,
+    Entity,
+    Evaluation,
+    KafkaRequest,
+    Reply,
+    parse_action,
+    parse_context,
+    parse_entity,
+    parse_evaluation,
+)
+from aclog.console.pdp.mapping import BadRequestError, ForeignType, Thing
+from aclog.terminal.columns import json_text
+
+# Many questions in one request (Access Evaluations), under each of the three semantics.
+
+
+MOST_IN_BATCH = 10_000
+"""Questions of one request."""
+_ENTITIES = ("subject", "action", "resource", "context")
+
+
+class Semantic(StrEnum):
+    """When to stop."""
+
+    EXECUTE_ALL = "execute_all"
+    DENY_ON_FIRST_DENY = "deny_on_first_deny"
+    PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
+
+
+_LAST = {Semantic.EXECUTE_ALL: None, Semantic.DENY_ON_FIRST_DENY: 0, Semantic.PERMIT_ON_FIRST_PERMIT: 1}
+"""How many decisions of the last answer are true: after that one it stops."""
+
+
+Question = Mapping[str, Any]
+
+
+def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply:
+    """Return the answer to a request; `evaluate` answers an object with one question.
+
+    An entity that a question leaves out is that of the request. What is wrong with one question is its own answer.
+
+    Raises:
+        BadRequestError: the request itself is none.
+
+    """
+    asked = body.get("evaluations")
+    if asked is None or asked == []:
+        return evaluate(body)
+    if not isinstance(asked, list):
+        raise BadRequestError("evaluations: expected an array")
+    if len(asked) > MOST_IN_BATCH:
+        raise BadRequestError(f"evaluations: {len(asked):,}: expected at most {MOST_IN_BATCH:,}")
+    semantic = _semantic(body.get("options"))
+    shared = {key: body[key] for key in _ENTITIES if key in body}
+    last = _LAST[semantic]
+    texts, allowed = [], 0
+    for each in asked:
+        reply = _answered(each, shared, evaluate)
+        texts.append(reply.text)
+        allowed += reply.allowed
+        if reply.allowed == last:
+            break
+    return Reply(text=f'{{"evaluations":[{",".join(texts)}]}}', allowed=allowed, denied=len(texts) - allowed)
+
+
+def _answered(each: object, shared: Question, evaluate: Callable[[Question], Reply]) -> Reply:
+    if not isinstance(each, dict):
+        return _error("expected an object")
+    try:
+        return evaluate({**shared, **each} if shared else each)
+    except BadRequestError as error:
+        return _error(str(error))
+
+
+def _error(message: str) -> Reply:
+    """Return the answer to a question that is none."""
+    error = {"status": 400, "message": message}
+    return Reply.of_decision(json_text({"decision": False, "context": {"error": error}}), decision=False)
+
+
+def _semantic(options: object) -> Semantic:
+    if options is None:
+        return Semantic.EXECUTE_ALL
+    if not isinstance(options, dict):
+        raise BadRequestError("options: expected an object")
+    text = options.get("evaluations_semantic", Semantic.EXECUTE_ALL.value)
+    if not isinstance(text, str) or text not in set(Semantic):
+        raise BadRequestError(f"options.evaluations_semantic: expected one of {', '.join(Semantic)}")
+    return Semantic(text)
+
+
+# Searches: which subjects may, on which resources, by which actions. Every result is allowed when it is asked about.
+#
+# Candidates are the principals of rules and super users, and the names in rules and those that are known to exist.
+# What a prefix or `User:*` would allow besides is without end, and is not listed.
+
+
+Found = Mapping[str, Any]
+
+
+def search_subjects(
+    decider: Decider, kind: Entity, action: ActionName, resource: Entity, given: Circumstances
+) -> Iterator[Found]:
+    """Yield the subjects of a type that may do something with a resource."""
+    subjects = decider.mapping.subject_type(kind.type)
+    asked = decider.action_of(action, resource)
+    if subjects is None or isinstance(asked, Answer):
+        return
+    operation, pattern = asked
+    for principal in candidates_of(decider):
+        thing = subjects.backward(None, principal)
+        if thing is None or not _is_asked(subjects, kind, thing, principal):
+            continue
+        request = KafkaRequest(
+            principal=principal,
+            host=given.host,
+            operation=int(operation),
+            resource_type=pattern.resource_type,
+            name=pattern.name,
+            pattern_type=pattern.pattern_type,
+        )
+        if decider.decide(request).decision:
+            yield _entity(kind.type, thing)
+
+
+def search_resources(
+    decider: Decider,
+    subject: Entity,
+    action: ActionName,
+    kind: Entity,
+    given: Circumstances,
+    existing: Mapping[int, Iterable[str]],
+) -> Iterator[Found]:
+    """Yield the resources of a type with which a subject may do something; `existing` names by type besides rules'."""
+    resources = decider.mapping.resource_type(kind.type)
+    if resources is None:
+        return
+    for target in {case.to.resource_type: case.to for case in resources.cases}.values():
+        names = {*_names(decider.acls, target.resource_type), *existing.get(int(target.resource_type), ())}
+        for name in names:
+            found_thing = resources.backward(target, name)
+            if found_thing is None:
+                continue
+            thing = evolve(found_thing, id=name_text(found_thing.id))
+            properties = {**dict(thing.properties), **kind.properties}
+            resource = Entity(type=kind.type, id=thing.id, properties=properties)
+            found = decider.request_of(subject, action, resource, given.host)
+            if isinstance(found, Answer) or (found.name, found.pattern_type) != (name, PatternType.LITERAL):
+                continue
+            if decider.decide(found).decision:
+                yield _entity(kind.type, thing)
+
+
+def search_actions(decider: Decider, subject: Entity, resource: Entity, given: Circumstances) -> Iterator[Found]:
+    """Yield the actions that a subject may do with a resource, without any properties of theirs."""
+    kind = decider.mapping.resource_type(resource.type)
+    for name in sorted(() if kind is None else kind.actions.meanings):
+        found = decider.request_of(subject, ActionName(name=name), resource, given.host)
+        if not isinstance(found, Answer) and decider.decide(found).decision:
+            yield {"name": name}
+
+
+def candidates_of(decider: Decider) -> Iterator[str]:
+    """Yield the principals of rules, and super users, each once; not User:*."""
+    found = {*decider.acls.principals(), *decider.super_users}
+    return (principal for principal in found if principal != WILDCARD_PRINCIPAL and ":" in principal)
+
+
+def _is_asked(subjects: ForeignType, kind: Entity, thing: Thing, principal: str) -> bool:
+    """Return whether a thing with the properties that were asked for is this principal."""
+    properties = {**dict(thing.properties), **kind.properties}
+    found = subjects.forward(thing.id, properties)
+    return found is not None and found[1] == principal
+
+
+def _names(acls: AclsImage, kind: ResourceType) -> Iterator[str]:
+    for pattern in acls.resource_patterns():
+        is_name = pattern.pattern_type == PatternType.LITERAL and pattern.name != WILDCARD
+        if is_name and pattern.resource_type == kind:
+            yield pattern.name
+
+
+def _entity(kind: str, thing: Thing) -> Found:
+    properties = dict(thing.properties)
+    return {"type": kind, "id": thing.id, **({"properties": properties} if properties else {})}
+
+
+# Pages of what a search found: in one order, and each with a token for the next.
+
+
+MOST_IN_PAGE = 1000
+"""Results of a page, unless fewer are asked for."""
+
+
+@frozen(kw_only=True)
+class Page:
+    """Which page is asked for: how many results, and those after which key, which is None for the first page."""
+
+    limit: int
+    after: str | None
+    asked: str
+    """A digest of the request without its page: the next one must be the same."""
+
+
+def parse_page(body: Mapping[str, Any]) -> Page:
+    """Return the page that a request asks for.
+
+    Raises:
+        BadRequestError: it is none, or goes on with another request.
+
+    """
+    asked = sha256(json.dumps({**body, "page": None}, sort_keys=True).encode()).hexdigest()[:32]
+    page = body.get("page")
+    if page is None:
+        return Page(limit=MOST_IN_PAGE, after=None, asked=asked)
+    if not isinstance(page, dict):
+        raise BadRequestError("page: expected an object")
+    limit, token = page.get("limit"), page.get("token")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise BadRequestError("page.limit: expected a number, 0 or more")
+    if token is None or token == "":
+        return Page(limit=MOST_IN_PAGE if limit is None else min(limit, MOST_IN_PAGE), after=None, asked=asked)
+    known, size, after = _opened(token)
+    if known != asked or limit not in (None, size):
+        raise BadRequestError("page.token: of another request: all but the token must be the same")
+    return Page(limit=size, after=after, asked=asked)
+
+
+def page_of(found: Iterable[Mapping[str, Any]], page: Page) -> dict[str, Any]:
+    """Return the answer: the results of a page, sorted, and the token of the next one, empty on the last."""
+    by_key = {_key(each): each for each in found}
+    keys = sorted(by_key)
+    left = keys if page.after is None else [key for key in keys if key > page.after]
+    shown = left[: page.limit]
+    after = shown[-1] if shown else page.after or ""
+    token = _token(page, after) if len(left) > len(shown) else ""
+    return {
+        "page": {"next_token": token, "count": len(shown), "total": len(keys)},
+        "results": [by_key[key] for key in shown],
+    }
+
+
+def _key(entity: Mapping[str, Any]) -> str:
+    return json.dumps(entity, sort_keys=True)
+
+
+def _token(page: Page, after: str) -> str:
+    return urlsafe_b64encode(json.dumps([page.asked, page.limit, after]).encode()).decode()
+
+
+def _opened(token: object) -> tuple[str, int, str]:
+    try:
+        asked, limit, after = json.loads(urlsafe_b64decode(str(token).encode()))
+    except (ValueError, TypeError, RecursionError):
+        raise BadRequestError("page.token: not one that a search answered") from None
+    if (
+        not isinstance(asked, str)
+        or type(limit) is not int
+        or not isinstance(after, str)
+        or not 0 <= limit <= MOST_IN_PAGE
+    ):
+        raise BadRequestError("page.token: not one that a search answered")
+    return asked, limit, after
+
+
+# The Authorization API: bodies in, answers out, without HTTP.
+
 
 Json = Mapping[str, Any]
 EVALUATION, EVALUATIONS = "/access/v1/evaluation", "/access/v1/evaluations"

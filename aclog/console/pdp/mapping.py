@@ -1,26 +1,161 @@
-"""What foreign subjects, resources and actions are in Kafka's terms, and back.
+"""Mappings of foreign subjects, resources and actions to Kafka's."""
 
-By default a type is a type of principal or of resource, an id a name, and an action an operation. A mapping says
-otherwise: a subject's type is a principal's type or cases of templates; a resource's type a type of resource or cases;
-an action of a type of resource is an operation or cases. What is not mapped is not allowed.
-
-A word (a type or an action) is looked up in one place, `Words.get`, which returns what it means: whoever has that needs
-the word no more, so that no two steps of a decision can read it differently.
-"""
-
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
+from math import isfinite
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.console.pdp.cases import Case, Cases, Properties, check_json, unreachable_cases
-from aclog.console.pdp.template import Template
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.yaml_nodes import parse_documents
+from aclog.terminal.columns import json_text
+
+# Cases of a mapping: what a foreign thing is for us, by its properties; the first case that fits counts.
+
 
 _T = TypeVar("_T")
+
+Properties = Mapping[str, Any]
+
+
+@frozen(kw_only=True)
+class Case(Generic[_T]):
+    """What a thing is if it has these properties; with none, always."""
+
+    to: _T
+    when: Properties = field(factory=dict)
+
+    def fits(self, properties: Properties) -> bool:
+        """Return whether a thing with these properties is of this case."""
+        if not self.when:
+            return True
+        return all(key in properties and _equal(properties[key], value) for key, value in self.when.items())
+
+
+@frozen
+class Cases(Generic[_T]):
+    """Cases in order."""
+
+    cases: Sequence[Case[_T]]
+
+    def first(self, properties: Properties) -> Case[_T] | None:
+        """Return the case of a thing with these properties; None if it is of none."""
+        for case in self.cases:
+            if case.fits(properties):
+                return case
+        return None
+
+    def __iter__(self) -> Iterator[Case[_T]]:
+        return iter(self.cases)
+
+
+def unreachable_cases(cases: Sequence[Case[_T]]) -> Iterator[str]:
+    """Yield which cases never count, such as one after a case that fits always.
+
+    It is exact: what fits a case, and has no other properties, fits an earlier one only if all it asks for is asked for
+    by this case.
+    """
+    for number, case in enumerate(cases):
+        for earlier in cases[:number]:
+            if all(key in case.when and _equal(case.when[key], value) for key, value in earlier.when.items()):
+                yield f"case {number + 1} never counts: an earlier one fits whenever it does"
+                break
+
+
+def check_json(value: object, where: str) -> None:
+    """Refuse what no value in a question can be equal to: the next, wider case would decide. Raises ConfigError."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise ConfigError(f"{where}: the key {str(key)[:80]} is no text: expected quotes around it")
+            check_json(each, f"{where}: {key[:80]}")
+    elif isinstance(value, list):
+        for each in value:
+            check_json(each, where)
+    elif isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{where}: {value} is no number of JSON: no question can have it")
+    elif value is not None and not isinstance(value, str | int | float):
+        kind = type(value).__name__
+        raise ConfigError(f"{where}: {str(value)[:80]} is a {kind}, no value of JSON: expected quotes around it")
+
+
+def _equal(one: object, other: object) -> bool:
+    """Return whether two values of JSON are the same; true is not 1, nor is it in lists and objects."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
+    return (type(one) is type(other) and one == other) or (_is_number(one) and _is_number(other) and one == other)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# Templates such as `User:{id}+admin`: from a foreign id to a name of ours, and back.
+
+
+_ID = "{id}"
+
+
+@frozen
+class Template:
+    """A text with `{id}` in it, once."""
+
+    before: str
+    after: str
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> "Template":
+        """Return a template. Raises ConfigError: `{id}` is not in it exactly once."""
+        before, found, after = text.partition(_ID)
+        if not found or _ID in after:
+            raise ConfigError(f"{where}: {text[:80]!r}: expected {_ID} in it, once: what is told apart is read back")
+        return cls(before, after)
+
+    def __str__(self) -> str:
+        return f"{self.before}{_ID}{self.after}"
+
+    def name_of(self, foreign: str) -> str:
+        """Return the name for a foreign id."""
+        return f"{self.before}{foreign}{self.after}"
+
+    def id_of(self, name: str) -> str | None:
+        """Return the foreign id that a name is of; None if it is of none."""
+        is_of = name.startswith(self.before) and name.endswith(self.after)
+        if not is_of or len(name) <= len(self.before) + len(self.after):
+            return None
+        return name[len(self.before) : len(name) - len(self.after)]
+
+    def has_names_below(self, prefix: str) -> bool:
+        """Return whether a name that begins so may be one of this template."""
+        return self.before.startswith(prefix) or prefix.startswith(self.before)
+
+    def meets(self, other: "Template") -> bool:
+        """Return whether a name may be one of both."""
+        befores, afters = sorted((self.before, other.before), key=len), sorted((self.after, other.after), key=len)
+        return befores[1].startswith(befores[0]) and afters[1].endswith(afters[0])
+
+    def hides(self, other: "Template") -> bool:
+        """Return whether every name of another template is a name of this one, too."""
+        return other.before.startswith(self.before) and other.after.endswith(self.after)
+
+
+# What foreign subjects, resources and actions are in Kafka's terms, and back.
+#
+# By default a type is a type of principal or of resource, an id a name, and an action an operation. A mapping says
+# otherwise: a subject's type is a principal's type or cases of templates; a resource's type a type of resource or
+# cases; an action of a type of resource is an operation or cases. What is not mapped is not allowed.
+#
+# A word (a type or an action) is looked up in one place, `Words.get`, which returns what it means: whoever has that
+# needs the word no more, so that no two steps of a decision can read it differently.
+
 
 _KEYS = ("subject", "resource", "action", "case", "envoy")
 _CASES = ("exact", "any")
@@ -418,3 +553,196 @@ def _table(value: object, where: str, keys: Sequence[str] | None = None) -> Mapp
         if keys is not None and key not in keys:
             raise ConfigError(f"{where}: {key[:80]!r}: expected {' or '.join(keys)}")
     return value
+
+
+# What a decision point answers instead of a decision.
+
+
+class BadRequestError(Exception):
+    """A request that is none; its text says what is wrong, and names no secret."""
+
+
+class NotReadyError(Exception):
+    """There is no state to decide from, or none that is fresh enough."""
+
+
+# A mapping as lines for people: what each word becomes, and which spellings of it are rejected.
+
+
+def mapping_lines(mapping: Mapped) -> Iterator[str]:
+    """Yield what each type and action becomes, then the spellings that are rejected, in the order of the file."""
+    if mapping.subjects is None:
+        yield "subject TYPE: TYPE:{id}, of every type of principal in ASCII, as it is written"
+    else:
+        for kind in mapping.subjects.meanings.values():
+            yield from _case_lines(f"subject {kind.name}", kind.cases)
+    if mapping.closed or not mapping.resources.is_kafkas:
+        for kind in mapping.resources.meanings.values():
+            yield from _resource_lines(kind, mapping)
+    else:
+        yield from _default_lines(mapping.resources)
+    if mapping.envoy is not None:
+        subject, resource = mapping.envoy.subject_type, mapping.envoy.resource_type
+        yield f"envoy: the header {mapping.envoy.header} names the subject {subject}, a path is of {resource}"
+    yield from _rejected_lines(mapping)
+
+
+def _resource_lines(kind: ForeignType, mapping: Mapped) -> Iterator[str]:
+    yield from _case_lines(f"resource {_words(mapping.resources, kind.name)}", kind.cases)
+    if kind.actions.is_kafkas:
+        yield f"  every action: the operation of that name: {', '.join(kind.actions.meanings)}"
+    elif not kind.actions.meanings:
+        yield "  no action: `action` does not name it, so that nothing is allowed on it"
+    for name, cases in () if kind.actions.is_kafkas else kind.actions.meanings.items():
+        yield from _case_lines(f"  action {name}", cases)
+
+
+def _default_lines(resources: Words[ForeignType]) -> Iterator[str]:
+    for kind in resources.meanings.values():
+        yield from _case_lines(f"resource {_words(resources, kind.name)}", kind.cases)
+    first = next(iter(resources.meanings.values()))
+    yield f"every action on these: the operation of that name: {', '.join(first.actions.meanings)}"
+
+
+def _case_lines(what: str, cases: Cases[Any]) -> Iterator[str]:
+    indent = " " * (len(what) - len(what.lstrip()))
+    if len(cases.cases) == 1 and not cases.cases[0].when:
+        yield f"{what}: {cases.cases[0].to}"
+        return
+    yield f"{what}:"
+    for case in cases:
+        yield f"{indent}  {f'when {json_text(case.when)}' if case.when else 'otherwise'}: {case.to}"
+    if cases.cases[-1].when:
+        yield f"{indent}  otherwise: not mapped"
+
+
+def _words(words: Words[Any], canonical: str) -> str:
+    return ", ".join(dict.fromkeys(words.spellings(canonical)))
+
+
+def _rejected_lines(mapping: Mapped) -> Iterator[str]:
+    tables: dict[str, Words[Any]] = {"resource": mapping.resources}
+    if mapping.subjects is not None:
+        tables = {"subject": mapping.subjects, **tables}
+    for kind in mapping.resources.meanings.values():
+        tables.setdefault("action" if kind.actions.is_kafkas else f"action of {kind.name}", kind.actions)
+    yield f"case: {'any: every case of these words is accepted' if mapping.resources.any_case else 'exact'}"
+    for what, words in tables.items():
+        for word, rejected in _rejected(words).items():
+            yield f"rejected: {what} {', '.join(rejected)}: not {word}"
+    yield "rejected: every other word, and every word that is not ASCII"
+
+
+def _rejected(words: Words[Any]) -> Mapping[str, list[str]]:
+    """Return the usual spellings of words in another case that mean none of them."""
+    found = {}
+    for word in words.meanings:
+        usual = dict.fromkeys((word.upper(), word.lower(), word.capitalize()))
+        if rejected := [each for each in usual if words.canonical(each) is None]:
+            found[word] = rejected
+    return found
+
+
+# JSON bodies as I-JSON (RFC 7493): what two readers could take for two things is refused.
+
+
+MOST_BYTES = 4 << 20
+_DEEPEST = 32
+
+
+def parse_body(data: bytes | bytearray) -> dict[str, Any]:
+    """Return the object in a body.
+
+    Raises:
+        BadRequestError: not UTF-8, not JSON, not an object, a key twice, a number that is none, or nested too deeply.
+
+    """
+    if not data.strip():
+        raise BadRequestError("the body is empty: expected a JSON object")
+    try:
+        text = data.decode()
+        value = json.loads(text, object_pairs_hook=_once, parse_float=_number, parse_constant=_number)
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()  # fails on half of a pair of surrogates
+    except UnicodeDecodeError:
+        raise BadRequestError("the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise BadRequestError("not JSON: half of a pair of surrogates") from None
+    except json.JSONDecodeError as error:
+        raise BadRequestError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(f"not JSON: {str(error)[:80]}") from None
+    if not isinstance(value, dict):
+        raise BadRequestError("expected a JSON object")
+    if any(depth == _DEEPEST for depth, _ in enumerate(levels(value))):
+        raise BadRequestError(f"the body is nested more than {_DEEPEST} deep")
+    return value
+
+
+def levels(value: dict[str, Any]) -> Iterator[list[Any]]:
+    """Yield the objects and arrays of each level of nesting, from that of the value itself on."""
+    level: list[Any] = [value]
+    while level:
+        yield level
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _number(text: str) -> float:
+    found = float(text)
+    if not isfinite(found):
+        raise ValueError(f"{text[:80]} is no number of JSON")
+    return found
+
+
+# Mapping files: JSON, or YAML 1.2 with JSON's values: `NO` and `12:30` are texts.
+
+
+_MOST_BYTES = 1 << 20
+
+
+def read_mapping(path: Path | None, *, unreachable: list[str] | None = None) -> Mapped:
+    """Return the mapping of a file; without one the default. `unreachable`: as of `parse_mapping`.
+
+    Raises:
+        ConfigError: it is too large, or no mapping; with its place in the file if that is known.
+        OSError: the file cannot be read.
+
+    """
+    if path is None:
+        return default_mapping()
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ConfigError(f"{path}: larger than {_MOST_BYTES:,} bytes: no mapping")
+    return parse_mapping(_value(data, path), str(path), unreachable=unreachable)
+
+
+def _value(data: bytes, path: Path) -> Any:
+    try:
+        return parse_body(data)
+    except BadRequestError:  # YAML; or what is wrong with the JSON, with its line
+        documents = parse_documents(data, str(path), core=True)
+    if len(documents) != 1:
+        raise ConfigError(f"{path}: expected one document with subject, resource and action")
+    return _plain(documents[0])
+
+
+def _plain(node: Node) -> Any:
+    """Return a node as JSON's values."""
+    if isinstance(node.value, tuple):
+        return [_plain(each) for each in node.value]
+    if isinstance(node.value, dict):
+        return {key: _plain(each) for key, each in node.value.items()}
+    return node.value

@@ -1,16 +1,41 @@
-"""OPA's data API, as its Kafka plugin asks it: `POST /v1/data/kafka/authz`, and `/allow` below it."""
+"""OPA's data API, its decision log and the audit of answers."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.console.pdp.decider import Answer, Decider, KafkaRequest
-from aclog.console.pdp.errors import BadRequestError
-from aclog.console.pdp.reply import Reply
-from aclog.console.pdp.requests import parse_evaluation, parse_host
-from aclog.terminal.json_text import json_text
+from aclog.console.pdp.deciding import Answer, Asker, Decider, KafkaRequest, Reply, parse_evaluation, parse_host
+from aclog.console.pdp.mapping import BadRequestError
+from aclog.console.shared import LineFile
+from aclog.metalog.errors import printable_json
+from aclog.terminal.columns import json_text
+
+# Who was told what: a line of JSON for each answer.
+
+
+_ENTITIES = ("subject", "action", "resource", "context", "options", "evaluations", "page", "input")
+
+
+@frozen(eq=False)
+class Audit:
+    """A file that answers are appended to; owned by the server."""
+
+    file: LineFile
+
+    def write(self, path: str, request_id: str | None, body: Mapping[str, Any], answer: str) -> None:
+        """Append a line; `answer` is JSON. Raises OSError: what is not written down is not answered."""
+        asked = {key: body[key] for key in _ENTITIES if key in body}
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = json_text({"time": time, "path": path, "requestId": request_id, "asked": asked})
+        self.file.append(f'{line[:-1]},"answer":{printable_json(answer)}}}')
+
+
+# OPA's data API, as its Kafka plugin asks it: `POST /v1/data/kafka/authz`, and `/allow` below it.
+
 
 ROOT = "/v1/data/"
 PATH = f"{ROOT}kafka/authz"
@@ -95,3 +120,37 @@ def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
         resource_type=int(kind),
         name=texts[2],
     )
+
+
+# OPA's decision log: an event for each decision that was asked for by OPA's data API.
+#
+# https://www.openpolicyagent.org/docs/management-decision-logs
+
+
+def _new_id() -> str:
+    return str(uuid4())
+
+
+@frozen(kw_only=True)
+class DecisionLog:
+    """A file that events are appended to, a line of JSON each; nothing is masked or dropped."""
+
+    file: LineFile
+    version: str
+    """That of aclog."""
+    _id: str = field(factory=_new_id, init=False)
+    """That of this process."""
+
+    def write(self, path: str, asker: Asker, body: Mapping[str, Any], answer: OpaAnswer) -> None:
+        """Append the event of an answer. Raises OSError: what is not written down is not answered."""
+        event = {
+            "labels": {"id": self._id, "version": self.version},
+            "decision_id": answer.decision_id,
+            "bundles": {"aclog": {"revision": str(answer.offset)}},
+            "path": path.removeprefix(ROOT),
+            **({"input": body["input"]} if "input" in body else {}),
+            "result": answer.result,
+            "requested_by": asker.address,
+            "timestamp": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }
+        self.file.append(json_text(event))

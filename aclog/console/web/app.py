@@ -1,46 +1,266 @@
-"""The console's application: each view under its path, and what tells whether there is something new to see."""
+"""The console's application: views, forms and answers, and the threads that make pages."""
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar, TypeVarTuple
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
+from weakref import WeakValueDictionary
 
-from attrs import define, evolve, field
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from attrs import define, evolve, field, frozen
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from aclog.authorizer.origin import NO_ORIGINS
-from aclog.console.login.forms import FormError
-from aclog.console.login.guard import Guard, csrf_token_of
-from aclog.console.login.visibility import All, decides_alone, may_alter
-from aclog.console.login.visit import Visit
-from aclog.console.pages.asked import Asked, BadAskedError
-from aclog.console.pages.console import Console, NotShownError
-from aclog.console.pages.own_states import OwnStates
-from aclog.console.pages.page import File, Form, Mark, Notice, Page
-from aclog.console.pages.states import NotReadyError, States, UnknownStateError
+from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage
+from aclog.console.connections import Refusals
+from aclog.console.draft import MOST_BYTES, Preset, preset_lines
+from aclog.console.login.forms import FormError, parsed, read_body, replayed
+from aclog.console.login.guard import All, Guard, csrf_token_of, decides_alone, may_alter
+from aclog.console.login.sessions import Visit
+from aclog.console.pages import draft, why
+from aclog.console.pages.draft import DRAFT_PATH as PATH
+from aclog.console.pages.draft import PLAN_PATH as PLAN
+from aclog.console.pages.draft import draft_page, drafted, intent_of, names_of, planned
+from aclog.console.pages.page import Asked, BadAskedError, File, Form, Mark, Notice, Page, url
+from aclog.console.pages.states import Console, NotReadyError, NotShownError, OwnStates, States, UnknownStateError
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
-from aclog.console.precedence import Precedence
-from aclog.console.refusals import Refusals
-from aclog.console.turns import NoTurnError
-from aclog.console.web.draft_forms import Sent, read_sent
-from aclog.console.web.kept_pages import KeptPages
-from aclog.console.web.made_page import MadePage
-from aclog.console.web.page_json import page_object, table_csv
-from aclog.console.web.pools import Pools, is_costly
-from aclog.console.web.receivers import RECEIVERS, Receiver
-from aclog.console.web.rendering import STATIC, Around
-from aclog.metalog.errors import MetadataError
-from aclog.nodes.connection_budget import network_of
-from aclog.terminal.json_text import json_text
+from aclog.console.shared import NoTurnError, Precedence, Turns
+from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
+from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.server.connection_budget import network_of
+from aclog.terminal.columns import json_text
+
+# How what somebody sent is answered with a page.
+
+
+class Answers(Protocol):
+    """The application's way to show pages."""
+
+    def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:
+        """Return a page as it is shown to who asks."""
+        ...
+
+
+# What is sent of a draft: rules typed or opened as a file, and what a client needs, to be appended.
+
+
+_MOST_BODY = 8 << 20
+"""Bytes of a form: a text in it may be three times as long as it is."""
+_WAIT_S, _LOOK_S = 2.0, 0.02
+"""For how long a page waits for the state after an apply, and how often it looks."""
+_IN_ADDRESS = 8192
+"""Bytes of a draft that its address holds; a larger one is kept here."""
+
+
+@frozen
+class Sent:
+    """The fields of a form; a file stands in the place of the text that was typed."""
+
+    fields: Mapping[str, str]
+
+    @property
+    def rules(self) -> str:
+        """The draft, with the line ends that it has in a file."""
+        return self.fields.get("rules", "").replace("\r\n", "\n")
+
+
+async def read_sent(request: Request) -> Sent:
+    """Return what a form sent. Raises FormError: it is too large, or cannot be read."""
+    body = await read_body(request.receive, _MOST_BODY)
+    return await parsed(body, lambda: _sent_in(request, body))
+
+
+async def _sent_in(request: Request, body: bytes) -> Sent:
+    try:
+        again = Request(request.scope, replayed(body, request.receive))
+        async with again.form(max_files=1, max_fields=100, max_part_size=_MOST_BODY) as form:
+            fields = {name: value for name, value in form.items() if isinstance(value, str)}
+            file = form.get("file")
+            opened = await file.read() if isinstance(file, UploadFile) else b""
+    except (HTTPException, ClientDisconnect, ValueError) as error:
+        raise FormError(400, "the form cannot be read") from error
+    if not opened:
+        return Sent(fields)
+    try:
+        return Sent({**fields, "rules": opened.decode()})
+    except UnicodeDecodeError as error:
+        raise FormError(400, f"the file is no text: byte {error.start + 1:,} is not UTF-8") from error
+
+
+def draft_address(console: Console, text: str) -> str:
+    """Return the address of a draft, which is kept if it is large. Raises FormError: it is too large."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise FormError(
+            413, f"the draft has more than {MOST_BYTES:,} bytes: `aclog diff --change FILE` takes any number"
+        )
+    if size <= _IN_ADDRESS:
+        return url(PATH, rules=text)
+    return url(PATH, id=console.drafts.texts.keep(text))
+
+
+def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:
+    """Lead to the address of what was sent. Raises FormError, MetadataError: it cannot be."""
+    text = sent.rules
+    if sent.fields.get("do") == "append":
+        try:
+            text = _appended(console, text, sent.fields)
+        except MetadataError as error:
+            return _said(request, console, sent, answers, f"Nothing is appended: {error}")
+        return leading(request, draft_address(console, text), is_other=True)
+    if sent.fields.get("do") == "plan":
+        return _plan(request, console, sent, answers)
+    return leading(request, draft_address(console, text))
+
+
+def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) -> Response:
+    """Apply a plan, and lead to what was done. Raises FormError: nothing is written here."""
+    if console.editing is None:
+        raise FormError(403, "nothing is written here, or not by you: aclog console --edit applies plans")
+    digest, before = sent.fields.get("plan", ""), console.states.now().image.acls
+    known = console.editing.get(digest)
+    done = console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
+    if done is not None and done.is_done and done is not known:
+        _await_another_state(console, before)
+    return RedirectResponse(url(PLAN, plan=digest), 303)
+
+
+def _await_another_state(console: Console, before: AclsImage) -> None:
+    """Wait a little for the pages to show what was applied: who reads without a script would not see it come."""
+    end = elapsed_seconds() + _WAIT_S
+    while console.states.now().image.acls is before and elapsed_seconds() < end:
+        time.sleep(_LOOK_S)
+
+
+def _plan(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:
+    """Make the plan of a draft, and lead to it."""
+    try:
+        found = planned(console, drafted(console, sent.rules, {}), Asked(sent.fields))
+    except (MetadataError, OSError) as error:
+        return _said(request, console, sent, answers, f"There is no plan: {error}")
+    return leading(request, url(PLAN, plan=found.digest), is_other=True)
+
+
+def _said(request: Request, console: Console, sent: Sent, answers: Answers, text: str) -> Response:
+    """Return the page of what was sent, with what is wrong."""
+    asked = Asked({**sent.fields, "rules": sent.rules})
+    page = draft_page(console, asked)
+    notices = (Notice(text=text, mark=Mark.ERROR), *page.notices)
+    return answers.page(request, evolve(page, notices=notices), asked, 400)
+
+
+def leading(request: Request, address: str, *, is_other: bool = False) -> Response:
+    """Lead to an address; a script exchanges the answer, or loads the page if `is_other` than the one it is on."""
+    if is_other and request.headers.get("hx-request") == "true":
+        return Response(status_code=200, headers={"HX-Redirect": address})
+    return RedirectResponse(address, 303)
+
+
+def _appended(console: Console, text: str, fields: Mapping[str, str]) -> str:
+    """Return a draft with the rules that a client lacks. Raises ConfigError, RefusedError: it cannot be granted."""
+    preset = Preset(
+        intent=intent_of(fields.get("intent", "")),
+        principal=fields.get("principal", ""),
+        topics=names_of(fields.get("topic", "")),
+        groups=names_of(fields.get("group", "")),
+        transactional_ids=names_of(fields.get("transactional_id", "")),
+        outputs=names_of(fields.get("output", "")),
+    )
+    lines = preset_lines(preset, drafted(console, text, {}).effect)
+    if not lines:
+        raise ConfigError(f"{preset.principal} may {preset.intent} already, with the draft")
+    return "".join(f"{line}\n" for line in (*text.rstrip("\n").split("\n"), *lines) if line)
+
+
+# What takes the forms that are posted, by path.
+
+
+Receiver: TypeAlias = Callable[[Request, Console, Sent, Answers], Response]
+
+RECEIVERS: Mapping[str, Receiver] = {draft.DRAFT_PATH: typed, draft.APPLY: applied}
+"""Each is called in a thread, behind the guard; the viewer may see what its path shows."""
+
+
+# Threads that make pages: pages of the newest state never wait for costly ones, nor one viewer for another.
+
 
 _Args = TypeVarTuple("_Args")
 _R = TypeVar("_R")
+
+_AT_ONCE = 2
+"""Pages of each kind that are made at the same time: one that takes long does not hold up the others, and more of them
+would only wait for each other."""
+_COSTLY = frozenset((why.PATH, why.WHEN_PATH, draft.DRAFT_PATH, draft.PLAN_PATH, draft.APPLY))
+"""Paths of what compares states, or makes one of a draft."""
+
+
+def is_costly(path: str, asked: Asked) -> bool:
+    """Return whether a page may need a state of the past, a difference or a draft."""
+    return path in _COSTLY or bool(asked.word("as_of"))
+
+
+@define(eq=False, kw_only=True)
+class Pools:
+    """The threads; owned by the event loop."""
+
+    precedence: Precedence
+    """Of pages of the newest state over all other work in this process."""
+    refusals: Refusals
+    _newest: CapacityLimiter | None = field(default=None, init=False)
+    _costly: CapacityLimiter | None = field(default=None, init=False)
+    _own: "WeakValueDictionary[Hashable, asyncio.Semaphore]" = field(factory=WeakValueDictionary, init=False)
+    """By viewer: each has one thread for pages of the newest state."""
+    _turns: Turns = field(factory=lambda: Turns(waiting=1, replaces=True), init=False)
+    """By viewer, for costly pages."""
+
+    async def newest(self, viewer: Hashable | None, function: Callable[[*_Args], _R], *args: *_Args) -> _R:
+        """Call a function in a thread, before all work that no viewer waits for; None: any viewer."""
+
+        def called() -> _R:
+            with self.precedence.page():
+                return function(*args)
+
+        self._newest = self._newest or CapacityLimiter(_AT_ONCE)
+        if viewer is None:
+            return await run_sync(called, limiter=self._newest)
+        own = self._own.get(viewer)
+        if own is None:
+            own = self._own[viewer] = asyncio.Semaphore(1)
+        async with own:
+            return await run_sync(called, limiter=self._newest)
+
+    async def costly(
+        self, viewer: Hashable, function: Callable[[*_Args], _R], *args: *_Args, is_lasting: bool = False
+    ) -> _R:
+        """Call a costly function in a thread of their own pool, one at a time for each viewer.
+
+        The next one of the same viewer waits until a newer one replaces it; one that `is_lasting` is never replaced.
+
+        Raises:
+            NoTurnError: it was replaced, or cannot wait; and what the function raises.
+
+        """
+        try:
+            async with self._turns.turn(viewer, is_lasting=is_lasting):
+                self._costly = self._costly or CapacityLimiter(_AT_ONCE)
+                return await run_sync(function, *args, limiter=self._costly)
+        except NoTurnError:
+            self.refusals.request("past")
+            raise
+
+
+# The console's application: each view under its path, and what tells whether there is something new to see.
+
 
 _KEPT, _KEPT_COSTLY, _VIEWERS = 64, 32, 256
 _RETRY_S = 1

@@ -1,18 +1,109 @@
-"""Pages as HTML."""
+"""Pages as HTML, JSON and CSV, each made once."""
 
-from collections.abc import Sequence
+import asyncio
+import csv
+import io
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from aclog.console.pages.asked import Asked, exact_field, url
-from aclog.console.pages.page import Facts, Form, Lines, Links, Page, Table
+from aclog.console.pages.page import Asked, Cell, Facts, Form, Lines, Links, Mark, Page, Row, Table, exact_field, url
 from aclog.console.pages.views import MENU
-from aclog.console.web.cell_html import cell_html, rows_html
-from aclog.metalog.printable import printable
+from aclog.metalog.errors import printable
+from aclog.terminal.tables import formula_free
+
+# Cells and rows as HTML. A page has a thousand cells, and macros of a template take ten times as long for them.
+
+
+def cell_html(cell: Cell) -> Markup:
+    """Return a cell, and those below it."""
+    return Markup(_cell(cell))  # noqa: S704 (its texts are escaped)
+
+
+def rows_html(table: Table) -> Markup:
+    """Return the rows of a table."""
+    begins = [_NUMBER if column.is_number else _TEXT for column in table.columns]
+    return Markup("\n".join(_row(row, begins) for row in table.rows))  # noqa: S704 (its texts are escaped)
+
+
+_TEXT, _NUMBER = "<td>", '<td class="number">'
+
+
+def _row(row: Row, begins: list[str]) -> str:
+    cells = "".join(f"{begin}{_cell(cell)}</td>" for begin, cell in zip(begins, row.cells, strict=True))
+    mark = "" if row.mark is None else f' class="row-{row.mark}"'
+    return f'<tr data-key="{escape(printable(row.key))}"{mark}>{cells}</tr>'
+
+
+def _cell(cell: Cell) -> str:
+    text = f"<bdi>{escape(printable(cell.text))}</bdi>"
+    if cell.url:
+        text = f'<a href="{escape(cell.url)}"{_mark(cell.mark)}>{text if cell.text else "<bdi>(empty)</bdi>"}</a>'
+    elif cell.mark is not None:
+        text = f"<span{_mark(cell.mark)}>{text}</span>"
+    return "<br>".join((text, *map(_cell, cell.others))) if cell.others else text
+
+
+def _mark(mark: Mark | None) -> str:
+    return "" if mark is None else f' class="mark {mark}"'
+
+
+# A page as JSON, and a table as CSV.
+
+
+def page_object(page: Page) -> dict[str, object]:
+    """Return a page as a JSON object: its answer, and its parts by key; texts as they are."""
+    found: dict[str, object] = {
+        "title": page.title,
+        "answer": page.answer,
+        "offset": page.offset,
+        "command": page.command,
+        "notices": [notice.text for notice in page.notices],
+    }
+    for part in page.parts:
+        if isinstance(part, Table):
+            keys = [column.key for column in part.columns]
+            rows = [
+                {key: cell.whole for key, cell in zip(keys, row.cells, strict=True)}
+                | ({} if row.mark is None else {"mark": row.mark.value})
+                for row in part.rows
+            ]
+            total = len(rows) if part.total is None else part.total
+            found[part.key] = {"title": part.title, "total": total, "note": part.note, "rows": rows}
+        elif isinstance(part, Facts):
+            found[part.key] = {name: cell.text for name, cell in part.items}
+        elif isinstance(part, Lines):
+            found[part.key] = list(part.lines)
+        elif isinstance(part, Links):
+            found[part.key] = [_link(cell) for cell in part.links]
+    if page.data:
+        found["data"] = list(page.data)
+    return found
+
+
+def table_csv(table: Table) -> str:
+    """Return a table as CSV (RFC 4180), printable; a text that a spreadsheet would compute gets an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(column.key for column in table.columns)
+    for row in table.rows:
+        writer.writerow(printable(formula_free(cell.whole)) for cell in row.cells)
+    return out.getvalue()
+
+
+def _link(cell: Cell) -> dict[str, str | None]:
+    return {"text": cell.text, "url": cell.url}
+
+
+# Pages as HTML.
+
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -103,3 +194,98 @@ def _environment() -> Environment:
     made.globals["exact_field"] = exact_field
     made.globals["htmx"] = HTMX
     return made
+
+
+# A page that was made, and its document for whoever asks for it.
+
+
+@define(eq=False, kw_only=True)
+class MadePage:
+    """A page and its answer as HTML. What stands around it differs from viewer to viewer; the last one is kept."""
+
+    page: Page
+    asked: Asked
+    status: int
+    answer: str
+    """As HTML; empty where no HTML was wanted."""
+    _around: Around | None = field(default=None, init=False)
+    _pieces: list[bytes] = field(factory=list, init=False)
+    """The document with `_around`, cut where the token of a session goes."""
+
+    @classmethod
+    def of(cls, page: Page, asked: Asked, status: int, *, wants_html: bool = True) -> "MadePage":
+        """Return a page, made."""
+        answer = answer_html(page, asked) if wants_html else ""
+        return cls(page=page, asked=asked, status=status, answer=answer)
+
+    def document(self, around: Around) -> bytes:
+        """Return the page as a document."""
+        if self._around is None or self._around != evolve(around, csrf_token=self._around.csrf_token):
+            slot = token_hex(16)  # nobody can have put into a page what is drawn after it was made
+            self._around = evolve(around, csrf_token=slot)
+            document = page_html(self.page, self.asked, self.answer, self._around).encode()
+            self._pieces = document.split(slot.encode())
+        return around.csrf_token.encode().join(self._pieces)
+
+
+# The pages of the newest state: each is made once, in a thread, however many ask for it.
+
+
+_REFUSED = 400
+"""From this status on, a page says why there is none."""
+
+
+@define(eq=False, kw_only=True)
+class KeptPages:
+    """Owned by the event loop: no call but those of the pages themselves runs elsewhere."""
+
+    most: int
+    _of: object = field(default=None, init=False)
+    """The newest state; no other is held on to."""
+    _pages: "OrderedDict[Hashable, MadePage]" = field(factory=OrderedDict, init=False)
+    _making: "dict[Hashable, asyncio.Task[MadePage]]" = field(factory=dict, init=False)
+
+    async def get(
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_moving: bool = False
+    ) -> MadePage:
+        """Return what was made of a state; who asks while it is being made waits for it.
+
+        `is_moving`: what the key asks for is another thing later, so that it is made anew for whoever comes after.
+        """
+        self.follow(state)
+        known = self._pages.get(key)
+        if known is not None:
+            self._pages.move_to_end(key)
+            return known
+        making = self._making.get(key)
+        if making is None:
+            making = self._making[key] = asyncio.ensure_future(self._made(state, key, make, is_kept=not is_moving))
+            making.add_done_callback(_heard)
+        return await asyncio.shield(making)  # whoever gives up waiting does not end it for the others
+
+    def follow(self, state: object) -> None:
+        """Keep pages of this state only."""
+        if self._of is not state:
+            self._of = state
+            self._pages.clear()
+            self._making.clear()  # whoever waits for one still gets it
+
+    async def _made(
+        self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_kept: bool
+    ) -> MadePage:
+        try:
+            made = await make()
+        finally:
+            if self._making.get(key) is asyncio.current_task():
+                del self._making[key]
+        if is_kept and self._of is state and made.status < _REFUSED and made.page.is_settled:
+            self._pages[key] = made
+            while len(self._pages) > self.most:
+                self._pages.popitem(last=False)
+        return made
+
+
+def _heard(task: "asyncio.Task[MadePage]") -> None:
+    """Take note of an error that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()

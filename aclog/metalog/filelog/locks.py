@@ -18,8 +18,7 @@ from typing import Self
 from attrs import define, field
 
 from aclog.metalog.errors import LockedError, LogError
-from aclog.metalog.filelog.filesystem import FILE_MODE, log_error
-from aclog.metalog.filelog.named_file import NamedFile
+from aclog.metalog.filelog.files import FILE_MODE, NamedFile, log_error
 
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"

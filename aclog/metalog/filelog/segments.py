@@ -1,26 +1,156 @@
-"""The segments of a log directory: locating an offset in them, and reading whole batches.
-
-Does the work of Kafka's `LogSegments`, `OffsetIndex` and `FileRecords.slice`. A file is opened for each read, so that
-no descriptor keeps the space of a segment that retention removes.
-"""
+"""The segments of a log directory: their batches, locating an offset, and finding the end of the log."""
 
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
-from aclog.metalog.batch_scan import scan_batches
-from aclog.metalog.batches import HEADER_SIZE, read_header
-from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog.batch_walk import Epochs, checked_batches, epoch_span, walk_batches
-from aclog.metalog.filelog.file_names import SegmentFile, list_segments
-from aclog.metalog.filelog.filesystem import log_error, read_at
+from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, iter_batches, read_header, scan_batches
+from aclog.metalog.codec import decode_values
+from aclog.metalog.committed_log import EpochStart
+from aclog.metalog.control_records import decode_control_batch
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.filelog.files import SegmentFile, list_segments, log_error, read_at
+
+# Walks the batches of a segment file and checks each: completeness, CRC, offset continuity, leader epoch.
+#
+# The CRC of a batch does not cover its first 21 bytes: a wrong length or magic shows up in the CRC or the structure,
+# a wrong base offset breaks continuity, and a wrong epoch disagrees with leader-epoch-checkpoint. Memory is bounded
+# by the larger of the window and the largest batch that is really present.
+
+
+WINDOW = 1 << 20
+_FOREVER = 1 << 63
+_NEWEST = (1 << 31) - 1
+
+Epochs = Sequence[EpochStart] | None
+"""The content of leader-epoch-checkpoint; None if there is no such file and only epoch order can be checked."""
+
+
+def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield each whole batch of `data`, checked, as (its position, its header); the first must begin at `offset`.
+
+    `before` is the epoch of the preceding batch, if known. A batch truncated by the end of `data` is not yielded.
+
+    Raises:
+        DecodeError: a damaged batch, with the position in `data`.
+        ReplayError: a batch that does not continue the offsets, or has the wrong epoch for its offset.
+
+    """
+    low, high, until = before, _NEWEST, offset
+    for position, header in iter_batches(data):
+        check_crc(data, position, header)
+        if header.base_offset != offset:
+            raise ReplayError(
+                f"a batch of offset {header.base_offset}: expected {offset}", position=position, offset=offset
+            )
+        # Looked up only where an epoch ends: nearly all batches are in the same epoch as the one before.
+        if offset >= until:
+            low, high, until = epoch_span(epochs, offset, low)
+        _check_epoch(header, position, epochs=(low, high), until=until)
+        low, offset = header.leader_epoch, header.end_offset
+        yield position, header
+
+
+def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]:
+    """Return the lowest and highest valid epoch at `offset`, and the offset up to which they apply.
+
+    `before` is the epoch of the preceding record. The two differ only without a file, and before its first entry: when
+    retention raises the log start into the middle of a segment, Kafka moves the first entry there, although the earlier
+    batches of that segment are still in the file.
+    """
+    if epochs is None:
+        return before, _NEWEST, _FOREVER
+    number = bisect_right(epochs, offset, key=lambda start: start.start_offset)
+    until = epochs[number].start_offset if number < len(epochs) else _FOREVER
+    if number:
+        return epochs[number - 1].epoch, epochs[number - 1].epoch, until
+    return before, epochs[0].epoch if epochs else -1, until
+
+
+def _check_epoch(header: BatchHeader, position: int, *, epochs: tuple[int, int], until: int) -> None:
+    found, (low, high) = header.leader_epoch, epochs
+    if not low <= found <= high:
+        expected = f"expected epoch {low}" if low == high else f"expected an epoch from {low} to {high}"
+        if high < 0:
+            expected = "leader-epoch-checkpoint has none for this offset"
+        raise ReplayError(f"a batch of epoch {found}: {expected}", position=position, offset=header.base_offset)
+    if header.end_offset > until:
+        what = (
+            f"a batch of epoch {found} reaches beyond offset {until}, where leader-epoch-checkpoint begins the next one"
+        )
+        raise ReplayError(what, position=position, offset=header.base_offset)
+
+
+def walk_batches(
+    fd: int, path: Path, *, position: int, offset: int, epochs: Epochs, window: int = WINDOW
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield each batch of a segment file from `position` (which must be `offset`) to its end, checked.
+
+    Batches are yielded as (position, header).
+
+    Raises:
+        DecodeError: at the first batch that is damaged or truncated, with path, position and offset.
+
+    """
+    before = 0
+    while data := _window(fd, position, window):
+        consumed = 0
+        try:
+            for at, header in checked_batches(data, offset, epochs, before):
+                offset, before, consumed = header.end_offset, header.leader_epoch, at + header.size
+                yield position + at, header
+        except DecodeError as error:
+            raise error.at(path=str(path), base=position, offset=offset) from error
+        # iter_batches stops silently before a truncated batch; `_window` has read all of it that the file has.
+        if not consumed:
+            what = "the file ends inside a batch"
+            raise DecodeError(what, path=str(path), position=position, offset=offset)
+        position += consumed
+
+
+def _window(fd: int, position: int, size: int) -> bytes:
+    """Read the next `size` bytes of a file, or more if the first batch is larger and entirely in the file."""
+    data = read_at(fd, position, size)
+    if len(data) < size or size < HEADER_SIZE:
+        return data
+    try:
+        needed = read_header(data).size
+    except DecodeError:
+        return data
+    # A damaged length must not cause a read of gigabytes: only what the file really contains is read.
+    there = os.fstat(fd).st_size - position
+    return read_at(fd, position, needed) if size < needed <= there else data
+
+
+def check_records(fd: int, path: Path, position: int, header: BatchHeader) -> DecodeError | None:
+    """Return what is wrong with the first damaged record of a batch whose CRC is valid; None if every record decodes.
+
+    Of a record type that is not interpreted, only the frame is checked.
+    """
+    data = read_at(fd, position, header.size)
+    try:
+        if header.is_control:
+            decode_control_batch(data, 0, header)
+        else:
+            deque(decode_values(data, 0, header), maxlen=0)
+    except DecodeError as error:
+        return error.at(path=str(path), base=position, offset=header.base_offset)
+    return None
+
+
+# The segments of a log directory: locating an offset in them, and reading whole batches.
+#
+# Does the work of Kafka's `LogSegments`, `OffsetIndex` and `FileRecords.slice`. A file is opened for each read, so
+# that no descriptor keeps the space of a segment that retention removes.
+
 
 _INDEX_INTERVAL = 4096
 _BULK = 4096
@@ -243,3 +373,133 @@ def _opened(path: Path) -> Iterator[int]:
         raise log_error(error, path, "cannot read") from error
     finally:
         os.close(fd)
+
+
+# Finds the end of a log: the end of the last whole batch, and whether what follows is a torn tail or damage.
+#
+# Mirrors the recovery in Kafka's `LogSegment.recover`, with one difference: Kafka truncates at the first bad batch,
+# wherever it is; here only bytes that were never committed may be truncated, anything else is an error.
+
+
+_CRC_BUDGET = 4
+"""Bound on CRC work when searching for a batch after damage, as a multiple of the data's length."""
+
+_SMALLEST_WINDOW = 1 << 16
+_LARGEST_WINDOW = 1 << 24
+"""Twice the largest batch: with windows that overlap by half, any batch is entirely inside one of them."""
+
+
+@frozen(kw_only=True)
+class Tail:
+    """The end of the last whole batch: its file, the position and offset after it, and how many bytes follow.
+
+    `last_crc` is that of the last batch; None if the search passed none, because the segments that it read are empty.
+    """
+
+    path: Path
+    position: int
+    end_offset: int
+    last_crc: int | None = None
+    torn_bytes: int = 0
+    problem: str = ""
+
+
+def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
+    """Return where the log ends; `mark` is the published high-water mark, None in a directory that Kafka wrote.
+
+    Below the mark everything must be valid and segments must be contiguous; above it, anything but a whole batch is a
+    torn tail. Without a mark it is a torn tail only if no whole batch follows it.
+
+    Raises:
+        DecodeError: damage, with path, position and offset; segments that are not contiguous; a log that ends below
+            its mark.
+        LogError: a file cannot be read.
+
+    """
+    # Only the segment that contains the mark and later ones are read: earlier ones were fsynced before they were
+    # rolled, and `verify` checks them.
+    first = 0 if mark is None else max((n for n, file in enumerate(segments) if file.base_offset <= mark), default=0)
+    if mark is None:
+        first = len(segments) - 1
+    tail = Tail(path=segments[first].path, position=0, end_offset=segments[first].base_offset)
+    for file in segments[first:]:
+        if tail.problem:
+            raise DecodeError(tail.problem, path=str(tail.path), position=tail.position, offset=tail.end_offset)
+        if file.base_offset != tail.end_offset:
+            what = f"the previous segment ends at offset {tail.end_offset}, expected {file.base_offset}"
+            raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
+        tail = _find_end(file, mark, epochs, tail.last_crc)
+    if mark is not None and tail.end_offset < mark:
+        what = f"the log ends here, below its high-water mark {mark}: committed records are lost"
+        raise DecodeError(what, path=str(tail.path), position=tail.position, offset=tail.end_offset)
+    return tail
+
+
+def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int | None) -> Tail:
+    position, offset = 0, file.base_offset
+    torn, problem = 0, ""
+    try:
+        fd = os.open(file.path, os.O_RDONLY)
+        try:
+            for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
+                position, offset, last_crc = at + header.size, header.end_offset, header.crc
+        except ReplayError:
+            # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
+            raise
+        except DecodeError as error:
+            # Damage below the mark is never cut. Without a mark, a whole batch after the damage proves that this is not
+            # the end of an interrupted write but damage inside the log.
+            if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
+                raise
+            torn, problem = os.fstat(fd).st_size - position, error.what
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise log_error(error, file.path, "cannot read") from error
+    return Tail(
+        path=file.path, position=position, end_offset=offset, last_crc=last_crc, torn_bytes=torn, problem=problem
+    )
+
+
+def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:
+    """Return (position, base offset) of the first whole batch after damage at `position` with an offset above `offset`.
+
+    The file is searched in windows: they grow, as the next batch is usually near, and then advance by half their size.
+    """
+    size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
+    start = position + 1
+    while start < end:
+        found = _next_batch(read_at(fd, start, size), offset, offset + end - position)
+        if found is not None:
+            return start + found[0], found[1]
+        if start + size >= end:
+            return None
+        if size < _LARGEST_WINDOW:
+            size *= 4
+        else:
+            start += size // 2
+    return None
+
+
+def _next_batch(data: bytes, offset: int, most: int) -> tuple[int, int] | None:
+    """Return (position, base offset) of the first whole batch in `data` with `offset` < base offset <= `most`.
+
+    Bytes that merely look like batches cost at most a few times the data's length in CRCs: once that is spent, the next
+    plausible header is accepted as a batch, as reporting damage is the safe answer.
+    """
+    budget = _CRC_BUDGET * len(data)
+    # The magic byte is at position 16 of a header: searching for it is what makes this fast.
+    magic = data.find(b"\x02", 16)
+    while 0 <= magic <= len(data) - HEADER_SIZE + 16:
+        start = magic - 16
+        try:
+            header = read_header(data, start)
+            if offset < header.base_offset <= most and start + header.size <= len(data):
+                budget -= header.size
+                if budget > 0:
+                    check_crc(data, start, header)
+                return start, header.base_offset
+        except DecodeError:
+            pass
+        magic = data.find(b"\x02", magic + 1)
+    return None

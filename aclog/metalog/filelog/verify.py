@@ -1,15 +1,8 @@
-"""Checks a whole log directory and reports what is wrong, and where. Nothing is locked or changed.
-
-Checked are every batch below the high-water mark (or, in a directory that Kafka wrote, to the end of the last
-segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content; both
-slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. Bytes above the mark are not
-part of the log: a writer may be appending there, and the next one truncates a torn tail.
-
-A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each is
-checked on its own, and the other files are checked for traces of a log whose segments are now missing.
-"""
+"""Reading a log directory without its locks, and checking a whole one or a checkpoint."""
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from enum import Enum
@@ -17,15 +10,109 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.metalog.errors import DecodeError, is_newer_kafka
-from aclog.metalog.filelog.batch_walk import Epochs, check_records, walk_batches
-from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
-from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
-from aclog.metalog.filelog.file_names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
-from aclog.metalog.filelog.filesystem import log_error, read_small
-from aclog.metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
-from aclog.metalog.filelog.tail import next_whole_batch
-from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
+from aclog.metalog.batches import decode_batch
+from aclog.metalog.committed_log import Closeable, EpochStart
+from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, decode_control
+from aclog.metalog.errors import DecodeError, LogError, ReplayError, is_newer_kafka
+from aclog.metalog.filelog.committed_mark import (
+    MARK_FILE,
+    CommittedMark,
+    MarkFile,
+    decode_slots,
+    open_valid_mark_file,
+    read_committed,
+)
+from aclog.metalog.filelog.files import (
+    EPOCHS_FILE,
+    CheckpointFile,
+    SegmentFile,
+    epoch_at,
+    find_segments,
+    list_checkpoints,
+    list_segments,
+    log_error,
+    notices,
+    read_at,
+    read_epochs,
+    read_small,
+)
+from aclog.metalog.filelog.segments import (
+    Epochs,
+    Segments,
+    Tail,
+    check_records,
+    find_tail,
+    next_whole_batch,
+    walk_batches,
+)
+
+# Checks a checkpoint file: every batch valid, offsets from 0 on, the epoch of its name, header, footer, every record.
+#
+# Mirrors what Kafka's `RecordsSnapshotReader` expects of a snapshot.
+
+
+def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int) -> Iterator[DecodeError]:
+    """Yield everything that is wrong with a checkpoint next to a log with these epochs that begins at `log_start`.
+
+    Raises:
+        LogError: the file cannot be read.
+
+    """
+    path = str(checkpoint.path)
+    end = checkpoint.end_offset
+    expected = epoch_at(epochs, end - 1) if epochs and end > log_start else None
+    if expected not in {None, checkpoint.epoch}:
+        yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} has epoch {expected}", path=path)
+    try:
+        fd = os.open(checkpoint.path, os.O_RDONLY)
+    except OSError as error:
+        raise log_error(error, checkpoint.path, "cannot read") from error
+    try:
+        _check_frame(fd, checkpoint)
+    except DecodeError as error:
+        yield error.at(path=path)
+    finally:
+        os.close(fd)
+
+
+def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
+    # All batches of a checkpoint have the epoch of its name, so the same walk serves as for segments.
+    epochs = (EpochStart(epoch=checkpoint.epoch, start_offset=0),)
+    first = last = None
+    for position, header in walk_batches(fd, checkpoint.path, position=0, offset=0, epochs=epochs):
+        place = (position, header.size, header.is_control)
+        first, last = first or place, place
+        problem = check_records(fd, checkpoint.path, position, header)
+        if problem is not None:
+            raise problem
+    if first is None or last is None:
+        raise DecodeError("empty: expected at least a SnapshotHeader and a SnapshotFooter", position=0)
+    _expect(fd, checkpoint.path, first, SnapshotHeader, number=0)
+    _expect(fd, checkpoint.path, last, SnapshotFooter, number=-1)
+
+
+def _expect(
+    fd: int, path: Path, place: tuple[int, int, bool], kind: type[SnapshotHeader | SnapshotFooter], number: int
+) -> None:
+    position, size, is_control = place
+    what = f"expected a control batch with a {kind.__name__} as the {'last' if number else 'first'} batch"
+    if not is_control:
+        raise DecodeError(what, path=str(path), position=position)
+    record = decode_batch(read_at(fd, position, size)).records[number]
+    if not isinstance(decode_control(record.key or b"", record.value), kind):
+        raise DecodeError(what, path=str(path), position=position)
+
+
+# Checks a whole log directory and reports what is wrong, and where. Nothing is locked or changed.
+#
+# Checked are every batch below the high-water mark (or, in a directory that Kafka wrote, to the end of the last
+# segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content;
+# both slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. Bytes above the mark
+# are not part of the log: a writer may be appending there, and the next one truncates a torn tail.
+#
+# A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each
+# is checked on its own, and the other files are checked for traces of a log whose segments are now missing.
+
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far, and the total."""
@@ -256,3 +343,186 @@ def _verify_segment(
                 return
     finally:
         os.close(fd)
+
+
+# The read-only file log: takes no lock, changes nothing, and follows a live writer.
+
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.02
+_GROWTH = 1.5
+
+UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the last records may not be"
+"""End of the note about a log that Kafka wrote; irrelevant if the quorum is known to have a single voter."""
+
+
+@define(eq=False)
+class FileLogReader(Closeable):
+    """Reads a log that another process may be writing (aclog.metalog.committed_log.LogReader). Made by `open_reader`.
+
+    If an aclog writer publishes a high-water mark, nothing beyond it is read. In a directory that Kafka wrote, the end
+    of the last whole batch is used instead; `notes` says so. Thread-safe.
+    """
+
+    directory: Path
+    _tail_notes: tuple[str, ...] = field(init=False, default=())
+    _torn_note: str | None = field(init=False, default=None)
+    _segments: Segments
+    _marks: MarkFile | None = field(init=False, default=None)
+    _high_watermark: int = field(init=False, default=-1)
+    _epochs_seen: object = field(init=False, default="not looked at yet")
+    _end: int = field(init=False, default=-1)
+    _end_seen: object = field(init=False, default=None)
+    _closed: bool = field(init=False, default=False)
+    _guard: threading.Lock = field(init=False, factory=threading.Lock)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know: the writer's notice at this moment, and where a log that Kafka wrote is cut."""
+        torn = () if self._torn_note is None else (self._torn_note,)
+        return (*notices(self.directory), *self._tail_notes, *torn)
+
+    @property
+    def torn_note(self) -> str | None:
+        """Of `notes`, that about bytes after the last whole batch, which may begin one that was committed."""
+        return self._torn_note
+
+    def start_offset(self) -> int:
+        """Return the first offset that can still be read; retention raises it."""
+        self._check_open()
+        self._segments.refresh()
+        return self._segments.start_offset()
+
+    def high_watermark(self) -> int:
+        """Return the mark that the writer has published; it never decreases.
+
+        Raises:
+            LogError: closed.
+            DecodeError: the mark file is damaged.
+
+        """
+        with self._guard:
+            self._check_open()
+            # Kafka may truncate its log when the leader changes; what was reported as committed is not taken back.
+            self._high_watermark = max(self._high_watermark, self._published())
+            return self._high_watermark
+
+    def _published(self) -> int:
+        """Return the mark, or the end of a log that Kafka wrote; the known epochs then cover all batches below it.
+
+        A new leader epoch may mean that Kafka took over the directory from aclog, or the reverse, so which of the two
+        applies is decided again whenever leader-epoch-checkpoint changes, also if it changes during the read.
+        """
+        self._reload_epochs()
+        while True:
+            try:
+                end = self._marks.read().offset if self._marks is not None else self._kafka_log_end()
+            except ReplayError:  # an epoch not known here: only damage if leader-epoch-checkpoint has not changed
+                if not self._reload_epochs():
+                    raise
+            else:
+                if not self._reload_epochs():
+                    return end
+
+    def _reload_epochs(self) -> bool:
+        """Reload leader-epoch-checkpoint and the mark file if the former has changed; return whether it has."""
+        seen = _identity(self.directory / EPOCHS_FILE)
+        if seen == self._epochs_seen:
+            return False
+        self._segments.epochs = read_epochs(self.directory)
+        self._reopen_marks()
+        self._epochs_seen, self._end_seen = seen, None
+        return True
+
+    def _reopen_marks(self) -> None:
+        if self._marks is not None:
+            self._marks.close()
+            self._marks = None
+        self._marks = open_valid_mark_file(self.directory)
+        if self._marks is not None:
+            self._tail_notes, self._torn_note = (), None
+
+    def _kafka_log_end(self) -> int:
+        """Return the end of the last whole batch, computed again only if the last segment has changed."""
+        self._segments.refresh()
+        path = self._segments.files()[-1].path
+        seen = (path, _identity(path))
+        if seen != self._end_seen:
+            tail = find_tail(self._segments.files(), None, self._segments.epochs)
+            self._end, self._end_seen = tail.end_offset, seen
+            end = f"{self.directory}: the end of this Kafka log, offset {tail.end_offset}"
+            self._tail_notes, self._torn_note = (f"{end}, {UNCOMMITTED_TAIL}",), _torn_note(tail)
+        self._reopen_marks()  # an aclog writer may have taken over in the meantime
+        return self._end if self._marks is None else self._marks.read().offset
+
+    def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
+        """Return whole committed batches from the one that contains `offset` (see LogReader.read)."""
+        mark, start = self.high_watermark(), self.start_offset()
+        if not start <= offset <= mark:
+            raise LogError(f"{self.name}: offset {offset} is outside of {start}..{mark}, log start to high-water mark")
+        return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
+
+    def wait(self, offset: int, timeout: float) -> bool:
+        """Block until the high-water mark is above `offset`, polling at intervals of 0.5 to 20 ms."""
+        end, pause = time.monotonic() + timeout, _FIRST_PAUSE
+        while self.high_watermark() <= offset:
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        return True
+
+    def close(self) -> None:
+        """Close the mark file; closing twice is allowed."""
+        with self._guard:
+            if not self._closed and self._marks is not None:
+                self._marks.close()
+            self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
+
+
+def open_reader(directory: Path | str) -> FileLogReader:
+    """Open a log directory for reading: one of aclog's, live or not, or a stopped Kafka node's `__cluster_metadata-0`.
+
+    Raises:
+        LogError: there is no log, or it cannot be read.
+        DecodeError: the mark file, leader-epoch-checkpoint or the end of a log that Kafka wrote is damaged.
+
+    """
+    directory = Path(directory)
+    find_segments(directory)
+    reader = FileLogReader(directory, Segments.open(directory, None))
+    try:
+        # Reads the mark once, so that damage is reported when the log is opened rather than at the first read.
+        reader.high_watermark()
+    except BaseException:
+        reader.close()
+        raise
+    return reader
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced or written to; None if it does not exist."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _torn_note(tail: Tail) -> str | None:
+    if not tail.torn_bytes:
+        return None
+    where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
+    return f"{where}: ignored {tail.torn_bytes} bytes that are not a whole batch ({tail.problem})"

@@ -11,16 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from aclog.metalog.errors import ConfigError, FencedError
-from aclog.metalog.topiclog.leader_change import Leader
+from aclog.metalog.topiclog.positions import Leader
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 
 if TYPE_CHECKING:
-    from aclog.metalog.topiclog.election import Election
     from aclog.metalog.topiclog.reader import TopicReader
-    from aclog.metalog.topiclog.takeover import open_topic_log
-    from aclog.metalog.topiclog.topic_creation import ensure_topic
-    from aclog.metalog.topiclog.topic_inspector import TopicInspector
-    from aclog.metalog.topiclog.topic_log import TopicLog
+    from aclog.metalog.topiclog.topic import TopicInspector, ensure_topic
+    from aclog.metalog.topiclog.topic_log import Election, TopicLog, open_topic_log
 
 __all__ = [
     "Election",
@@ -38,12 +35,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     homes = {
-        "Election": "aclog.metalog.topiclog.election",
+        "Election": "aclog.metalog.topiclog.topic_log",
         "TopicLog": "aclog.metalog.topiclog.topic_log",
-        "TopicInspector": "aclog.metalog.topiclog.topic_inspector",
+        "TopicInspector": "aclog.metalog.topiclog.topic",
         "TopicReader": "aclog.metalog.topiclog.reader",
-        "ensure_topic": "aclog.metalog.topiclog.topic_creation",
-        "open_topic_log": "aclog.metalog.topiclog.takeover",
+        "ensure_topic": "aclog.metalog.topiclog.topic",
+        "open_topic_log": "aclog.metalog.topiclog.topic_log",
     }
     if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

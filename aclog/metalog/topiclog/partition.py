@@ -1,4 +1,7 @@
-"""One partition of a topic, read with isolation level read_committed, through a consumer of its own."""
+"""One partition of a topic, read with isolation level read_committed.
+
+Offsets of Kafka and ours, and the leader of the log.
+"""
 
 import threading
 import time
@@ -11,8 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.topic_message import Placement, decode_headers
-from aclog.metalog.topiclog.clients import ClientErrors, new_consumer
-from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
+from aclog.metalog.topiclog.client import ClientErrors, error_in, kafka_error, new_consumer, retriable
 from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.metalog.topiclog.settings import TopicSettings
 

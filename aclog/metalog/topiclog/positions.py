@@ -1,17 +1,20 @@
-"""Kafka's offsets and ours, matched by bisection over the messages.
-
-A position is one of Kafka's offsets in the partition; an offset is ours, without gaps. Transaction markers and aborted
-messages take positions but no offsets, so the two differ by the number of holes before them. Between two messages,
-the distance in positions is never smaller than in offsets: each hole narrows down where a message can be.
-"""
+"""Offsets of Kafka and ours, and the leader of the log, read from its LeaderChange records."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from attrs import frozen
 
+from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.topic_message import Placement
+
+# Kafka's offsets and ours, matched by bisection over the messages.
+#
+# A position is one of Kafka's offsets in the partition; an offset is ours, without gaps. Transaction markers and
+# aborted messages take positions but no offsets, so the two differ by the number of holes before them. Between two
+# messages, the distance in positions is never smaller than in offsets: each hole narrows down where a message can be.
+
 
 _LOOK_BACK = 64
 """How many positions before the end are searched first for the last message."""
@@ -94,3 +97,29 @@ def find_first(
         else:
             low = found.position + 1
     return best
+
+
+# The log's leader, read from its LeaderChange control records.
+
+
+@frozen(kw_only=True)
+class Leader:
+    """The writer of a leader epoch: its node id, the epoch, and the offset of the epoch's LeaderChange."""
+
+    node_id: int
+    epoch: int
+    start_offset: int
+
+
+def leader_of(message: StoredMessage) -> Leader | None:
+    """Return the leader that a LeaderChange message names; None for any other message.
+
+    Raises:
+        DecodeError: a control record that does not match its key.
+
+    """
+    place = message.place
+    record = None if place.control is None else decode_control(place.control, message.value or b"")
+    if not isinstance(record, LeaderChange):
+        return None
+    return Leader(node_id=record.leader_id, epoch=place.epoch, start_offset=place.offset)

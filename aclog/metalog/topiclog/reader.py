@@ -1,32 +1,357 @@
-"""The topic log for those that do not write it (aclog.metalog.log.LogReader)."""
+"""The topic log for those that do not write it: committed batches, from memory or from the topic."""
 
 import logging
 import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import closing
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
-from aclog.metalog.batch_run import BatchRun
-from aclog.metalog.closeable import Closeable
+from aclog.metalog.batches import BatchRun
+from aclog.metalog.committed_log import Closeable, CommittedLog
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
-from aclog.metalog.topiclog.batch_stream import BatchStream
-from aclog.metalog.topiclog.historical_reads import HistoricalReads
-from aclog.metalog.topiclog.kafka_errors import RefusedError
-from aclog.metalog.topiclog.leader_change import Leader
-from aclog.metalog.topiclog.partition import Partition, RemovedError, connect_reader
+from aclog.metalog.topic_message import Assembler
+from aclog.metalog.topiclog.client import RefusedError
+from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError, connect_reader, written_end
+from aclog.metalog.topiclog.positions import Leader, StoredMessage, leader_of
 from aclog.metalog.topiclog.settings import TopicSettings
-from aclog.metalog.topiclog.tail_cache import TailCache
+from aclog.metalog.topiclog.topic import Survey, find_base, find_leader, survey
+
+# The newest committed batches of a topic log, in memory, and its newest leader.
+
+
+@define(kw_only=True, eq=False)
+class TailCache(CommittedLog):
+    """Holds the newest `window_bytes` of the log. Thread-safe; one thread adds."""
+
+    window_bytes: int
+    leader: Leader | None = field(default=None, init=False)
+
+    def begin(self, start_offset: int, high_watermark: int, cached_from: int) -> None:
+        """Set the log's start offset and high-water mark; the first batch added begins at `cached_from`."""
+        with self._changed:
+            self.start_offset, self.high_watermark = start_offset, high_watermark
+            self._window.restart(cached_from)
+            self._changed.notify_all()
+
+    def add(self, run: BatchRun) -> None:
+        """Append batches that were committed, and move the high-water mark past them."""
+        with self._changed:
+            self._window.append(run)
+            self._window.drop(self._window.end, self.window_bytes)
+            self.high_watermark = max(self.high_watermark, run.end_offset)
+            self._changed.notify_all()
+
+    def set_leader(self, leader: Leader) -> None:
+        """Record the newest leader; batches arrive in order, and with them epochs."""
+        with self._changed:
+            self.leader = leader
+
+    def back_off(self, seconds: float) -> None:
+        """Sleep, unless the log is closed meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed, seconds)
+
+    def read(self, offset: int, max_bytes: int) -> bytes | None:
+        """Read as aclog.metalog.committed_log.LogReader.read; None if the batch is no longer, or not yet, cached.
+
+        Raises:
+            LogError: the offset is out of range, or the log is closed.
+
+        """
+        with self._changed:
+            self.check_bounds(offset)
+            if offset == self.high_watermark:
+                return b""
+            found = self._window.read(offset, max_bytes)
+            return None if found is None else found[0]
+
+    @property
+    def _silent(self) -> str:
+        return "no broker responds"
+
+    @property
+    def _ends_wait(self) -> bool:
+        # A refused login does not end a wait: a standby controller keeps following until an operator fixes it.
+        return self.failure is not None and not self.closed
+
+
+# A stream of committed batches, assembled from a topic's messages.
+
+
+@frozen(kw_only=True)
+class CommittedBatch:
+    """A whole batch in the log's bytes, the offset after it, and Kafka's offset after its last message.
+
+    `leader` is set if the batch begins an epoch.
+    """
+
+    data: bytes
+    end_offset: int
+    next_position: int
+    leader: Leader | None
+
+
+@define(eq=False)
+class BatchStream:
+    """Reads from Kafka's offset `position`, where the batch of base offset `offset` begins. Not thread-safe.
+
+    `epoch` is that of the batch before, if known. All three advance with each batch that `poll` returns, so that
+    another connection can continue there.
+    """
+
+    partition: Partition
+    position: int
+    offset: int
+    epoch: int = 0
+    _assembler: Assembler = field(init=False)
+    _leader: Leader | None = field(default=None, init=False)
+    _deferred: DecodeError | None = field(default=None, init=False)
+    """An error behind the batches that were returned; raised by the next call."""
+
+    def __attrs_post_init__(self) -> None:
+        self._assembler = Assembler(self.offset, self.epoch)
+        self.partition.seek(self.position)
+
+    def poll(self, timeout: float) -> list[CommittedBatch]:
+        """Return the next batches as soon as one is complete, perhaps none after `timeout` seconds.
+
+        Batches before an error are returned first.
+
+        Raises:
+            LogError: as Partition.poll.
+            DecodeError: a message that is not a record, with Kafka's offset; ReplayError if one is missing.
+
+        """
+        if self._deferred is not None:
+            raise self._deferred
+        found: list[CommittedBatch] = []
+        try:
+            for message in self.partition.poll(timeout):
+                batch = self._add(message)
+                if batch is not None:
+                    found.append(batch)
+        except DecodeError as error:
+            if not found:
+                raise
+            self._deferred = error
+        return found
+
+    def _add(self, message: StoredMessage) -> CommittedBatch | None:
+        next_position = message.position + 1
+        try:
+            self._leader = leader_of(message) or self._leader
+            batch = self._assembler.add(message.place, message.value, message.timestamp)
+        except DecodeError as error:
+            raise error.at(path=f"{self.partition.name}, Kafka's offset {message.position}") from None
+        if batch is None:
+            return None
+        self.position, self.offset, self.epoch = next_position, batch.end_offset, batch.epoch
+        leader, self._leader = self._leader, None
+        return CommittedBatch(
+            data=batch.encode(), end_offset=batch.end_offset, next_position=next_position, leader=leader
+        )
+
+
+# Reads of batches that are not in memory, from the topic.
+
+
+_SLICE_SECONDS = 0.5
+_FETCH_WAIT_MS = 10
+"""Short, since a search often fetches where there is nothing, and waits for the previous fetch to return."""
+_RETRY_SECONDS = 0.05
+_REMEMBERED = 64
+"""How many places are remembered where a read ended, so that the next one continues without a search."""
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False)
+class HistoricalReads:
+    """Thread-safe; calls run one at a time. Connects on the first read, and again after an error."""
+
+    settings: TopicSettings
+    closing: threading.Event
+    """Set it before `close` to end a read that waits."""
+    _partition: Partition | None = field(default=None, init=False)
+    _known: Survey | None = field(default=None, init=False)
+    _stream: BatchStream | None = field(default=None, init=False)
+    _ahead: deque[CommittedBatch] = field(factory=deque, init=False)
+    """Batches that the stream returned and no read has taken."""
+    _next: int = field(default=-1, init=False)
+    """The offset of the next batch, in `_ahead` or from the stream."""
+    _resume_at: dict[int, int] = field(factory=dict, init=False)
+    """Kafka's offsets of batches that may be read next, by base offset."""
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def connect(self, timeout: float) -> None:
+        """Connect now. Raises as open_partition."""
+        with self._lock:
+            self._connected(timeout)
+
+    def survey(self, timeout: float = RESPONSE_SECONDS) -> Survey:
+        """Find where the log begins and ends now. Raises as survey.survey; a DecodeError names the log."""
+        return self._ask(lambda: self._survey(timeout))
+
+    def _survey(self, timeout: float) -> Survey:
+        self._known = survey(self._connected(), timeout)
+        return self._known
+
+    def assume(self, known: Survey) -> None:
+        """Read within these bounds, instead of surveying the log."""
+        with self._lock:
+            self._known = known
+
+    def survey_stable(self, timeout: float) -> Survey:
+        """Find the end of the log once no transaction is open; for a writer that has fenced the previous one.
+
+        Records behind an open transaction are invisible even if they are committed, since the last stable offset stops
+        at its beginning. A writer that did not wait would give their offsets to other records.
+
+        Raises:
+            LogError, DecodeError: as `survey`; or a transaction is still open after `timeout` seconds.
+
+        """
+        deadline = time.monotonic() + timeout
+        written = written_end(self.settings, self.closing, timeout)
+        while True:
+            found = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
+            if found.end >= written:
+                return found
+            if time.monotonic() > deadline:
+                what = f"another producer's transaction is open at Kafka's offset {found.end}"
+                raise LogError(f"{self.settings.name}: {what}: expected no other producers on the topic")
+            time.sleep(_RETRY_SECONDS)
+
+    def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
+        """Return the first message of the surveyed log's last batch, and the newest epoch's leader, if known.
+
+        Raises:
+            LogError, DecodeError: as find_base and find_leader.
+
+        """
+        return self._ask(self._last_batch)
+
+    def _last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
+        known = self._known
+        if known is None or known.last is None:
+            return None, None
+        partition = self._connected()
+        return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
+
+    def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
+        """Return batches from the one that holds `offset` up to `mark`, at most `max_bytes` but at least one batch.
+
+        Raises:
+            LogError: no broker responds, or messages were removed.
+            DecodeError: a message that is not a record, ReplayError if one is missing.
+
+        """
+        return self._ask(lambda: self._read(offset, mark, max_bytes))
+
+    def _ask(self, question: Callable[[], _T]) -> _T:
+        """Return the answer to a question; content that makes no sense is read once more before the error is final."""
+        with self._lock:
+            try:
+                return self._ask_once(question)
+            except DecodeError as first:
+                # A client has been seen to hand over records out of order after a broker's death.
+                _log.warning("%s; reading it again", first)
+                try:
+                    return self._ask_once(question)
+                except DecodeError:
+                    raise first from None
+
+    def _ask_once(self, question: Callable[[], _T]) -> _T:
+        """Disconnect after an error, so that the next question starts with a new connection."""
+        try:
+            return question()
+        except DecodeError as error:
+            self._disconnect()
+            raise error.at(path=self.settings.name) from None
+        except LogError:
+            self._disconnect()
+            raise
+
+    def _connected(self, timeout: float = RESPONSE_SECONDS) -> Partition:
+        if self._partition is None:
+            self._partition = connect_reader(self.settings, self.closing, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
+        return self._partition
+
+    def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
+        if self._stream is None or offset != self._next:
+            self._stream = self._begin(offset)
+        deadline = time.monotonic() + RESPONSE_SECONDS
+        while not (found := self._take_ahead(mark, max_bytes)):
+            if self.closing.is_set():
+                raise LogError(f"{self.settings.name}: closed")
+            if time.monotonic() > deadline:
+                what = f"offset {offset}: no batch arrived within {RESPONSE_SECONDS:.0f} s"
+                raise LogError(f"{self.settings.name}: {what}")
+            self._ahead.extend(self._stream.poll(_SLICE_SECONDS))
+        self._next = found[-1].end_offset
+        self._remember(found[-1])
+        return b"".join(batch.data for batch in found)
+
+    def _take_ahead(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
+        """Take from the batches read ahead as many as one read may return."""
+        found: list[CommittedBatch] = []
+        room = max_bytes
+        # The topic may already hold more than the caller's mark covers.
+        while self._ahead and self._ahead[0].end_offset <= mark:
+            room -= len(self._ahead[0].data)
+            if found and room < 0:
+                break
+            found.append(self._ahead.popleft())
+        return found
+
+    def _begin(self, offset: int) -> BatchStream:
+        partition = self._connected()
+        self._ahead.clear()
+        position, base = self._resume_at.get(offset), offset
+        if position is None:
+            if self._known is None or offset >= self._known.end_offset:
+                self._known = survey(partition)
+            found = find_base(partition, offset, self._known)
+            position, base = found.position, found.place.base_offset
+        return BatchStream(partition, position, base)
+
+    def _remember(self, batch: CommittedBatch) -> None:
+        self._resume_at[batch.end_offset] = batch.next_position
+        while len(self._resume_at) > _REMEMBERED:
+            del self._resume_at[next(iter(self._resume_at))]
+
+    def close(self) -> None:
+        """Close the connection. May be called again."""
+        self.closing.set()
+        with self._lock:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        self._ahead.clear()
+        self._stream, self._next = None, -1
+        partition, self._partition = self._partition, None
+        if partition is not None:
+            partition.close()
+
+
+# The topic log for those that do not write it (aclog.metalog.committed_log.LogReader).
+
 
 _WAKE_SECONDS = 0.1
 """How often an idle reader checks whether it is closed."""
-_RETRY_SECONDS = 0.5
+_READER_RETRY_SECONDS = 0.5
 """The backoff before a topic that cannot be read is tried again."""
 _PROBE_SECONDS = 0.5
 """How long a broker may take to prove that it is back."""
 _QUIET_MS = 500
 """How long a broker holds an idle reader's fetch; committed records end it at once."""
 
-_log = logging.getLogger(__name__)
+_reader_log = logging.getLogger(__name__)
 
 
 @frozen
@@ -102,7 +427,7 @@ class TopicReader(Closeable):
         return self._tail.high_watermark
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Return whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
+        """Return whole committed batches from the one that holds `offset` (aclog.metalog.committed_log.LogReader.read).
 
         Waits for the network, but not forever.
 
@@ -139,7 +464,7 @@ class TopicReader(Closeable):
                 tail.fail(error)
             except LogError as error:
                 tail.report(error, retriable=not isinstance(error, RefusedError))
-                tail.back_off(_RETRY_SECONDS)
+                tail.back_off(_READER_RETRY_SECONDS)
             except DecodeError as error:
                 self._read_again(error if error.path else error.at(path=self.name))
             except Exception as error:  # noqa: BLE001 - a bug must not leave readers waiting
@@ -151,8 +476,8 @@ class TopicReader(Closeable):
         if doubt is not None and doubt[0] == self._place:
             self._tail.fail(_with_advice(doubt[1]))
         else:
-            _log.warning("%s; reading the topic again from the last good batch", error)
-            self._tail.back_off(_RETRY_SECONDS)
+            _reader_log.warning("%s; reading the topic again from the last good batch", error)
+            self._tail.back_off(_READER_RETRY_SECONDS)
 
     def _follow(self) -> None:
         """Connect, and add batches until the log is closed."""

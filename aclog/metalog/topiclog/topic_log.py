@@ -1,24 +1,105 @@
-"""A topic log, open for writing (aclog.metalog.log.Log). Made by `open_topic_log`."""
+"""A topic log, open for writing: election and fencing of writers, takeover, and transactions."""
 
+import logging
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
+from time import monotonic
+from typing import Any
 
 from attrs import define, field
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 
-from aclog.metalog.batch_run import BatchRun
-from aclog.metalog.batches import BatchHeader, build_batch, read_header
-from aclog.metalog.closeable import Closeable
-from aclog.metalog.control_records import ControlRecord, control_batch
-from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.batches import BatchHeader, BatchRun, build_batch, read_header
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.committed_log import Appended, Closeable, LogReader
+from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
+from aclog.metalog.errors import DecodeError, LogError, MetadataError
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
-from aclog.metalog.log import Appended
 from aclog.metalog.topic_message import read_batch
-from aclog.metalog.topiclog.historical_reads import HistoricalReads
-from aclog.metalog.topiclog.read_back import ReadBack
+from aclog.metalog.topiclog.client import (
+    COMMIT_SECONDS,
+    PRODUCER_DEFAULTS,
+    PRODUCER_FIXED,
+    RAISED,
+    SLICE_SECONDS,
+    ClientErrors,
+    DeliveryReports,
+    Transactions,
+    kafka_error,
+    new_consumer,
+    new_producer,
+    retriable,
+    serve_callbacks,
+)
+from aclog.metalog.topiclog.reader import HistoricalReads, TailCache, TopicReader
 from aclog.metalog.topiclog.settings import TopicSettings
-from aclog.metalog.topiclog.tail_cache import TailCache
-from aclog.metalog.topiclog.transactions import COMMIT_SECONDS, Transactions
+
+# What a topic log's writer has committed, read back before it is acknowledged.
+
+
+_SLICE_SECONDS = 0.5
+_PAUSE_SECONDS = 0.01
+
+
+@define(eq=False)
+class ReadBack(Closeable):
+    """Proves that batches can be read, by a read_committed reader that learns of them from the topic alone.
+
+    Kafka takes messages from anyone with the right to write. What follows a message that is not a record can be
+    committed, but never read again: acknowledging it would be a lie. Only `abandon` is thread-safe.
+    """
+
+    _reader: LogReader
+    _owned: bool = field(kw_only=True)
+    """Whether the reader is closed with this object."""
+    _abandoned: threading.Event = field(factory=threading.Event, init=False)
+
+    def check(self, batches: Sequence[bytes], deadline: float) -> None:
+        """Wait until the reader has passed these contiguous batches, and compare what it has read.
+
+        `deadline` is of time.monotonic.
+
+        Raises:
+            LogError: the reader has met something else, or has not come that far in time. The batches are committed.
+
+        """
+        start, end = read_header(batches[0]).base_offset, read_header(batches[-1]).end_offset
+        written = b"".join(batches)
+        try:
+            self._wait(end, deadline)
+            found = self._reader.read(start, len(written))
+        except DecodeError as error:
+            raise self._unread(start, end, f"this writer's own reader stopped before: {error}") from error
+        if found != written:
+            raise self._unread(start, end, "other records stand at these offsets")
+
+    def _wait(self, end: int, deadline: float) -> None:
+        while not self._reader.wait(end - 1, _SLICE_SECONDS):
+            if self._abandoned.wait(_PAUSE_SECONDS):
+                raise LogError(f"{self._reader.name}: abandoned")
+            if time.monotonic() > deadline:
+                what = f"committed, but the offsets up to {end} did not become readable in time"
+                raise LogError(f"{self._reader.name}: {what}")
+
+    def _unread(self, start: int, end: int, why: str) -> LogError:
+        what = f"offsets {start} to {end - 1} are committed and not acknowledged"
+        return LogError(f"{self._reader.name}: {what}: {why}")
+
+    def abandon(self) -> None:
+        """Make a thread inside `check` give up soon."""
+        self._abandoned.set()
+
+    def close(self) -> None:
+        """Close the reader, if it is owned."""
+        if self._owned:
+            self._reader.close()
+
+
+# A topic log, open for writing (aclog.metalog.committed_log.Log). Made by `open_topic_log`.
+
 
 _TRANSACTION_BYTES = 16 << 20
 _TRANSACTION_RECORDS = 20_000
@@ -73,12 +154,12 @@ class TopicLog(Closeable):
         return self._committer.end_offset
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
-        """Append record values as one atomic batch (aclog.metalog.log.Log.append)."""
+        """Append record values as one atomic batch (aclog.metalog.committed_log.Log.append)."""
         batch = build_batch(values, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
         return self._committer.submit(batch, len(values), self.leader_epoch)
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a caller-built batch unchanged (aclog.metalog.log.Log.append_batch).
+        """Append a caller-built batch unchanged (aclog.metalog.committed_log.Log.append_batch).
 
         Raises:
             LogError: as there; or the batch has properties that messages do not preserve.
@@ -99,7 +180,7 @@ class TopicLog(Closeable):
         return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
+        """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
         return self._tail.wait(offset, timeout)
 
     def abandon(self, why: str) -> None:
@@ -152,3 +233,269 @@ def _fitting(batches: Sequence[bytes]) -> int:
         if number and (size > _TRANSACTION_BYTES or records > _TRANSACTION_RECORDS):
             return number
     return len(batches)
+
+
+# Fencing of the topic log's previous writer, by Kafka's transactional id (KIP-98).
+
+
+def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactions:
+    """Fence the previous writer and abort its open transaction; return this process's transactions.
+
+    init_transactions increments the transactional id's producer epoch: from then on, brokers reject the previous
+    producer's writes and commits with INVALID_PRODUCER_EPOCH or PRODUCER_FENCED.
+
+    Raises:
+        FencedError: another process did the same, later.
+        LogError: no broker responds within `timeout` seconds, or one refuses.
+        ConfigError: the client rejects the properties.
+
+    """
+    errors, reports = ClientErrors(settings.name), DeliveryReports()
+    properties: Mapping[str, Any] = {
+        **PRODUCER_DEFAULTS,
+        **settings.properties,
+        **PRODUCER_FIXED,
+        "transactional.id": settings.transactional_id,
+        "on_delivery": reports.note,
+    }
+    producer = new_producer(settings.name, properties, errors)
+    _init_transactions(producer, settings.name, errors, timeout)
+    return Transactions(settings, producer, errors, reports)
+
+
+def _init_transactions(producer: Producer, name: str, errors: ClientErrors, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            producer.init_transactions(min(SLICE_SECONDS, max(left, 0.05)))
+        except RAISED as error:
+            # A refused login is only reported by callback: without this, the call would last until its timeout.
+            serve_callbacks(producer)
+            if errors.refused and errors.latest is not None:
+                raise errors.latest from error
+            if left <= 0 or not retriable(error):
+                raise (errors.latest if retriable(error) else None) or kafka_error(error, name) from error
+        else:
+            return
+
+
+# Taking over a topic log: fence the previous writer, find the end, begin a leader epoch.
+
+
+WINDOW_BYTES = 32 << 20
+
+
+def open_topic_log(
+    settings: TopicSettings,
+    *,
+    node_id: int,
+    timestamp: int | None = None,
+    voters: Sequence[int] = (),
+    reader: LogReader | None = None,
+    on_failure: Callable[[LogError], None] | None = None,
+    timeout: float = 60.0,
+) -> TopicLog:
+    """Open a topic log for writing: fence the previous writer, and begin the next leader epoch. Blocks.
+
+    The topic must exist (`ensure_topic`). The epoch's LeaderChange names `node_id` as leader and `voters` (by default
+    `node_id` alone), and is committed on return. `timestamp`, in ms since 1970, defaults to the current time.
+    What is written is acknowledged once `reader`, which follows this topic, has read it; by default the log has one of
+    its own. `on_failure` is called once, in the log's own thread, when the log is dead, but not after `close` or
+    `abandon`.
+
+    Raises:
+        FencedError: another writer has opened it since.
+        LogError: no broker responds within `timeout` seconds, or one refuses.
+        DecodeError: the last message is not a record.
+        ConfigError: the client rejects a property, or confluent-kafka is not installed.
+
+    """
+    deadline = monotonic() + timeout
+    with ExitStack() as stack:
+        historical = HistoricalReads(settings, threading.Event())
+        stack.callback(historical.close)
+        historical.connect(timeout)
+        transactions = fence_previous_writer(settings, _left(deadline))
+        stack.callback(transactions.close)
+        found = historical.survey_stable(_left(deadline))  # after fencing, so that nobody can append behind the end
+        read_back = ReadBack(reader or TopicReader(settings), owned=reader is None)
+        stack.callback(read_back.close)
+        tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
+        tail.begin(found.start_offset, found.end_offset, found.end_offset)
+        log = TopicLog(
+            settings,
+            found.epoch + 1,
+            tail=tail,
+            historical=historical,
+            transactions=transactions,
+            read_back=read_back,
+            on_failure=on_failure,
+        )
+        stack.callback(log.close)
+        _begin_epoch(log, node_id, voters, timestamp)
+        stack.pop_all()
+    return log
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - monotonic(), 1.0)
+
+
+def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: int | None) -> None:
+    change = LeaderChange(
+        leader_id=node_id,
+        voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in voters or (node_id,)),
+        granting_voters=(LeaderChangeVoter(voter_id=node_id),),
+    )
+    begun = current_time_ms() if timestamp is None else timestamp
+    log.append_control(change, timestamp=begun).result()
+
+
+# Election of the controller that should write a topic log, by the partition assignment of a consumer group.
+
+
+_log = logging.getLogger(__name__)
+
+_WAKE_SECONDS = 0.1
+"""How often a candidate checks whether it is closed."""
+_RETRY_SECONDS = 1.0
+"""The backoff before joining the group again after an error."""
+_HEARTBEATS_PER_SESSION = 12
+"""Per session timeout: with 6 s, candidates learn of a rebalance within half a second."""
+
+
+@define(eq=False)
+class Election(Closeable):
+    """A candidate, from its construction until `close`, in a thread of its own.
+
+    `on_elected` and `on_deposed` are called alternately in that thread, starting with the former. They must return
+    soon: until then the group is not polled. The assignment is only advice. That there is one writer is ensured by
+    fencing: the elected candidate opens the log (`open_topic_log`), a deposed one abandons it.
+
+    A new candidate deposes nobody (cooperative-sticky assignment). A candidate that cannot reach the group for the
+    session timeout is deposed, by its own clock and by the group coordinator's.
+
+    Raises:
+        ConfigError: the client rejects the properties.
+
+    """
+
+    settings: TopicSettings
+    on_elected: Callable[[], None]
+    on_deposed: Callable[[], None]
+    _errors: ClientErrors = field(init=False)
+    _elected: bool = field(default=False, init=False)
+    _error: MetadataError | None = field(default=None, init=False)
+    _closed: threading.Event = field(factory=threading.Event, init=False)
+    _thread: threading.Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._errors = ClientErrors(self.settings.name)
+        consumer = self._new_consumer()
+        self._thread = threading.Thread(
+            target=self._run, args=(consumer,), name=f"candidate for {self.settings.name}", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def elected(self) -> bool:
+        """Whether this candidate is elected."""
+        return self._elected
+
+    @property
+    def error(self) -> MetadataError | None:
+        """Why this candidate cannot be elected at the moment, if known; None while it is elected."""
+        return None if self._elected else self._error or self._errors.latest
+
+    def close(self) -> None:
+        """Leave the group, after `on_deposed` if elected, so that another candidate takes over at once.
+
+        May be called again, but not by the callbacks.
+        """
+        self._closed.set()
+        self._thread.join()
+
+    def _new_consumer(self) -> Consumer:
+        timeout = self.settings.session_timeout_ms
+        properties = {
+            **self.settings.properties,
+            "group.id": self.settings.group_id,
+            # The new protocol (KIP-848) has server-side assignors only, and no client-side session timeout.
+            "group.protocol": "classic",
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": timeout,
+            # librdkafka requires max.poll.interval.ms >= session.timeout.ms.
+            "max.poll.interval.ms": max(timeout, 300_000),
+            "heartbeat.interval.ms": max(timeout // _HEARTBEATS_PER_SESSION, 1),
+            "enable.auto.commit": "false",
+            "enable.auto.offset.store": "false",
+            "auto.offset.reset": "latest",
+            "allow.auto.create.topics": "false",
+        }
+        return new_consumer(self.settings.name, properties, self._errors)
+
+    def _run(self, consumer: Consumer | None) -> None:
+        while not self._closed.is_set():
+            try:
+                consumer = consumer or self._new_consumer()
+                self._follow_group(consumer)
+            except (*RAISED, MetadataError) as error:
+                self._error = error if isinstance(error, MetadataError) else kafka_error(error, self.settings.name)
+                _log.warning("%s", self._error)
+            finally:
+                self._depose()
+                if consumer is not None:
+                    _leave(consumer)
+                consumer = None
+            self._closed.wait(_RETRY_SECONDS)
+
+    def _follow_group(self, consumer: Consumer) -> None:
+        """Be a member of the group until closed, or until an error."""
+        consumer.subscribe(
+            [self.settings.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+        while not self._closed.is_set():
+            message = consumer.poll(_WAKE_SECONDS)
+            error = None if message is None else message.error()
+            if error is not None:
+                raise KafkaException(error)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Become elected if the log's partition is assigned. The assignment is paused: nothing is fetched."""
+        # The assignment must be taken over for the group to settle; its position is irrelevant.
+        consumer.incremental_assign([TopicPartition(each.topic, each.partition, OFFSET_END) for each in partitions])
+        consumer.pause(partitions)
+        if _has_log_partition(partitions) and not self._elected and not self._closed.is_set():
+            self._elected, self._error = True, None
+            self._errors.clear()
+            self._call(self.on_elected)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if _has_log_partition(partitions):
+            self._depose()
+        consumer.incremental_unassign(partitions)
+
+    def _depose(self) -> None:
+        if self._elected:
+            self._elected = False
+            self._call(self.on_deposed)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        """Call a callback; its errors must not end the candidate's thread."""
+        try:
+            callback()
+        except Exception:  # noqa: BLE001 - any error
+            _log.exception("%s: a callback of the election failed", self.settings.name)
+
+
+def _has_log_partition(partitions: list[TopicPartition]) -> bool:
+    """Whether the log's partition is assigned: somebody may have added partitions to the topic."""
+    return any(each.partition == 0 for each in partitions)
+
+
+def _leave(consumer: Consumer) -> None:
+    try:
+        consumer.close()
+    except (*RAISED, RuntimeError) as error:
+        _log.warning("%s", error)

@@ -1,11 +1,19 @@
 """Access logs as input: a table of accesses, and a table of what could not be read."""
 
-from aclog.pipeline.accesses.append import Appended, append
-from aclog.pipeline.accesses.ingest import Counts, Ingested, Kind, Layout, RejectRateError, ingest, write
-from aclog.pipeline.accesses.input import MALFORMED, pinned_accesses, plain_accesses, read_accesses
-from aclog.pipeline.accesses.ledger import Ledger
-from aclog.pipeline.accesses.line_files import NoFilesError
-from aclog.pipeline.accesses.pinned_files import ChangedFilesError
+from aclog.pipeline.accesses.append import (
+    Appended,
+    Counts,
+    Ingested,
+    Kind,
+    Layout,
+    Ledger,
+    RejectRateError,
+    append,
+    ingest,
+    write,
+)
+from aclog.pipeline.accesses.files import MALFORMED, ChangedFilesError, pinned_accesses, plain_accesses, read_accesses
+from aclog.pipeline.accesses.kafka_log import NoFilesError
 
 __all__ = [
     "MALFORMED",

@@ -1,26 +1,503 @@
-"""A table of accesses that grows: what is new in log files goes into it, by day, once."""
+"""Ingestion of access logs into tables of accesses and rejects, once or as they grow; no line is dropped silently."""
 
+import os
 import secrets
+import shutil
+import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
+from typing import Final, Self, TypeAlias
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from aclog.authorizer.audit import Reason
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.ingest import Counts, Layout, check_rejects, counted
-from aclog.pipeline.accesses.ledger import STAGING, Ledger, Taken, fsync_file
-from aclog.pipeline.accesses.line_files import readable_errors
-from aclog.pipeline.accesses.line_ranges import lines_of
-from aclog.pipeline.accesses.pinned_files import ChangedFilesError, PinnedFiles, listed
-from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite
-from aclog.pipeline.accesses.source_times import source_of
-from aclog.pipeline.accesses.table_writers import DAY, NO_DAY
-from aclog.terminal.progress import BYTES, progress
-from aclog.usage.accesses.contents import Part, new_parts
+from aclog.metalog.filelog.files import fsync_directory
+from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
+from aclog.pipeline.accesses.files import ChangedFilesError, PinnedFiles, listed, pinned
+from aclog.pipeline.accesses.kafka_log import (
+    Splitter,
+    check_timezone,
+    events_of_avro,
+    events_of_json,
+    lines_of,
+    lines_of_kafka,
+    read_lines,
+    readable_errors,
+    split_lines,
+    split_validated,
+    validate_rows,
+)
+from aclog.pipeline.accesses.tables import (
+    DAY,
+    NO_DAY,
+    REPORTED,
+    SCHEMAS,
+    SplitAndWrite,
+    Table,
+    commit_files,
+    rows_of_csv,
+    rows_of_json,
+    rows_of_parquet,
+    source_of,
+)
+from aclog.pipeline.session import new_directory
+from aclog.terminal.output import BYTES, progress
+from aclog.usage.accesses.access_log import LEDGER, Known, Part, new_parts
+
+# The ledger of a table that is appended to: what was taken, how far each source goes, and which files belong to it.
+#
+# A SQLite database, `_ledger.db` (Spark skips names that begin with `_`). An append is committed by one transaction,
+# which names its files while they still stand in a directory of their own. Then they are moved into the table. What
+# is killed before the transaction leaves nothing in the table; what is killed after it is moved by the next append.
+
+
+Seen: TypeAlias = tuple[int, int, int, int, bytes]
+"""A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""
+
+STAGING: Final = "_staging"
+_APPLICATION, _VERSION = 0x61636C67, 1
+_TABLES: Final = """
+CREATE TABLE appends (number INTEGER PRIMARY KEY, at INTEGER, accesses INTEGER, rejected INTEGER, late INTEGER,
+    placed INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE contents (length INTEGER, digest BLOB, append INTEGER, path TEXT, start INTEGER,
+    PRIMARY KEY (length, digest)) WITHOUT ROWID;
+CREATE TABLE files (append INTEGER, staged TEXT, name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE sources (name TEXT PRIMARY KEY, latest INTEGER) WITHOUT ROWID;
+CREATE TABLE seen (device INTEGER, inode INTEGER, size INTEGER, modified INTEGER, ends BLOB,
+    PRIMARY KEY (device, inode)) WITHOUT ROWID;
+"""
+
+
+@frozen(kw_only=True)
+class Taken:
+    """What one append adds to the ledger."""
+
+    parts: Sequence[Part]
+    files: Mapping[str, str]
+    """Where a file stands, and where it goes, both below the table's directory."""
+    latest: Mapping[str, int | None]
+    """By source: the latest time that was taken from it, in us since 1970; None if no access had a time."""
+    accesses: int
+    rejected: int
+    late: int
+    at: int
+    """When, in ms since 1970."""
+
+
+@define
+class Ledger:
+    """The open ledger of one directory, which no other process appends to meanwhile."""
+
+    out: Path
+    _database: sqlite3.Connection
+    _lock: WriterLock = field(repr=False)
+    _is_new: bool = False
+    """Whether this process has made the directory."""
+
+    @classmethod
+    def open(cls, out: Path) -> Self:
+        """Open the ledger of a directory, which is created if it does not exist; finish what was killed.
+
+        Raises:
+            ConfigError: the directory holds something else, or its parent does not exist.
+            LockedError: another process is appending to it.
+            LogError: it cannot be locked.
+
+        """
+        if not out.absolute().parent.is_dir():
+            raise ConfigError(f"{out.parent}: no such directory: expected one to create {out.name} in")
+        _check_ours(out)
+        is_new = not out.exists()
+        out.mkdir(exist_ok=True)
+        lock = WriterLock.acquire(out, force=False)
+        try:
+            opened = cls(out, _connected(out / LEDGER), lock, is_new)
+            opened.place()
+        except BaseException:
+            lock.close()
+            raise
+        return opened
+
+    def close(self) -> None:
+        """Close the ledger, and let others append; a new directory that nothing came into is removed again."""
+        unused = self._is_new and self.next_number() == 1 and not (self.out / "accesses").exists()
+        self._database.close()
+        if unused:
+            (self.out / LEDGER).unlink(missing_ok=True)
+            (self.out / LOCK_FILE).unlink(missing_ok=True)
+        self._lock.close()
+        if unused:
+            with suppress(OSError):  # another process has begun to use it
+                self.out.rmdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def known(self) -> set[Known]:
+        """Return what was taken."""
+        with self._readable():
+            return set(self._database.execute("SELECT length, digest FROM contents"))
+
+    def latest(self) -> dict[str, int | None]:
+        """Return the latest time that was taken from each source, in us since 1970; None if no access had a time."""
+        with self._readable():
+            return dict(self._database.execute("SELECT name, latest FROM sources"))
+
+    def seen(self) -> set[Seen]:
+        """Return the files all of which was taken, as they were then: those that still are need not be read again."""
+        with self._readable():
+            return set(self._database.execute("SELECT device, inode, size, modified, ends FROM seen"))
+
+    def remember(self, seen: Iterable[Seen]) -> None:
+        """Keep files for `seen`."""
+        with self._readable(), self._database:
+            self._database.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", seen)
+
+    def next_number(self) -> int:
+        """Return the number of the next append."""
+        with self._readable():
+            return int(self._database.execute("SELECT coalesce(max(number), 0) + 1 FROM appends").fetchone()[0])
+
+    def commit(self, taken: Taken) -> int:
+        """Commit an append, whose files have been fsynced, and move them into the table; return its number.
+
+        Raises:
+            ConfigError: the table has files of an append of this number already; nothing is committed.
+
+        """
+        number = self.next_number()
+        # a ledger from a backup numbers its appends as those that it does not know of: their files would be replaced
+        for pattern in (f"accesses/*/{number:08d}-*", f"rejects/{number:08d}-*"):
+            for unknown in self.out.glob(pattern):
+                raise ConfigError(
+                    f"{self.out / LEDGER}: is older than the table, which has {unknown.relative_to(self.out)} already: "
+                    "expected both of one moment: restore both, or ingest into a new directory"
+                )
+        with self._readable(), self._database:  # one transaction
+            self._database.execute(
+                "INSERT INTO appends (number, at, accesses, rejected, late) VALUES (?, ?, ?, ?, ?)",
+                (number, taken.at, taken.accesses, taken.rejected, taken.late),
+            )
+            self._database.executemany(
+                "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)",
+                [(*part.content.known, number, part.content.path, part.start) for part in taken.parts],
+            )
+            self._database.executemany(
+                "INSERT INTO files VALUES (?, ?, ?)", [(number, *each) for each in taken.files.items()]
+            )
+            self._database.executemany(
+                "INSERT INTO sources VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET latest = excluded.latest",
+                taken.latest.items(),
+            )
+        self.place()
+        return number
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ConfigError(f"{self.out / LEDGER}: {error}: nothing more is taken") from error
+
+    def place(self) -> None:
+        """Move the files of committed appends into the table, and delete those that never were committed.
+
+        Raises:
+            ConfigError: a file is nowhere.
+
+        """
+        with self._readable():
+            pending = [row[0] for row in self._database.execute("SELECT number FROM appends WHERE NOT placed")]
+            for number in pending:
+                rows = self._database.execute("SELECT staged, name FROM files WHERE append = ?", (number,)).fetchall()
+                for staged, name in rows:
+                    _move(self.out / staged, self.out / name)
+                _fsync_parents(self.out, [name for _, name in rows])
+                with self._database:
+                    self._database.execute("UPDATE appends SET placed = 1 WHERE number = ?", (number,))
+        shutil.rmtree(self.out / STAGING, ignore_errors=True)
+
+
+def _check_ours(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: not a directory: expected one that --append has made, or a new name")
+    if out.is_dir() and not (out / LEDGER).exists() and {each.name for each in out.iterdir()} - {LOCK_FILE}:
+        raise ConfigError(f"{out}: has no {LEDGER}: expected a directory that --append has made, or a new name")
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Open the database, and create its tables in a transaction.
+
+    Raises:
+        ConfigError: not a ledger, one of a newer version, one that cannot be opened, or an empty one beside a table.
+
+    """
+    try:
+        database = sqlite3.connect(path)
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if (path.parent / "accesses").exists():
+                raise ConfigError(f"{path}: is empty, but the table is not: restore it, or ingest into a new directory")
+            database.executescript(
+                f"BEGIN; {_TABLES} PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
+            fsync_directory(path.parent)
+            return database
+        if database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION or version != _VERSION:
+            raise ConfigError(f"{path}: not a ledger of version {_VERSION}: a newer aclog, or another program, made it")
+    except sqlite3.Error as error:
+        raise ConfigError(f"{path}: cannot be opened: {error}") from error
+    return database
+
+
+def _move(staged: Path, name: Path) -> None:
+    if staged.exists():
+        name.parent.mkdir(parents=True, exist_ok=True)
+        staged.rename(name)
+    elif not name.exists():
+        raise ConfigError(f"{name}: is missing, and so is {staged}: the table is damaged: ingest into a new one")
+
+
+def _fsync_parents(out: Path, names: Iterable[str]) -> None:
+    parents = {parent for name in names for parent in Path(name).parents}
+    for parent in sorted(parents):
+        fsync_directory(out / parent)
+
+
+def fsync_file(path: Path) -> None:
+    """Make a file that another process has written durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Ingestion of access logs into two tables, accesses and rejects with reasons; no line is dropped silently.
+
+
+@frozen(kw_only=True)
+class Layout:
+    """How files are read: their kind, the zone of times that name none, and names of columns."""
+
+    kind: "Kind"
+    zone: str
+    columns: Mapping[str, str]
+
+    @classmethod
+    def of(cls, spark: SparkSession, kind: str, timezone: str, columns: Mapping[str, str] | None) -> Self:
+        """Check and return a layout.
+
+        Raises:
+            ConfigError: the kind or zone is unknown, or the kind has columns of its own.
+
+        """
+        wanted, zone = _kind(kind), check_timezone(spark, timezone)
+        if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
+            raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
+        return cls(kind=wanted, zone=zone, columns=columns or {})
+
+    @property
+    def split(self) -> Splitter:
+        """What splits the rows into accesses and rejects."""
+        return split_lines if self.kind is Kind.KAFKA_LOG else split_validated
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether each line stands for itself, so that a part of a file can be read."""
+        return self.kind in {Kind.KAFKA_LOG, Kind.EVENTS_JSONL, Kind.JSONL}
+
+    def of_lines(self, lines: DataFrame, *, files: bool = False) -> DataFrame:
+        """Return one row for each line (`value`, `file`), for `split`; with `files`, accesses name theirs."""
+        if self.kind is Kind.KAFKA_LOG:
+            return lines_of_kafka(lines, self.zone)
+        if self.kind is Kind.EVENTS_JSONL:
+            return validate_rows(events_of_json(lines), files=files)
+        return validate_rows(rows_of_json(lines, self.columns, self.zone), files=files)
+
+    def of_files(self, spark: SparkSession, paths: Sequence[str], *, files: bool = False) -> DataFrame:
+        """Return one row for each line or row of whole files, likewise."""
+        if self.is_lines:
+            return self.of_lines(read_lines(spark, paths), files=files)
+        if self.kind is Kind.EVENTS:
+            raw = events_of_avro(spark, paths)
+        else:
+            read = rows_of_parquet if self.kind is Kind.PARQUET else rows_of_csv
+            raw = read(spark, paths, self.columns, self.zone)
+        return validate_rows(raw, files=files)
+
+
+class Kind(StrEnum):
+    """The format of the files."""
+
+    KAFKA_LOG = "kafka-log"
+    """kafka-authorizer.log of any Kafka version, in the default layout `[%d] %p %m (%c)%n`."""
+    EVENTS = "events"
+    """Audit events in Avro (aclog/authorizer/audit_event.avsc)."""
+    EVENTS_JSONL = "events-jsonl"
+    """Audit events as JSON lines: bare, or in the JSON log of an aclog node."""
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+@frozen(kw_only=True)
+class Ingested:
+    """Both tables, lazily: nothing has run yet."""
+
+    rows: DataFrame
+    """One row per line or row that was read."""
+    split: Splitter
+    """Splits these rows into accesses and rejects."""
+    paths: tuple[str, ...]
+    files: PinnedFiles
+    """The files as they were listed: `write` checks at its end that all rows came from them."""
+
+    @cached_property
+    def accesses(self) -> DataFrame:
+        """The accesses (ACCESS_COLUMNS)."""
+        return _split_off(self, "accesses")
+
+    @cached_property
+    def rejects(self) -> DataFrame:
+        """The rejects (REJECT_COLUMNS)."""
+        return _split_off(self, "rejects")
+
+
+@frozen(kw_only=True)
+class Counts:
+    """The numbers of lines (rows), which add up to `total`."""
+
+    accesses: int
+    rejects: Mapping[str, int] = field(factory=dict)
+    """By Reason, the most frequent first."""
+    blanks: int = 0
+
+    @property
+    def rejected(self) -> int:
+        """The number of rejects."""
+        return sum(self.rejects.values())
+
+    @property
+    def total(self) -> int:
+        """The number of lines that were read."""
+        return self.accesses + self.rejected + self.blanks
+
+    @property
+    def reject_rate(self) -> float:
+        """The share of the lines that was rejected, blank ones apart: 0 to 1."""
+        return self.rejected / max(1, self.accesses + self.rejected)
+
+
+def ingest(
+    spark: SparkSession,
+    paths: str | Path | Sequence[str | Path],
+    kind: str,
+    *,
+    timezone: str = "UTC",
+    columns: Mapping[str, str] | None = None,
+) -> Ingested:
+    """Return the accesses and rejects of files, directories and globs.
+
+    `timezone` is the zone of times that name none: a broker logs its local time. `columns` maps names of ACCESS_COLUMNS
+    to those of a Parquet, CSV or JSON lines table; other columns are found under their own names.
+
+    Raises:
+        ConfigError: no file is found, the kind or zone is unknown, or a column is missing. Errors that only show when
+            files are read (a file that is not Avro) are raised by `write`.
+
+    """
+    named = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    places = tuple(str(path) for path in named)
+    if not places:
+        raise ConfigError("expected files to read")
+    layout = Layout.of(spark, kind, timezone, columns)
+    rows, files = pinned(spark, places, lambda: layout.of_files(spark, places))
+    return Ingested(rows=rows, split=layout.split, paths=places, files=files)
+
+
+def _kind(name: str) -> Kind:
+    try:
+        return Kind(name)
+    except ValueError as error:
+        raise ConfigError(f"unknown kind {name!r}: expected one of {', '.join(Kind)}") from error
+
+
+def _split_off(ingested: Ingested, table: Table) -> DataFrame:
+    split, schema = ingested.split, SCHEMAS[table]
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield getattr(split(batch), table)
+
+    return ingested.rows.mapInArrow(run, from_arrow_schema(schema))
+
+
+def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None) -> Counts:
+    """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
+
+    The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` appears only once it is
+    complete. It must be on a file system that Spark's workers share with this process.
+
+    Raises:
+        ConfigError: `out` exists, a file cannot be read, or was rotated, truncated or replaced since it was listed.
+        RejectRateError: more than this share of the lines is not an access; nothing is written.
+
+    """
+    with new_directory(out) as partial:
+        task = SplitAndWrite(split=ingested.split, directory=str(partial))
+        with ingested.files.held(), readable_errors(ingested.paths):
+            reported = ingested.rows.mapInArrow(task, REPORTED).collect()
+        counts = counted(reported)
+        check_rejects(counts, max_reject_rate)
+        commit_files(partial, [row["file"] for row in reported if row["file"]])
+    return counts
+
+
+class RejectRateError(ConfigError):
+    """Too large a share of the lines is not an access; `counts` says of what."""
+
+    def __init__(self, text: str, counts: Counts) -> None:
+        super().__init__(text)
+        self.counts = counts
+
+
+def check_rejects(counts: Counts, limit: float | None) -> None:
+    """Raise RejectRateError if more than this share of the lines, blank ones apart, is rejected."""
+    if limit is not None and counts.reject_rate > limit:
+        most = next(iter(counts.rejects))
+        raise RejectRateError(
+            f"{counts.rejected:,} of {counts.total - counts.blanks:,} lines are rejected, most as {most}: "
+            f"{counts.reject_rate:.2%}, above --max-reject-rate {limit:g}: nothing is written",
+            counts,
+        )
+
+
+def counted(reported: Iterable[Row]) -> Counts:
+    """Add up what the tasks reported (aclog.pipeline.accesses.tables.REPORTED)."""
+    found: Counter[str | None] = Counter()
+    for row in reported:
+        if row["file"] is None and row["source"] is None:
+            found[row["reason"]] += row["count"]
+    accesses, blanks = found.pop(None, 0), found.pop(Reason.BLANK.value, 0)
+    ordered = sorted(((str(reason), count) for reason, count in found.items()), key=lambda pair: (-pair[1], pair[0]))
+    return Counts(accesses=accesses, rejects=dict(ordered), blanks=blanks)
+
+
+# A table of accesses that grows: what is new in log files goes into it, by day, once.
 
 
 @frozen(kw_only=True)

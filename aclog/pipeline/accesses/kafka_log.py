@@ -1,23 +1,554 @@
-"""kafka-authorizer.log in whole batches: Spark parses the times, and each distinct rest of a line is read once."""
+"""Text files of accesses: lines, times, kafka-authorizer.log and audit events."""
 
-from typing import Any, TypeAlias
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from attrs import frozen
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZType, TimestampType
 
-from aclog.authorizer.access_reject import Reason
-from aclog.authorizer.audit_line_reader import TIME, TIME_SIZE, ParsedLine, read_line, read_other
-from aclog.pipeline.accesses.access_table import (
-    ACCESS_SCHEMA,
-    DETAILS,
-    LINE_LIMIT,
-    REJECT_SCHEMA,
-    TIMESTAMP,
-    Split,
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
+from aclog.authorizer.audit import (
+    SHOWN,
+    TIME,
+    TIME_SIZE,
+    WANTED,
+    ParsedLine,
+    Reason,
+    known_names,
+    read_line,
+    read_other,
 )
-from aclog.pipeline.accesses.access_times import local_time
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.session import cause, own_error
+from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND
+from aclog.usage.accesses.access_log import Part, is_compressed, opened
+from aclog.usage.arrow import ACL_FIELDS
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+
+# Times in access logs: local times of a named zone, ISO 8601, and milliseconds.
+
+
+_YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
+"""The range of a TIMESTAMP, in ms since 1970: Spark's arithmetic and Parquet readers fail beyond it."""
+
+_LOCAL = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?\z"
+_WITH_ZONE = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}:?\d{2})\z"
+_INTEGER = r"^-?\d{1,15}\z"
+
+
+def check_timezone(spark: SparkSession, timezone: str) -> str:
+    """Return the name of a zone that Spark knows (UTC, Europe/Berlin, +02:00).
+
+    Raises:
+        ConfigError: unknown zone.
+
+    """
+    sample = F.lit(f"2026-01-01 00:00:00 {timezone}").try_cast("timestamp")
+    known = bool(timezone.strip()) and spark.range(1).select(sample.isNotNull().alias("known")).first()
+    if not known or not known[0]:
+        raise ConfigError(f"unknown timezone {timezone[:80]!r}: expected UTC, an offset such as +02:00, or a name "
+                          "such as Europe/Berlin")  # fmt: skip
+    return timezone.strip()
+
+
+def local_time(text: Column, timezone: str) -> Column:
+    """Return the TIMESTAMP of `2026-11-21 10:00:00,123` in this zone, null for an invalid date or time.
+
+    The text must have no zone, and the session's zone must be UTC, as set by `open_session`.
+
+    When clocks are set back, a repeated local time is the earlier one; when they are set forward, a skipped local time
+    is read with the offset from before the change.
+    """
+    # Appending the zone to the text would make Spark look it up in every row, which doubles the cost.
+    return F.to_utc_timestamp(F.translate(text, ",", ".").try_cast("timestamp"), timezone)
+
+
+def any_time(value: Column, kind: DataType, timezone: str) -> Column:
+    """Return the TIMESTAMP of a column of this type: TIMESTAMP, integer (ms since 1970), or text (ISO 8601 or ms).
+
+    A text without an offset and a TIMESTAMP_NTZ are local to `timezone`. Null for any other text.
+
+    Raises:
+        ConfigError: the column has another type.
+
+    """
+    if isinstance(kind, TimestampType):
+        return value
+    if isinstance(kind, TimestampNTZType):
+        return local_time(value.cast("string"), timezone)
+    if isinstance(kind, IntegralType):
+        return of_millis(value)
+    if isinstance(kind, StringType):
+        return (
+            F.when(value.rlike(_LOCAL), local_time(value, timezone))
+            .when(value.rlike(_WITH_ZONE), F.translate(value, ",", ".").try_cast("timestamp"))
+            .when(value.rlike(_INTEGER), of_millis(value.try_cast("long")))
+        )
+    raise ConfigError(
+        f"column timestamp is of type {kind.simpleString()}: expected a timestamp, ms as an integer, or text"
+    )
+
+
+def of_millis(value: Column) -> Column:
+    """Return the TIMESTAMP of ms since 1970, null beyond the years 1 to 9999; some numbers count seconds."""
+    millis = value.cast("long")
+    seconds = value.between(FIRST_SECOND, LAST_SECOND)
+    return F.when(seconds, F.timestamp_millis(millis * 1000)).when(
+        value.between(_YEAR_1, _YEAR_9999), F.timestamp_millis(millis)
+    )
+
+
+# Lines of byte ranges of files: exactly these, whatever is appended to the files meanwhile.
+
+
+_TASK_BYTES: Final = 32 << 20
+_BATCH_BYTES: Final = 4 << 20
+_BLOCK: Final = 1 << 16
+
+
+@frozen(kw_only=True)
+class LineRange:
+    """Bytes of a file (decompressed) that are whole lines."""
+
+    path: str
+    name: str
+    """The file's URI."""
+    start: int
+    end: int
+
+
+def lines_of(spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
+    """Return `value` and `file` of every new line, as `read_lines` does of whole files."""
+    tasks = _tasks([each for part in parts for each in _ranges(part)])
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers: list[Any] = batch.column(0).to_pylist()
+            for number in numbers:
+                for each in tasks[number]:
+                    yield from _batches(each)
+
+    return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(read, "value string, file string")
+
+
+def _ranges(part: Part) -> Iterator[LineRange]:
+    """Cut a part at line ends; a compressed file can only be read from its start, so it stays whole."""
+    content, start = part.content, part.start
+    path, name = content.path, content.name
+    if is_compressed(path):
+        yield LineRange(path=path, name=name, start=start, end=content.length)
+        return
+    with Path(path).open("rb") as file:
+        while start < content.length:
+            end = _line_end(file, min(start + _TASK_BYTES, content.length), content.length)
+            yield LineRange(path=path, name=name, start=start, end=end)
+            start = end
+
+
+def _line_end(file: BinaryIO, position: int, end: int) -> int:
+    """Return the end of the line that the byte before `position` is in."""
+    at = position - 1
+    while at < end:
+        block = os.pread(file.fileno(), _BLOCK, at)
+        found = block.find(b"\n")
+        if found >= 0 or not block:
+            return min(at + found + 1, end) if block else end
+        at += len(block)
+    return end
+
+
+def _tasks(ranges: Sequence[LineRange]) -> list[list[LineRange]]:
+    """Return the ranges of each task: small ones share a task."""
+    tasks: list[list[LineRange]] = []
+    size = _TASK_BYTES
+    for each in ranges:
+        if size + each.end - each.start > _TASK_BYTES:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(each)
+        size += each.end - each.start
+    return tasks
+
+
+def _batches(part: LineRange) -> Iterator[pa.RecordBatch]:
+    with opened(part.path) as file:
+        file.seek(part.start)
+        held, left = b"", part.end - part.start
+        while left:
+            block = file.read(min(_BATCH_BYTES, left))
+            if not block:
+                break  # the file was truncated: the check of its pin says so
+            left -= len(block)
+            lines = (held + block).split(b"\n")
+            held = lines.pop()
+            yield from _as_batches(lines, part.name)
+        if held:
+            yield from _as_batches([held], part.name)
+
+
+def _as_batches(lines: Iterable[bytes], name: str) -> Iterator[pa.RecordBatch]:
+    rest = iter(lines)
+    while some := list(islice(rest, _BLOCK)):
+        data = pa.array(some, pa.binary())
+        # text in Spark need not be UTF-8, and who reads the lines says what is not: so the bytes pass unseen
+        buffers: list[Any] = data.buffers()
+        values: Any = pa.StringArray.from_buffers(len(some), buffers[1], buffers[2])
+        yield pa.RecordBatch.from_arrays([values, pa.repeat(pa.scalar(name), len(some))], names=["value", "file"])
+
+
+# Text files as input: their lines, and Spark's errors about them in one line.
+
+
+def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Return `value` and `file` of every line of files, directories (recursively) and globs; `.gz` is decompressed.
+
+    Like everywhere in Spark, files in directories are skipped if their names begin with `.` or `_`.
+
+    Raises:
+        ConfigError: no file is found, or a directory cannot be listed.
+
+    """
+    with readable_errors(paths):
+        # by default Spark also splits lines at a carriage return, which a client may put into a resource name
+        reader = spark.read.option("lineSep", "\n").option("recursiveFileLookup", value=True)
+        frame = reader.text(list(paths))
+        check_found(frame, paths)
+        return frame.select("value", F.col("_metadata.file_path").alias("file"))
+
+
+class NoFilesError(ConfigError):
+    """There is nothing to read: a path that does not exist, or a directory without files."""
+
+
+def check_found(frame: DataFrame, paths: Sequence[str]) -> None:
+    """Raise NoFilesError if there is no file at all."""
+    if not frame.inputFiles():
+        raise NoFilesError(f"{', '.join(paths)}: no files to read (names that begin with `.` or `_` are skipped)")
+
+
+@contextmanager
+def readable_errors(paths: Sequence[str]) -> Iterator[None]:
+    """Turn Spark's errors about input into ConfigErrors of one line that name the file."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise NoFilesError(f"{_path_in(str(error)) or ', '.join(paths)}: no such file or directory") from error
+        raise ConfigError(f"{', '.join(paths)}: {cause(str(error))}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        own = own_error(str(error))
+        if own is not None:
+            raise ConfigError(own) from error
+        found = re.search(r"reading file (\S+?)\.?(?:\s|$)", str(error))
+        where = found[1] if found else ", ".join(paths)
+        raise ConfigError(f"{where}: {cause(str(error))}") from error
+
+
+def _path_in(text: str) -> str | None:
+    found = re.search(r"does not exist: (?:file:)?(\S+?)\.(?:\s|$)", text)
+    return found[1] if found else None
+
+
+# JSON lines, parsed strictly by Spark: one object per line, no duplicate keys, nothing after the object.
+
+
+def parse_lines(lines: DataFrame) -> DataFrame:
+    """Return `file`, `line`, `object` (VARIANT, null if not one JSON object) and `reason` of each line."""
+    # Spark's parser ignores whatever follows the first value. So each line is parsed as the first item of a list whose
+    # second item is a random mark, which the line cannot contain: if the mark is there, nothing follows the object.
+    mark = secrets.token_hex(16)
+    wrapped = F.concat(F.lit("["), F.col("value"), F.lit(f',"{mark}"]'))
+    valid = F.is_valid_utf8("value")
+    listed = lines.select("file", F.col("value").alias("line"), F.when(valid, F.try_parse_json(wrapped)).alias("list"))
+    whole = (F.expr("try_variant_get(list, '$[1]', 'string')") == mark) & F.col("line").rlike(r"^\s*\{")
+    return listed.select(
+        "file",
+        "line",
+        F.when(whole, F.expr("try_variant_get(list, '$[0]', 'variant')")).alias("object"),
+        F.when(F.col("line").rlike(r"^\s*\z"), Reason.BLANK)
+        .when(~F.is_valid_utf8("line"), Reason.NOT_UTF8)
+        .when(~F.coalesce(whole, F.lit(False)), Reason.MALFORMED)
+        .alias("reason"),
+    )
+
+
+def within(variant: str, key: str) -> Column:
+    """Return the value of a key of an object as VARIANT, null if there is none."""
+    return F.expr(f"try_variant_get({variant}, '{_path(key)}', 'variant')")
+
+
+def text(variant: str, key: str, *, under: str | None = None) -> Column:
+    """Return the value of a key if it is a string, else null."""
+    path = _path(key) if under is None else f"$.{under}.{key}"
+    kind = f"schema_of_variant(try_variant_get({variant}, '{path}', 'variant'))"
+    return F.when(F.expr(kind) == "STRING", F.expr(f"try_variant_get({variant}, '{path}', 'string')"))
+
+
+def number(variant: str, key: str) -> Column:
+    """Return the value of a key as LONG if it is an integer, else null."""
+    path = _path(key)
+    kind = f"schema_of_variant(try_variant_get({variant}, '{path}', 'variant'))"
+    return F.when(F.expr(kind) == "BIGINT", F.expr(f"try_variant_get({variant}, '{path}', 'bigint')"))
+
+
+def _path(key: str) -> str:
+    r"""Return the JSON path of one key, escaped for a SQL string literal."""
+    quoted = key.replace("\\", "\\\\").replace("'", "\\'")
+    return f'$["{quoted}"]'
+
+
+# Audit events of aclog's authorizer (aclog/authorizer/audit_event.avsc): Avro files, and JSON lines.
+
+
+_AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
+"""Spark includes the class, but only knows the short name `avro` if the Avro connector's jar is present."""
+
+
+def event_schema() -> str:
+    """Return the Avro schema of an event, as JSON."""
+    return files("aclog.authorizer").joinpath("audit_event.avsc").read_text(encoding="utf-8")
+
+
+def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Rows for `validate_rows` from Avro files written with this version of the schema, or another compatible one.
+
+    Raises:
+        ConfigError: no file is found. A file that is not Avro fails the job.
+
+    """
+    with readable_errors(paths):
+        reader = spark.read.format(_AVRO).option("avroSchema", event_schema()).option("recursiveFileLookup", value=True)
+        events = reader.load(list(paths))
+        check_found(events, paths)
+    rule = {name: F.col(f"rule.{name}") for name in ACL_FIELDS}
+    return events.select(
+        *REQUEST_COLUMNS,
+        "timestamp",
+        "patternType",
+        F.col("result").alias("loggedDecision"),
+        _rule_text(F.col("basis"), F.col("rule").isNotNull(), rule).alias("loggedRule"),
+        F.nullif(F.col("request"), F.lit("")).alias("request"),
+        F.col("resourceReferenceCount"),
+        _level(F.col("logged"), F.col("result")).alias("logLevel"),
+        F.col("_metadata.file_path").alias("file"),
+        F.to_json(F.struct(*events.columns)).alias("line"),
+        F.lit(None).cast("string").alias("reason"),
+        F.lit(None).cast("string").alias("detail"),
+    )
+
+
+def events_of_json(lines: DataFrame) -> DataFrame:
+    """Rows for `validate_rows` from JSON lines: bare, or under the key `audit` as in a node's JSON log."""
+    whole = parse_lines(lines)
+    own = F.coalesce(within("object", "audit"), F.when(within("object", "logger").isNull(), F.col("object")))
+    found = whole.select("*", own.alias("event"))
+    stated = found.select(
+        "*",
+        text("event", "result").alias("loggedDecision"),
+        of_millis(number("event", "timestamp")).alias("timestamp"),
+        F.coalesce(F.expr("try_variant_get(event, '$.logged', 'boolean')"), F.lit(True)).alias("logged"),
+    )
+    rule = {name: text("event", name, under="rule") for name in ACL_FIELDS}
+    return stated.select(
+        *(text("event", name).alias(name) for name in REQUEST_COLUMNS),
+        "timestamp",
+        text("event", "patternType").alias("patternType"),
+        "loggedDecision",
+        _rule_text(text("event", "basis"), rule["resourceType"].isNotNull(), rule).alias("loggedRule"),
+        F.nullif(text("event", "request"), F.lit("")).alias("request"),
+        number("event", "resourceReferenceCount").try_cast("int").alias("resourceReferenceCount"),
+        _level(F.col("logged"), F.col("loggedDecision")).alias("logLevel"),
+        "file",
+        "line",
+        F.coalesce(
+            F.col("reason"),
+            F.when(F.col("event").isNull(), Reason.OTHER_LOGGER),
+            F.when(F.col("loggedDecision").isNull(), Reason.BAD_DECISION),
+            F.when(F.col("timestamp").isNull(), Reason.BAD_TIMESTAMP),
+        ).alias("reason"),
+        F.when(F.col("event").isNotNull() & F.col("timestamp").isNull(), "no timestamp in ms since 1970").alias(
+            "detail"
+        ),
+    )
+
+
+def _rule_text(basis: Column, has_rule: Column, rule: dict[str, Column]) -> Column:
+    """Return the rule as in the audit line."""
+    inside: list[Column] = []
+    for place, name in enumerate(ACL_FIELDS):
+        inside += [F.lit(f"{', ' if place else ''}{name}="), rule[name]]
+    return F.when(has_rule, F.concat(F.lit("MatchingAcl(acl=StandardAcl["), *inside, F.lit("])"))).otherwise(basis)
+
+
+def _level(logged: Column, decision: Column) -> Column:
+    """Return the level of the audit line (aclog.authorizer.audit.audit_level)."""
+    return F.when(~logged, "TRACE").when(decision == "ALLOWED", "DEBUG").otherwise("INFO")
+
+
+# The table of accesses and the table of rejects: columns, validation of rows, reasons for rejection.
+
+
+TIMESTAMP: Final = "timestamp"
+KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")
+"""Columns that only some sources have, null for others. STRING, but resourceReferenceCount INT.
+
+The logged decision and rule are those of the authorizer that logged the access; jobs add a `decision` and `rule`.
+"""
+
+ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *KNOWN)
+REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
+"""The file of a reject, its text (up to LINE_LIMIT characters), a Reason, and a sentence."""
+
+_INTEGER_COLUMN = "resourceReferenceCount"
+_TYPES: Final = {TIMESTAMP: pa.timestamp("us", tz="UTC"), _INTEGER_COLUMN: pa.int32()}
+
+ACCESS_SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in ACCESS_COLUMNS])
+REJECT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
+
+LINE_LIMIT: Final = 2000
+
+
+DETAILS: Final = {
+    Reason.NOT_UTF8: "not UTF-8",
+    Reason.NO_HEAD: "does not begin with `[time] LEVEL `: a stack trace, the rest of a torn line, or another layout",
+    Reason.TORN: "truncated: does not end with the logger's name in parentheses",
+    Reason.OTHER_LOGGER: "not from kafka.authorizer.logger",
+    Reason.OTHER_MESSAGE: "from kafka.authorizer.logger, but not about an access",
+    Reason.AMBIGUOUS: "can be read in more than one way: a part of the layout occurs in it twice",
+    Reason.UNREADABLE: "not in a format that an authorizer of Kafka writes",
+    Reason.BAD_TIMESTAMP: "not a time: expected ISO 8601, or ms since 1970",
+    Reason.MALFORMED: "malformed, or with a different number of columns",
+}
+
+
+def quoted(name: str) -> str:
+    """Return a column's name for Spark's SQL: it may have dots and backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def enum_name(text: Column, names: Iterable[str]) -> Column:
+    """Return AlterConfigs, alter_configs and ALTER_CONFIGS as ALTER_CONFIGS, null for an unknown name."""
+    known = list(names)
+    pairs = [F.lit(word) for name in known for word in (name.replace("_", ""), name)]
+    other = F.try_element_at(F.create_map(*pairs), F.upper(F.translate(text, "_", "")))
+    return F.when(text.isin(known), text).otherwise(other)  # the common case first: Spark searches maps linearly
+
+
+def validate_rows(raw: DataFrame, *, files: bool = False) -> DataFrame:
+    """Return rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null if the row is an access.
+
+    With `files`, `file` is also set for accesses.
+
+    `raw` has ACCESS_COLUMNS as in the source (strings, a TIMESTAMP and an INT; enum names in any form), `file`, `line`,
+    and `reason` and `detail`, which are null unless the source's reader has rejected the row.
+    """
+    named = raw.select(
+        "*",
+        enum_name(F.col("operation"), known_names(AclOperation)).alias("_operation"),
+        enum_name(F.col("resourceType"), known_names(ResourceType)).alias("_type"),
+        enum_name(F.col("patternType"), [PatternType.LITERAL.name]).alias("_pattern"),
+        enum_name(F.col("loggedDecision"), ["ALLOWED", "DENIED"]).alias("_decision"),
+    )
+    checked = named.select("*", F.coalesce(F.col("reason"), _fault()).alias("_reason"))
+    rejected = F.col("_reason").isNotNull() & (F.col("_reason") != Reason.BLANK.value)
+    return checked.select(
+        *(F.col(name).cast("string") for name in ("principal", "host")),
+        F.col("_operation").alias("operation"),
+        F.col("_type").alias("resourceType"),
+        F.col("resourceName").cast("string"),
+        F.col(TIMESTAMP).cast("timestamp"),
+        F.col("_pattern").alias("patternType"),
+        F.col("_decision").alias("loggedDecision"),
+        *(F.col(name).cast("string") for name in ("loggedRule", "request")),
+        F.col("resourceReferenceCount").cast("int"),
+        F.col("logLevel").cast("string"),
+        F.col("file") if files else F.when(rejected, F.col("file")).alias("file"),
+        F.when(rejected, F.substring(F.make_valid_utf8("line"), 1, LINE_LIMIT)).alias("line"),
+        F.col("_reason").alias("reason"),
+        F.when(rejected, F.coalesce(F.col("detail"), _detail())).alias("detail"),
+    )
+
+
+@frozen(kw_only=True)
+class Split:
+    """The rows of a batch, split; the three parts add up to all of them."""
+
+    accesses: pa.RecordBatch
+    """Rows of ACCESS_SCHEMA."""
+    rejects: pa.RecordBatch
+    """Rows of REJECT_SCHEMA."""
+    files: "pa.Array[Any]"
+    """The file of each access; null if the source's reader was not asked for it."""
+    blanks: int
+
+
+Splitter = Callable[[pa.RecordBatch], Split]
+"""A function that splits the rows of a source; it is pickled to workers."""
+
+
+def split_validated(batch: pa.RecordBatch) -> Split:
+    """Split rows from `validate_rows` by their reason."""
+    reasons = batch.column("reason")
+    accesses = batch.filter(pc.is_null(reasons)).select(list(ACCESS_COLUMNS)).cast(ACCESS_SCHEMA)
+    rejects = (
+        batch.filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
+        .select(list(REJECT_COLUMNS))
+        .cast(REJECT_SCHEMA)
+    )
+    blanks = batch.num_rows - accesses.num_rows - rejects.num_rows
+    files = batch.column("file").filter(pc.is_null(reasons))
+    return Split(accesses=accesses, rejects=rejects, files=files, blanks=blanks)
+
+
+def _fault() -> Column:
+    """Return the reason to reject the values of a row, or null."""
+    missing = _empty("principal") | _empty("host") | _empty("operation") | _empty("resourceType")
+    return (
+        F.when(missing | F.col("resourceName").isNull(), Reason.MISSING_VALUE)
+        .when(F.col("_operation").isNull(), Reason.BAD_OPERATION)
+        .when(F.col("_type").isNull(), Reason.BAD_RESOURCE_TYPE)
+        .when(F.col("patternType").isNotNull() & F.col("_pattern").isNull(), Reason.BAD_PATTERN_TYPE)
+        .when(F.col("loggedDecision").isNotNull() & F.col("_decision").isNull(), Reason.BAD_DECISION)
+    )
+
+
+def _empty(name: str) -> Column:
+    return F.col(name).isNull() | (F.col(name) == "")
+
+
+def _detail() -> Column:
+    """Return the detail for a reason."""
+    reason = F.col("_reason")
+    detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
+    for bad, (name, wanted) in WANTED.items():
+        shown = F.concat(F.lit(f"{name} `"), F.substring(name, 1, SHOWN), F.lit(f"`: expected {wanted}"))
+        detail = detail.when(reason == bad, shown)
+    for other, text in DETAILS.items():
+        detail = detail.when(reason == other, F.lit(text))
+    return detail
+
+
+def _missing_names() -> Column:
+    absent = [F.when(_empty(name), F.lit(name)) for name in REQUEST_COLUMNS if name != "resourceName"]
+    absent.append(F.when(F.col("resourceName").isNull(), F.lit("resourceName")))
+    return F.concat_ws(", ", *absent)
+
+
+# kafka-authorizer.log in whole batches: Spark parses the times, and each distinct rest of a line is read once.
+
 
 Array: TypeAlias = "pa.Array[Any]"
 _HEAD = rf"^{TIME}\] [A-Z]+ Principal = "
@@ -103,14 +634,14 @@ def _rejects(rows: pa.RecordBatch) -> pa.RecordBatch:
             "file": row["file"],
             "line": row["line"][:LINE_LIMIT],
             "reason": row["reason"],
-            "detail": _detail(row["reason"], row["detail"], row["line"]),
+            "detail": _line_detail(row["reason"], row["detail"], row["line"]),
         }
         for row in rows.to_pylist()
     ]
     return pa.RecordBatch.from_pylist(found, schema=REJECT_SCHEMA)
 
 
-def _detail(reason: str, parsed: str | None, line: str) -> str:
+def _line_detail(reason: str, parsed: str | None, line: str) -> str:
     if reason == Reason.BAD_TIMESTAMP:
         return f"no such time: {line[1:TIME_SIZE]}"
     return DETAILS.get(Reason(reason)) or parsed or ""

@@ -1,27 +1,646 @@
-"""The history of ACLs on Spark: one row per ACL and interval in which it was in force, as the applier has it.
+"""The history of ACLs on Spark: one row for each ACL and interval."""
 
-The table of the log (`spark.read.format("aclog")`) is read twice: once for what the driver must know (transaction
-markers, and the running maximum of timestamps per range of offsets), once for the ACLs. What is collected on the driver
-grows with the number of transactions and of ranges (65,536 offsets each), not of ACLs. Only if the log begins at a
-checkpoint, the driver reads that checkpoint as a whole as well, to check that it is complete and valid.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate, groupby
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+from attrs import define, field, frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from aclog.metalog.errors import ReplayError
-from aclog.pipeline.history.batch_times import has_unknown_code
-from aclog.pipeline.history.events import timed_events
-from aclog.pipeline.history.first_pass import first_pass
-from aclog.pipeline.history.rules import COLUMNS, first_contradiction, rules_of
-from aclog.pipeline.history.start import known_from
-from aclog.snapshots.rule_history import history as replayed
+from aclog.authorizer.acl import AclOperation
+from aclog.metalog.batches import scan_batches
+from aclog.metalog.committed_log import LogReader
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError, ReplayError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.files import checkpoint_name, list_checkpoints
+from aclog.metalog.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    RecordType,
+)
+from aclog.pipeline.source.rows import columns_of
+from aclog.snapshots.applier import Transactions
+from aclog.snapshots.history import first_image
+from aclog.snapshots.history import history as replayed
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import READ_BYTES
+from aclog.usage.arrow import ACL_FIELDS
+
+# From additions and removals to ACLs and their intervals; contradictions fail the job.
+
+
+RULE = (*ACL_FIELDS, "id")
+"""An ACL, with the keys of `aclog acls list --format jsonl`."""
+
+COLUMNS = (*RULE, "first_seen_offset", "added_offset", "added_at", "removed_offset", "removed_at")
+"""The output of `aclog spark history`."""
+
+EVENT = (*RULE, "first_seen_offset", "offset", "at", "visible_at", "adds")
+"""An addition or removal: the offset and time of its record, and when it became visible, as a time or as an end offset.
+
+A removal only has the id.
+"""
+
+_REMOVED = "removed"
+_BEFORE = "before"
+
+
+def rules_of(events: DataFrame, name: str, checked: Column, keep: Column | None = None) -> DataFrame:
+    """Return the ACLs of these events (columns EVENT): COLUMNS, visible_from and visible_to.
+
+    `checked` selects the ACLs that are checked for the same content under another id, `keep` those that are returned
+    (a condition on RULE): a filter on the result might drop ACLs before they are checked.
+
+    Any action on the result fails with the text of a ReplayError if an id is added that is in force, or removed that is
+    not, or if one content is in force under two ids. `name` is the log's in that text.
+    """
+    wanted = F.lit(True) if keep is None else keep
+    rules = _rules(_in_order(events).where(_refusing(_by_id(), name, F.col("adds"))))
+    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, wanted)))
+
+
+def first_contradiction(events: DataFrame, name: str, checked: Column) -> ReplayError | None:
+    """Return the error at which the applier would stop in these events, None if it would not."""
+    row = contradictions(events, checked).agg(F.min(F.struct("offset", "what")).alias("found")).first()
+    if row is None or row.found is None:
+        return None
+    return ReplayError(row.found.what, offset=row.found.offset, path=name)
+
+
+def contradictions(events: DataFrame, checked: Column) -> DataFrame:
+    """Return every contradiction (offset, what); the applier stops at the first of them."""
+    ordered = _in_order(events)
+    by_id = ordered.select("offset", _by_id().alias("what"))
+    by_content = _by_content_order(_rules(ordered.where("adds"))).select("offset", _by_content(checked).alias("what"))
+    return by_id.unionByName(by_content).where(F.col("what").isNotNull())
+
+
+def _in_order(events: DataFrame) -> DataFrame:
+    """Add to each event the next one of its id, and whether the previous one was an addition."""
+    window = Window.partitionBy("id").orderBy("offset")
+    following = F.lead(F.struct("offset", "at", "visible_at")).over(window)
+    return events.withColumn(_REMOVED, following).withColumn(_BEFORE, F.lag("adds").over(window))
+
+
+def _by_id() -> Column:
+    """Return the contradiction between an event and the previous one of its id, or null.
+
+    The texts are the applier's (authorizer.index.acl_index), which users compare.
+    """
+    in_force = F.coalesce(_BEFORE, F.lit(False))
+    twice = F.concat(F.lit("ACL "), "id", F.lit(" is added, but exists already"))
+    absent = F.concat(F.lit("ACL "), "id", F.lit(" is removed, but does not exist"))
+    return F.when(F.col("adds") & in_force, twice).when(~F.col("adds") & ~in_force, absent)
+
+
+def _rules(additions: DataFrame) -> DataFrame:
+    return additions.select(*RULE, "first_seen_offset", "offset", "at", "visible_at", _REMOVED)
+
+
+def _by_content_order(rules: DataFrame) -> DataFrame:
+    """Add to each ACL the previous one of the same content."""
+    window = Window.partitionBy(*ACL_FIELDS).orderBy("offset")
+    return rules.withColumn(_BEFORE, F.lag(F.struct("id", f"{_REMOVED}.offset")).over(window))
+
+
+def _by_content(checked: Column) -> Column:
+    """Return the contradiction between an ACL and the previous one of the same content, or null."""
+    ended = F.col(f"{_BEFORE}.offset")
+    in_force = F.col(_BEFORE).isNotNull() & (ended.isNull() | (ended > F.col("offset")))
+    says = F.lit(" is the same as ACL ")
+    both = F.concat(F.lit("ACL "), "id", says, f"{_BEFORE}.id", F.lit(": expected every ACL once"))
+    return F.when(checked & in_force, both)
+
+
+def _refusing(what: Column, name: str, keep: Column) -> Column:
+    """Return which rows to keep, and fail for a row with a contradiction.
+
+    One expression does both: of two filters, Spark might apply the one that drops rows first.
+    """
+    text = F.concat(F.lit(f"{name}: offset "), F.col("offset").cast("string"), F.lit(": "), what)
+    return F.when(what.isNotNull(), F.raise_error(text).cast("boolean")).otherwise(keep)
+
+
+def _with_intervals(rules: DataFrame) -> DataFrame:
+    seen_first = F.col("first_seen_offset").isNotNull()
+    return rules.select(
+        *RULE,
+        "first_seen_offset",
+        F.when(~seen_first, F.col("offset")).alias("added_offset"),
+        F.col("at").alias("added_at"),
+        F.col(f"{_REMOVED}.offset").alias("removed_offset"),
+        F.col(f"{_REMOVED}.at").alias("removed_at"),
+        F.col("visible_at").alias("visible_from"),
+        F.col(f"{_REMOVED}.visible_at").alias("visible_to"),
+    )
+
+
+# The spans of a log that metadata transactions (KIP-868) hold back, abort or leave open, from their markers alone.
+#
+# As in snapshots.applier: the visible state only ever moves to the end of a batch at which no
+# transaction is open.
+
+
+_RECORDS: MappingProxyType[str, MetadataRecord] = MappingProxyType(
+    {
+        RecordType.BEGIN_TRANSACTION_RECORD.name: BeginTransactionRecord(),
+        RecordType.END_TRANSACTION_RECORD.name: EndTransactionRecord(),
+        RecordType.ABORT_TRANSACTION_RECORD.name: AbortTransactionRecord(),
+    }
+)
+
+MARKERS = tuple(_RECORDS)
+"""The record types that begin, end and abort transactions."""
+
+RANGE_BITS = 16
+"""A range is the 65,536 offsets that share all but these low bits."""
+
+
+class Marker(NamedTuple):
+    """A transaction marker: its offset, the base offset of its batch, its record type."""
+
+    offset: int
+    batch_offset: int
+    record_type: str
+
+
+class Span(NamedTuple):
+    """From one offset to another, both inclusive."""
+
+    first: int
+    last: int
+
+
+@frozen(kw_only=True)
+class TransactionSpans:
+    """The spans of a log's transactions; those of one kind ascend and do not overlap.
+
+    `held`: base offsets of batches whose records become visible together, at the end of the last one. `aborted`: the
+    offsets of a Begin and its Abort, between which every record is dropped. `hidden_from`: the base offset of the first
+    batch that never becomes visible, because a transaction is open at the end of the log, or because of a marker out of
+    place, which is the `failure`.
+    """
+
+    held: tuple[Span, ...] = ()
+    aborted: tuple[Span, ...] = ()
+    hidden_from: int | None = None
+    failure: ReplayError | None = None
+
+
+def spans_of(markers: Iterable[Marker]) -> TransactionSpans:
+    """Return the spans of a log with these markers, which must be in the order of their offsets."""
+    scan = _MarkerScan()
+    for batch_offset, batch in groupby(markers, key=lambda marker: marker.batch_offset):
+        try:
+            scan.read(batch_offset, batch)
+        except ReplayError as e:
+            scan.failure = e
+            scan.held_from = batch_offset if scan.held_from is None else scan.held_from
+            break
+    return TransactionSpans(
+        held=tuple(scan.held), aborted=tuple(scan.aborted), hidden_from=scan.held_from, failure=scan.failure
+    )
+
+
+@define(kw_only=True)
+class _MarkerScan:
+    """The spans so far; `held_from` is the batch since which a transaction is open at the end of every batch."""
+
+    held: list[Span] = field(factory=list)
+    aborted: list[Span] = field(factory=list)
+    held_from: int | None = None
+    failure: ReplayError | None = None
+    _transactions: Transactions = field(factory=Transactions)
+    _begun_at: int = -1
+
+    def read(self, batch_offset: int, markers: Iterable[Marker]) -> None:
+        """Process the markers of one batch. Raises ReplayError at a marker out of place."""
+        for marker in markers:
+            self._transactions.add(marker.offset, _RECORDS[marker.record_type])
+            if self._transactions.is_open:
+                self._begun_at = marker.offset
+            elif marker.record_type == RecordType.ABORT_TRANSACTION_RECORD.name:
+                self.aborted.append(Span(self._begun_at, marker.offset))
+        # only the state at the end of a batch counts: a transaction within one batch holds nothing back
+        if not self._transactions.is_open and self.held_from is not None:
+            self.held.append(Span(self.held_from, batch_offset))
+            self.held_from = None
+        elif self._transactions.is_open and self.held_from is None:
+            self.held_from = batch_offset
+
+
+def range_of(offset: int) -> int:
+    """Return the number of the range that an offset is in."""
+    return offset >> RANGE_BITS
+
+
+def by_range(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
+    """Yield (range, span) for every range of offsets that a span touches: the key of an equi-join."""
+    for span in spans:
+        for number in range(range_of(span.first), range_of(span.last) + 1):
+            yield number, span
+
+
+# When each batch of a log became visible to --as-of TIME: the running maximum of batch timestamps.
+#
+# A window over the whole log would run in a single task. So the log is cut into ranges of offsets: the maximum of
+# each range, of which there are few, is collected on the driver, and windows run within ranges.
+
+
+ADD = RecordType.ACCESS_CONTROL_ENTRY_RECORD.name
+REMOVE = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD.name
+_CODES = ("resourceType", "patternType", "operation", "permissionType")
+"""The fields of an ACL that are codes in the log and names in the table."""
+
+
+@frozen(kw_only=True)
+class Summary:
+    """What one pass over a log collects on the driver: a few numbers per range of offsets, and the transaction markers.
+
+    `end_offset` is the end of the log at that time. `before` has the running maximum (ms) at the start of each range.
+    `first` is (base offset, leader epoch) of the first batch to replay. `marker_batch_ends` has the end offset of each
+    batch with a marker, by its base offset. `unknown_codes`: whether some ACLs have codes without a name.
+    """
+
+    end_offset: int
+    before: dict[int, int]
+    first: tuple[int, int] | None
+    markers: tuple[Marker, ...]
+    marker_batch_ends: dict[int, int]
+    unknown_codes: bool
+
+
+def range_column(offset: Column) -> Column:
+    """Return the number of the range that an offset is in (transaction_spans.range_of)."""
+    return F.shiftright(offset, RANGE_BITS)
+
+
+def range_start(offset: int) -> int:
+    """Return the first offset of the range that an offset is in."""
+    return range_of(offset) << RANGE_BITS
+
+
+def millis(timestamp: Column) -> Column:
+    """Return a batch's timestamp in ms since 1970, -1 if it has none, as in the log."""
+    return F.coalesce(F.unix_millis(timestamp), F.lit(-1))
+
+
+def has_unknown_code(prefix: str = "") -> Column:
+    """Return whether an ACL has a code without a name: two ACLs that look equal in the table may differ."""
+    return F.lit(AclOperation.UNKNOWN.name).isin(*(F.col(prefix + name) for name in _CODES))
+
+
+def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
+    """Read the log once; replay starts at the offset `start`, after a batch with this timestamp (-1 if none).
+
+    Raises:
+        DecodeError: a part of the log is damaged and was set aside.
+
+    """
+    counts = F.col("offset") >= start
+    marker = F.col("record_type").isin(*MARKERS) & counts
+    rows = (
+        log.groupBy(range_column(F.col("batch_offset")).alias("range"))
+        .agg(
+            F.max(millis(F.col("timestamp"))).alias("top"),
+            F.max("offset").alias("last"),
+            F.min(F.when(counts, F.struct("batch_offset", "leader_epoch"))).alias("first"),
+            F.collect_list(F.when(marker, F.struct(*Marker._fields, "batch_end_offset"))).alias("markers"),
+            F.max((F.col("record_type") == ADD) & has_unknown_code("acl.")).alias("unknown"),
+            F.min("damage").alias("damage"),
+        )
+        .orderBy("range")
+        .collect()
+    )
+    damage = next((row.damage for row in rows if row.damage is not None), None)
+    if damage is not None:
+        raise DecodeError(f"{damage} (a log with a gap has no complete history)")
+    markers = [marker for row in rows for marker in row.markers]
+    tops = accumulate((row.top for row in rows), max, initial=timestamp)
+    return Summary(
+        end_offset=max((row.last + 1 for row in rows), default=start),
+        before=dict(zip((row.range for row in rows), tops, strict=False)),
+        first=min((tuple(row["first"]) for row in rows if row["first"] is not None), default=None),
+        markers=tuple(sorted(Marker(*found[:-1]) for found in markers)),
+        marker_batch_ends={found.batch_offset: found.batch_end_offset for found in markers},
+        unknown_codes=any(row.unknown for row in rows),
+    )
+
+
+def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
+    """Add `range`, that of the batch, and `visible_at`: the running maximum of timestamps (ms) at the batch.
+
+    `log` must have the first record of every batch of each range that it touches.
+    """
+    spark = log.sparkSession
+    starts = _table(spark, {"range": list(before), "before": list(before.values())})
+    window = Window.partitionBy("range").orderBy("batch_offset").rowsBetween(Window.unboundedPreceding, 0)
+    top = F.max(millis(F.col("timestamp"))).over(window)
+    ranged = log.withColumn("range", range_column(F.col("batch_offset"))).withColumn("top", top)
+    timed = ranged.join(F.broadcast(starts), "range")
+    return timed.withColumn("visible_at", F.greatest("top", "before")).drop("top", "before")
+
+
+def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
+    """Return the running maximum (ms) at these batches by base offset."""
+    wanted = sorted(batches)
+    if not wanted:
+        return {}
+    # equal ranges are joined first: comparing every batch with every end would be a nested loop
+    ends = _table(log.sparkSession, {"range": [range_of(at) for at in wanted], "end": wanted})
+    first, last = range_start(wanted[0]), wanted[-1]
+    rows = (
+        log.where(F.col("offset").between(first, last) & (F.col("offset") == F.col("batch_offset")))
+        .select(range_column(F.col("offset")).alias("range"), "offset", millis(F.col("timestamp")).alias("time"))
+        .join(F.broadcast(ends), "range")
+        .where(F.col("offset") <= F.col("end"))
+        .groupBy("end")
+        .agg(F.max("time").alias("top"))
+        .collect()
+    )
+    return {row.end: max(row.top, before[range_of(row.end)]) for row in rows}
+
+
+def without_spans(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
+    """Return the records whose offsets are in none of these spans."""
+    found = list(by_range(spans))
+    if not found:
+        return records
+    columns = {"range": [n for n, _ in found], "first": [s.first for _, s in found], "last": [s.last for _, s in found]}
+    broadcast = F.broadcast(_table(records.sparkSession, columns)).alias("spans")
+    offset = F.col("records.offset")
+    inside = (range_column(offset) == F.col("spans.range")) & offset.between(F.col("spans.first"), F.col("spans.last"))
+    return records.alias("records").join(broadcast, inside, "left_anti")
+
+
+def with_deferred_visibility(records: DataFrame, held: dict[Span, int]) -> DataFrame:
+    """Set `visible_at` to the time of the span for records whose batch is in one of these spans."""
+    found = list(by_range(held))
+    if not found:
+        return records
+    columns = {
+        "range": [number for number, _ in found],
+        "first": [span.first for _, span in found],
+        "last": [span.last for _, span in found],
+        "deferred": [held[span] for _, span in found],
+    }
+    deferred = F.broadcast(_table(records.sparkSession, columns).withColumnRenamed("range", "deferred_range"))
+    inside = (F.col("range") == F.col("deferred_range")) & F.col("batch_offset").between(F.col("first"), F.col("last"))
+    joined = records.join(deferred, inside, "left").withColumn("visible_at", F.coalesce("deferred", "visible_at"))
+    return joined.drop("deferred_range", "first", "last", "deferred")
+
+
+def _table(spark: SparkSession, columns: dict[str, list[int]]) -> DataFrame:
+    return spark.createDataFrame(pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()}))
+
+
+# The start of a log's history: the empty state, or the oldest checkpoint that the log continues from.
+
+
+_COLUMNS = from_arrow_schema(
+    columns_of(
+        ("offset", "batch_offset", "batch_end_offset", "leader_epoch", "timestamp", "record_type", "acl", "damage")
+    )
+)
+
+
+@frozen(kw_only=True)
+class Start:
+    """The state that replay starts from.
+
+    `rules` are its ACLs (columns EVENT), None without a checkpoint; `unknown_codes`: whether some of them have codes
+    without a name.
+    """
+
+    image: Image = Image.EMPTY
+    rules: DataFrame | None = None
+    unknown_codes: bool = False
+
+    @property
+    def offset(self) -> int:
+        """Its end."""
+        return self.image.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """That of its last batch."""
+        return self.image.epoch
+
+    @property
+    def timestamp(self) -> int:
+        """That of its last batch, in ms."""
+        return self.image.timestamp
+
+
+def read_log(spark: SparkSession, path: Path) -> DataFrame:
+    """Return the table of a log directory or a checkpoint with the columns that a history needs: no others are decoded.
+
+    All queries on it read what was committed when the first one was planned.
+    """
+    # With spark.sql.python.filterPushdown.enabled, Spark 4.3.0 plans a new read for each filter on a column of the
+    # source, even though the source takes no filters: a segment removed by retention in between would go unnoticed.
+    # So the columns that queries filter on are expressions over the source's.
+    log = spark.read.format("aclog").schema(_COLUMNS).load(str(path))
+    offset, kind = F.coalesce("offset", F.lit(-1)), F.coalesce("record_type", F.lit(""))
+    batch = F.coalesce("batch_offset", F.lit(-1))
+    return log.withColumns({"offset": offset, "batch_offset": batch, "record_type": kind})
+
+
+def start_of(spark: SparkSession, directory: Path) -> Start:
+    """Return where replay of a log directory starts.
+
+    Raises:
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+
+    """
+    with open_reader(directory) as reader:
+        if reader.start_offset() == 0:
+            return Start()
+        image = first_image(reader, list_checkpoints(directory))
+    path = directory / checkpoint_name(image.end_offset, image.epoch)
+    rules = _start_rules(read_log(spark, path), image.end_offset)
+    counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
+    if counted is None or counted.rules != len(image.acls):
+        found = 0 if counted is None else counted.rules
+        raise CheckpointError(f"{path}: {found} ACL records for {len(image.acls)} ACLs: expected no removals")
+    return Start(image=image, rules=rules, unknown_codes=bool(counted.unknown))
+
+
+def known_from(directory: Path | str) -> int:
+    """Return the earliest time (ms) for which --as-of finds a state in a log: that of its first record.
+
+    If the log begins at a checkpoint, it is the running maximum of timestamps at the checkpoint's end, including that
+    of its last batch.
+
+    Raises as `start_of`; also a LogError if the log has no record.
+    """
+    directory = Path(directory)
+    with open_reader(directory) as reader:
+        offset = reader.start_offset()
+        if offset == 0:
+            return _first_time(reader)
+        image = first_image(reader, list_checkpoints(directory))
+        latest, end = image.timestamp, min(image.end_offset, reader.high_watermark())
+        while offset < end:
+            batches, _ = scan_batches(reader.read(offset, READ_BYTES))
+            before = batches.base_offset < end
+            latest = max(latest, int(np.max(batches.max_timestamp[before])))
+            offset = int(batches.base_offset[-1] + batches.record_count[-1])
+        return latest
+
+
+def _first_time(reader: LogReader) -> int:
+    if reader.high_watermark() <= 0:
+        raise LogError(f"{reader.name}: the log has no record: no access can be decided by the ACLs of its own time")
+    batches, _ = scan_batches(reader.read(0, 1))  # a read returns at least one whole batch
+    return int(batches.max_timestamp[0])
+
+
+def _start_rules(checkpoint: DataFrame, end_offset: int) -> DataFrame:
+    """Return the ACLs of a checkpoint as events, as if each had been added at the offset before its end."""
+    return (
+        checkpoint.where(F.col("record_type") == ADD)
+        .select(
+            "acl.*",
+            F.lit(end_offset).cast("long").alias("first_seen_offset"),
+            F.lit(end_offset - 1).cast("long").alias("offset"),
+            F.lit(None).cast("timestamp").alias("at"),
+            F.lit(None).cast("long").alias("visible_at"),
+            F.lit(True).alias("adds"),
+        )
+        .select(*EVENT)
+    )
+
+
+# The first pass over a log: what the driver must know before Spark can select what became visible.
+
+
+@frozen(kw_only=True, eq=False)
+class FirstPass:
+    """A log that was read once: its table, where replay starts, what it holds, and the spans of its transactions."""
+
+    name: str
+    log: DataFrame
+    start: Start
+    summary: Summary
+    spans: TransactionSpans
+
+    @property
+    def end_offset(self) -> int:
+        """The end of what became visible."""
+        return self.summary.end_offset if self.spans.hidden_from is None else self.spans.hidden_from
+
+    @property
+    def unknown_codes(self) -> bool:
+        """Whether some ACLs have codes without a name: names cannot tell these ACLs apart."""
+        return self.start.unknown_codes or self.summary.unknown_codes
+
+    @property
+    def failure(self) -> ReplayError | None:
+        """The error of a transaction marker out of place."""
+        return None if self.spans.failure is None else self.spans.failure.at(path=self.name)
+
+
+def first_pass(spark: SparkSession, directory: Path) -> FirstPass:
+    """Read a log directory once; later queries on the result do not see what is appended to it after this call.
+
+    Raises:
+        LogError: there is no log, it cannot be read, or retention has removed its start.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage that was set aside, or a ReplayError for a log that does not continue from its start.
+
+    """
+    start = start_of(spark, directory)
+    log = read_log(spark, directory)
+    try:
+        summary = summarize(log, start.offset, start.timestamp)
+        _check_follows(start, summary, directory)
+    except DecodeError as e:
+        raise e.at(path=str(directory)) from None
+    return FirstPass(name=str(directory), log=log, start=start, summary=summary, spans=spans_of(summary.markers))
+
+
+def _check_follows(start: Start, summary: Summary, directory: Path) -> None:
+    if summary.first is None:
+        return
+    offset, epoch = summary.first
+    if offset != start.offset:
+        with open_reader(directory) as reader:
+            begins = reader.start_offset()
+        if begins > start.offset:
+            what = f"the log now begins at offset {begins}: expected {start.offset}, where its history starts"
+            raise LogError(f"{directory}: {what} (retention has removed segments: run again)")
+        raise ReplayError(f"a batch begins at offset {offset}: expected {start.offset}", offset=offset)
+    if epoch < start.epoch:
+        what = f"leader epoch {epoch} after epoch {start.epoch}: epochs never decrease"
+        raise ReplayError(what, offset=offset)
+
+
+# The additions and removals of a log that became visible, and the ACLs of its first checkpoint (columns EVENT).
+
+
+def timed_events(found: FirstPass) -> DataFrame:
+    """Return the events of a log; `visible_at` is the time of the first state with it, as --as-of TIME has it."""
+    start, summary, spans = found.start, found.summary, found.spans
+    in_ranges = found.log.where((F.col("offset") >= range_start(start.offset)) & (F.col("offset") < found.end_offset))
+    # the first record of every batch stays in, for the running maximum
+    needed = in_ranges.where(_changes() | (F.col("offset") == F.col("batch_offset")))
+    timed = with_running_time(
+        needed.select("offset", "batch_offset", "timestamp", "record_type", "acl"), summary.before
+    )
+    records = timed.where(_changes() & (F.col("offset") >= start.offset))
+    times = times_at(found.log, summary.before, (span.last for span in spans.held))
+    held = {span: times[span.last] for span in spans.held}
+    return _events(found, with_deferred_visibility(without_spans(records, spans.aborted), held))
+
+
+def placed_events(found: FirstPass) -> DataFrame:
+    """Return the events of a log; `visible_at` is the end offset of the first state with it."""
+    spans, ends = found.spans, found.summary.marker_batch_ends
+    offset = F.col("offset")
+    changes = found.log.where(_changes() & (offset >= found.start.offset) & (offset < found.end_offset))
+    place = {"range": range_column(F.col("batch_offset")), "visible_at": F.col("batch_end_offset")}
+    records = without_spans(changes.withColumns(place), spans.aborted)
+    held = {span: ends[span.last] for span in spans.held}
+    return _events(found, with_deferred_visibility(records, held))
+
+
+def _changes() -> Column:
+    return F.col("record_type").isin(ADD, REMOVE)
+
+
+def _events(found: FirstPass, visible: DataFrame) -> DataFrame:
+    events = visible.select(
+        "acl.*",
+        F.lit(None).cast("long").alias("first_seen_offset"),
+        "offset",
+        F.col("timestamp").alias("at"),
+        "visible_at",
+        (F.col("record_type") == ADD).alias("adds"),
+    ).select(*EVENT)
+    rules = found.start.rules
+    return events if rules is None else rules.unionByName(events)
+
+
+# The history of ACLs on Spark: one row per ACL and interval in which it was in force, as the applier has it.
+#
+# The table of the log (`spark.read.format("aclog")`) is read twice: once for what the driver must know (transaction
+# markers, and the running maximum of timestamps per range of offsets), once for the ACLs. What is collected on the
+# driver grows with the number of transactions and of ranges (65,536 offsets each), not of ACLs. Only if the log
+# begins at a checkpoint, the driver reads that checkpoint as a whole as well, to check that it is complete and valid.
+
 
 __all__ = ["contradiction", "contradictions_raised", "history", "intervals", "known_from"]
 

@@ -1,18 +1,19 @@
-"""When something was allowed, from a log of any size: Spark selects the ACLs that concern it, the driver asks.
+"""When something was allowed, from a log of any size."""
 
-Spark reads the log as for its history (aclog.pipeline.history.intervals), pairs each removal with its addition, and
-checks all of them. Only the ACLs that concern the question are collected on the driver.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.analysis.answers.timeline import Interval, Question
-from aclog.analysis.answers.timeline import intervals as intervals_of
+from aclog.analysis.regions import Query, Root
+from aclog.analysis.timeline import Interval, Question
+from aclog.analysis.timeline import intervals as intervals_of
 from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -22,16 +23,58 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.settings import Settings
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.uuids import parse_uuid
-from aclog.pipeline.history.batch_times import millis
-from aclog.pipeline.history.concerned import concerned
-from aclog.pipeline.history.events import placed_events
-from aclog.pipeline.history.first_pass import FirstPass, first_pass
-from aclog.pipeline.history.intervals import contradictions_raised
-from aclog.pipeline.history.rules import RULE, first_contradiction, rules_of
-from aclog.snapshots.kafka_history import KafkaChange, kafka_history
-from aclog.snapshots.rule_history import Change, ChangeKind
-from aclog.snapshots.rule_history import history as replayed
+from aclog.metalog.primitives import parse_uuid
+from aclog.pipeline.history.intervals import (
+    RULE,
+    FirstPass,
+    contradictions_raised,
+    first_contradiction,
+    first_pass,
+    millis,
+    placed_events,
+    rules_of,
+)
+from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
+from aclog.snapshots.history import Change, ChangeKind
+from aclog.snapshots.history import history as replayed
+
+# Which ACLs of a table concern a question: a condition that Spark evaluates.
+
+
+def concerned(queries: Iterable[Query], settings: Settings) -> Column:
+    """Return whether an ACL (columns of `aclog acls list`) concerns a query: true where `questions.concerns` is."""
+    each = (_principal(query, settings) & _any(map(_covers, query.roots)) for query in queries)
+    return _any(each)
+
+
+def _principal(query: Query, settings: Settings) -> Column:
+    if settings.allow_everyone:
+        return F.lit(True)
+    principal, named = F.col("principal"), query.principals.named
+    asked = principal.isin(*named)
+    everyone = (principal == WILDCARD_PRINCIPAL) | ~principal.contains(":")
+    return everyone | (~asked if query.principals.complement else asked)
+
+
+def _covers(root: Root) -> Column:
+    """Return whether an ACL's pattern covers some of the names of a root."""
+    name = F.col("resourceName")
+    literal = (name == root.name) if root.literal else name.startswith(root.name)
+    prefix = F.lit(root.name).startswith(name)
+    covered = F.when(F.col("patternType") == PatternType.LITERAL.name, literal | (name == WILDCARD)).otherwise(
+        prefix if root.literal else prefix | literal
+    )
+    return (F.col("resourceType") == ResourceType(root.kind).name) & covered
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions, F.lit(False))
+
+
+# When something was allowed, from a log of any size: Spark selects the ACLs that concern it, the driver asks.
+#
+# Spark reads the log as for its history (aclog.pipeline.history.intervals), pairs each removal with its addition, and
+# checks all of them. Only the ACLs that concern the question are collected on the driver.
 
 
 def when(spark: SparkSession, directory: Path | str, question: Question, settings: Settings) -> list[Interval]:

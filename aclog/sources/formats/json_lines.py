@@ -4,12 +4,10 @@ import codecs
 import json
 from collections.abc import Iterator, Sequence
 
-from aclog.authorizer.origin import FileOrigin
-from aclog.sources.acl_lines import parse_acls
-from aclog.sources.formats.located_rule import LocatedRule
-from aclog.sources.formats.read_context import ReadContext
-from aclog.sources.formats.source_file import SourceFile
-from aclog.sources.text_lines import numbered_lines
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.sources.acl_lines import numbered_lines, parse_acls
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.rule import LocatedRule, ReadContext
 
 _HEAD = 1 << 18
 """Bytes of a file that hold its first rule."""

@@ -18,12 +18,10 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.enum_names import find_name
-from aclog.sources.formats.located_rule import LocatedRule
-from aclog.sources.formats.read_context import ReadContext
-from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.rule import LocatedRule, ReadContext, find_name
 
 _RESOURCE = re.compile(r"Current ACLs for resource `(.*)`: ?")
 _PATTERN = re.compile(r"ResourcePattern\(resourceType=(\w+), name=(.*), patternType=(\w+)\)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Reads the rules of GitOps files: each file by the format that claims it."""
+"""Reads the ACLs of files: each file by the format that claims it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -6,23 +6,10 @@ from types import MappingProxyType
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats import (
-    jikkou,
-    json_lines,
-    julie,
-    kafka_acls,
-    kafka_gitops,
-    ksm,
-    ns4kafka,
-    strimzi,
-    terraform,
-)
-from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats import jikkou, json_lines, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
+from aclog.sources.formats.files import SourceFile, check_no_rules, leave_out
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.left_out import check_no_rules, leave_out
-from aclog.sources.formats.located_rule import LocatedRule, StatedRules
-from aclog.sources.formats.read_context import ReadContext
-from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.rule import FileTree, LocatedRule, ReadContext, StatedRules
 
 
 @frozen

@@ -11,7 +11,7 @@ import yaml
 from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.node import Node, Scalar
+from aclog.sources.formats.nodes import Node, Scalar
 
 _TAGS = "tag:yaml.org,2002:"
 _MERGE = f"{_TAGS}merge"

@@ -11,11 +11,9 @@ import fastavro
 from attrs import define
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_batch import AccessBatch
-from aclog.usage.accesses.event_block import batch_of
-from aclog.usage.accesses.form import AccessForm
-from aclog.usage.accesses.json_object import JsonObject
-from aclog.usage.accesses.line_parts import PinnedFile
+from aclog.usage.accesses.access_batch import AccessBatch, AccessForm
+from aclog.usage.accesses.events import batch_of
+from aclog.usage.accesses.lines import JsonObject, PinnedFile
 
 _ROWS: Final = 1 << 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,22 +1,192 @@
-"""Decisions on batches of accesses: each distinct access is decided once, every row is a look-up."""
+"""Decisions on batches of accesses, and the ACLs on which they depend."""
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from attrs import Factory, define, field
+from attrs import Factory, define, evolve, field, frozen
 
+from aclog.authorizer.acl import WILDCARD
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.layout import Int32s, utf16
+from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
+from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Int64s
-from aclog.usage.decisions.access_decisions import decide_accesses
+from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error
-from aclog.usage.decisions.acl_intervals import AclIntervals, numbers_of_ids
-from aclog.usage.decisions.decision_codes import UNRESOLVED, DecisionCode
-from aclog.usage.decisions.decision_steps import DecisionSteps
-from aclog.usage.decisions.interval_index import IntervalIndex
+from aclog.usage.decisions.decisions import (
+    LEVELS,
+    UNRESOLVED,
+    DecisionCode,
+    DecisionSteps,
+    MatchingInterval,
+    Ranges,
+    Steps,
+    is_order_ambiguous,
+    timeline,
+)
+from aclog.usage.decisions.intervals import (
+    ALWAYS,
+    FOREVER,
+    AclIntervals,
+    ContentIntervals,
+    IntervalIndex,
+    IntervalMatches,
+    numbers_of_ids,
+)
+
+# Decisions on accesses by all ACLs that were ever in force: one for all versions, or one per version.
+
+
+_UNSURE = np.uint8(1 << STAR | 1 << ODD)
+"""The levels that Kafka may visit earlier or later than their rank says, as bits."""
+
+
+@frozen(eq=False, kw_only=True)
+class AccessDecisions:
+    """Decision codes of some accesses, in their order; `changing` has the steps of those that change over time.
+
+    For UNRESOLVED the image of the version has to be asked (AclsImage.rule).
+    """
+
+    codes: Int32s
+    changing: dict[int, Steps]
+
+
+def decide_accesses(index: IntervalIndex, accesses: list[ParsedAccess], *, allow_everyone: bool) -> AccessDecisions:
+    """Decide accesses, none of whose principals is a super user, `User:*` or without a colon."""
+    batch = _Batch(
+        index=index,
+        accesses=accesses,
+        matches=index.matches(accesses),
+        below_star=_below_star(accesses),
+        allow_everyone=allow_everyone,
+    )
+    return batch.decide()
+
+
+def _below_star(accesses: list[ParsedAccess]) -> Bools:
+    star = utf16(WILDCARD)
+    return np.fromiter((utf16(a.resource_name[:1]) < star for a in accesses), np.bool_, len(accesses))
+
+
+@frozen(eq=False, kw_only=True)
+class _Batch:
+    """Accesses that are decided together, and what matches them."""
+
+    index: IntervalIndex
+    accesses: list[ParsedAccess]
+    matches: IntervalMatches
+    below_star: Bools
+    """By access: whether the resource's name sorts below `*`, as Kafka's scan compares names."""
+    allow_everyone: bool
+
+    def decide(self) -> AccessDecisions:
+        """Decide all of them."""
+        matches = self.matches
+        always = (matches.start == 0) & (matches.end == self.index.versions.end) & ~matches.unsure
+        changing, unsure = np.zeros((2, len(self.accesses)), np.bool_)
+        changing[matches.access[~always]] = True
+        unsure[matches.access[matches.unsure]] = True
+        # decided for all as if every match were permanent: a few array operations, and right for nearly all
+        codes = self._decide_permanent()
+        if self.allow_everyone:
+            self._allow_without_acls(codes, changing)
+        throws = self._may_throw()
+        codes[throws] = UNRESOLVED
+        timelines = dict(self._timelines(np.flatnonzero(changing & (~throws | unsure))))
+        for at in np.flatnonzero(throws & unsure).tolist():
+            timelines[at] = [(version, _unless_unsure(code)) for version, code in timelines[at]]
+        return AccessDecisions(codes=codes, changing=timelines)
+
+    def _decide_permanent(self) -> Int32s:
+        """Return the codes if all ACLs that match are in force at all versions."""
+        index, matches = self.index, self.matches
+        count, total = len(self.accesses), len(index.ranks)
+        ranks, denies = index.ranks[matches.row], index.denies(matches.row)
+        first_deny, last_allow = np.full(count, total, np.int32), np.full(count, -1, np.int32)
+        np.minimum.at(first_deny, matches.access[denies], ranks[denies])
+        np.maximum.at(last_allow, matches.access[~denies], ranks[~denies])
+        is_denied = first_deny < total
+        determining = np.where(is_denied, first_deny, last_allow)
+        ordinals = np.full(total + 1, DecisionCode.DEFAULT_DENY, np.int32)  # the last entry is for rank -1: no match
+        ordinals[ranks] = matches.ordinal
+        codes = ordinals[determining].astype(np.int32)
+        levels = np.zeros(count, np.uint8)  # a bit for each level of the ACLs that could be named
+        decides = denies == is_denied[matches.access]
+        bits = np.left_shift(1, index.levels[matches.row[decides]]).astype(np.uint8)
+        np.bitwise_or.at(levels, matches.access[decides], bits)
+        several = (levels & (levels - 1)) != 0
+        for at in np.flatnonzero(several & (levels & _UNSURE != 0)).tolist():
+            present = {level for level in LEVELS if levels[at] >> level & 1}
+            is_star = self.accesses[at].resource_name == WILDCARD
+            below_star, is_deny = bool(self.below_star[at]), bool(is_denied[at])
+            if is_order_ambiguous(present, denies=is_deny, below_star=below_star, is_star=is_star):
+                codes[at] = UNRESOLVED
+        return codes
+
+    def _allow_without_acls(self, codes: Int32s, changing: Bools) -> None:
+        """Set DEFAULT_ALLOW if the resource never has an ACL; mark as changing if it has one at some versions only."""
+        for at in np.flatnonzero((codes == DecisionCode.DEFAULT_DENY) & ~changing).tolist():
+            resources = self.matches.resources(at)
+            if not resources:
+                codes[at] = DecisionCode.DEFAULT_ALLOW
+            elif not any(self._is_permanent(resource) for resource in resources):
+                changing[at] = True
+
+    def _is_permanent(self, resource: int) -> bool:
+        return bool(self.index.versions.permanent[self.index.intervals_of_resource(resource)].any())
+
+    def _may_throw(self) -> Bools:
+        """Return where an ACL on the resource has a principal without a colon.
+
+        Kafka throws when its scan reaches that ACL, unless an ACL that denies comes first: the image has to be asked.
+        """
+        throws = np.zeros(len(self.accesses), np.bool_)
+        throwing = self.index.image.index.base.colonless_resources
+        if throwing:
+            access, resource = self.matches.places.of_requests(self.matches.place_of)
+            throws[access[np.isin(resource, list(throwing))]] = True
+        return throws
+
+    def _timelines(self, changing: Int64s) -> Iterator[tuple[int, Steps]]:
+        """Yield the steps of each of these accesses."""
+        matches, versions = self.matches, self.index.versions
+        low = np.searchsorted(matches.access, changing, "left")
+        high = np.searchsorted(matches.access, changing, "right")
+        denies = self.index.denies(matches.row)
+        for at, first, last in zip(changing.tolist(), low.tolist(), high.tolist(), strict=True):
+            rows, ordinals = matches.row[first:last], matches.ordinal[first:last]
+            # in the order of MatchingInterval's fields
+            columns: list[Any] = [matches.start[first:last], matches.end[first:last], self.index.ranks[rows]]
+            columns += [self.index.levels[rows], denies[first:last], ordinals]
+            columns += [np.ones(last - first, np.bool_), matches.unsure[first:last]]
+            intervals = list(map(MatchingInterval, *(column.tolist() for column in columns)))
+            if self.allow_everyone:
+                intervals += self._others(at)
+            is_star, below_star = self.accesses[at].resource_name == WILDCARD, bool(self.below_star[at])
+            steps = timeline(intervals, below_star=below_star, is_star=is_star, allow_everyone=self.allow_everyone)
+            yield at, [step for step in steps if step[0] < versions.end]
+
+    def _others(self, access: int) -> Iterator[MatchingInterval]:
+        """Yield the intervals of all ACLs on an access's resource, whether or not they match."""
+        versions = self.index.versions
+        for resource in self.matches.resources(access):
+            ordinals = self.index.intervals_of_resource(resource)
+            # which ACL it is does not matter: equal intervals count once
+            for start, end in set(
+                zip(versions.starts[ordinals].tolist(), versions.ends[ordinals].tolist(), strict=True)
+            ):
+                yield MatchingInterval(start, end, 0, NAMED, denies=False, ordinal=-1, matches=False)
+
+
+def _unless_unsure(code: int) -> int:
+    return code if code == DecisionCode.UNKNOWN_KAFKA else UNRESOLVED
+
+
+# Decisions on batches of accesses: each distinct access is decided once, every row is a look-up.
+
 
 NO_TIME = -(1 << 62)
 """The time of an access without a timestamp."""
@@ -57,7 +227,7 @@ class BulkAuthorizer:
         return cls(index=index, settings=settings, known_from=intervals.known_from)
 
     def decide(self, columns: Sequence[Any], times: Int64s | None = None) -> Int32s:
-        """Return the decision code of each row of a batch (aclog.usage.decisions.decision_codes).
+        """Return the decision code of each row of a batch (aclog.usage.decisions.decisions).
 
         `columns` are the five Arrow arrays of REQUEST_COLUMNS. With `times` (us since 1970, NO_TIME for a row without a
         timestamp) each row is decided by the ACLs of its own time, otherwise all rows by those of the last version.
@@ -141,3 +311,204 @@ class BulkAuthorizer:
             return self.index.ordinal(int(content), version)
         free = self.settings.allow_everyone and not image.has_candidate(access.resource_type, access.resource_name)
         return DecisionCode.DEFAULT_ALLOW if free else DecisionCode.DEFAULT_DENY
+
+
+# Which ACLs decisions depend on: those that match an access, and those whose removal would change its decision.
+#
+# A DENY is needed if no other ACL denies and some ACL allows; an ALLOW is needed if none denies and no other allows.
+# With allow.everyone.if.no.acl.found, the mere presence of an ACL on the resource counts as well: if only the ALLOWs
+# that match are on it, the access is allowed with or without them; if a single other ACL is on it, nothing but that
+# ACL keeps the access from being allowed by default.
+
+
+MOST_IN_A_GROUP = 64
+"""Larger groups are cut to this many ACLs: keeping any one of them is enough, so any subset will do."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of an access (by index) and the ordinal of an ACL, by access."""
+
+    access: Int64s
+    ordinal: Int64s
+
+
+@frozen(eq=False, kw_only=True)
+class AclDependencies:
+    """The ACLs that the decisions on some accesses depend on, each at its version."""
+
+    matched: Pairs
+    needed: Pairs
+    """Removing this ACL alone changes the decision."""
+    groups: Pairs
+    """As long as one ACL of an access's group remains, its decision remains, whatever else is removed.
+
+    A needed ACL is alone in its group. An access without a group is decided the same without any ACLs.
+    """
+
+
+@frozen(eq=False, kw_only=True)
+class _Matched:
+    """The ACLs that match some accesses at their versions, and how many of them deny and allow each access."""
+
+    matches: IntervalMatches
+    versions: Int64s
+    pairs: Pairs
+    denied: Int64s
+    allowed: Int64s
+
+
+@frozen(eq=False, kw_only=True)
+class NecessaryAcls:
+    """Finds the ACLs that decisions depend on. Each content is indexed once, however often it was added and removed."""
+
+    index: IntervalIndex
+    """Contents as permanent ACLs: their ordinals are the numbers of contents."""
+    allow_everyone: bool
+    intervals: ContentIntervals
+    _throwing: frozenset[int]
+    """The resources with an ACL whose principal has no colon."""
+
+    @classmethod
+    def of(cls, intervals: AclIntervals, settings: Settings) -> Self:
+        """Index the ACLs."""
+        contents = len(intervals.record_ends)
+        permanent = evolve(
+            intervals,
+            content_of=np.arange(contents, dtype=np.int32),
+            visible_from=np.full(contents, ALWAYS),
+            visible_to=np.full(contents, FOREVER),
+            kafka=None,
+        )
+        has_ranges = settings.cidr or intervals.kafka is not None
+        index = IntervalIndex.of(permanent, documented=settings.documented, cidr=has_ranges)
+        return cls(
+            index=index,
+            allow_everyone=settings.allow_everyone,
+            intervals=ContentIntervals.of(intervals),
+            throwing=frozenset(index.image.index.base.colonless_resources),
+        )
+
+    @property
+    def presence_counts(self) -> bool:
+        """Whether decisions may depend on ACLs that do not match."""
+        return self.allow_everyone or bool(self._throwing)
+
+    def changes(self, accesses: Sequence[ParsedAccess]) -> dict[int, Int64s]:
+        """Return the versions at which the ACLs that a decision depends on change, for accesses with any such change.
+
+        Versions ascend, the first is 0. A decision depends on the ACLs that match, and on all ACLs on the resource if
+        their presence counts.
+        """
+        matches = self.index.matches(list(accesses))
+        changing = ~self.intervals.permanent[matches.ordinal]
+        contents: dict[int, list[Int64s]] = {}
+        for access, content in zip(matches.access[changing].tolist(), matches.ordinal[changing].tolist(), strict=True):
+            contents.setdefault(access, []).append(np.array([content]))
+        by_range = self._by_range(matches)
+        of_resource: dict[int, Int64s] = {}
+        for access in self._presence_counts(matches):
+            for resource in matches.resources(access):
+                if resource not in of_resource:
+                    on_resource = self.index.intervals_of_resource(resource)
+                    of_resource[resource] = on_resource[~self.intervals.permanent[on_resource]]
+                if len(of_resource[resource]):
+                    contents.setdefault(access, []).append(of_resource[resource])
+        found = {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
+        for access in np.unique(matches.access[by_range]).tolist():
+            found[access] = np.union1d(found.get(access, np.zeros(1, np.int64)), self._kafka_changes)
+        return found
+
+    def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
+        """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
+
+        If an ACL on the resource makes Kafka throw (its principal has no colon), the ACL that denied before the scan
+        reached it counts as needed.
+        """
+        count, matches = len(accesses), self.index.matches(list(accesses))
+        ordinal = self.intervals.in_force(matches.ordinal, versions[matches.access])
+        in_force = ordinal >= 0
+        by_range, ranges = self._by_range(matches), self.intervals.versions.ranges
+        if ranges is not None:
+            in_force[by_range] &= ranges[versions[matches.access[by_range]]] == Ranges.YES
+        matched = Pairs(matches.access[in_force], ordinal[in_force])
+        denies = self.index.denies(matches.row[in_force])
+        denied = np.bincount(matched.access[denies], minlength=count)
+        allowed = np.bincount(matched.access[~denies], minlength=count)
+        # a DENY without an ALLOW changes nothing: the access is denied by default anyway
+        decides = denies & (allowed[matched.access] > 0) | ~denies & (denied[matched.access] == 0)
+        presence_counts = np.zeros(count, np.bool_)
+        presence_counts[self._presence_counts(matches)] = True
+        plain = decides & ~presence_counts[matched.access]
+        groups = Pairs(matched.access[plain], matched.ordinal[plain])
+        if presence_counts.any():
+            found = _Matched(matches=matches, versions=versions, pairs=matched, denied=denied, allowed=allowed)
+            groups = _joined(groups, self._groups(found, np.flatnonzero(presence_counts), codes))
+        sizes = np.bincount(groups.access, minlength=count)
+        alone = sizes[groups.access] == 1
+        needed = Pairs(groups.access[alone], groups.ordinal[alone])
+        return AclDependencies(matched=matched, needed=needed, groups=groups)
+
+    def _by_range(self, matches: IntervalMatches) -> Int64s:
+        """Return the matches through a range, if which Kafka decided changes."""
+        if self.intervals.versions.ranges is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.index.range_rows[matches.row])
+
+    @cached_property
+    def _kafka_changes(self) -> Int64s:
+        """The versions at which ranges begin or cease to match."""
+        ranges = self.intervals.versions.ranges
+        return np.zeros(0, np.int64) if ranges is None else np.flatnonzero(np.diff(ranges)) + 1
+
+    def _presence_counts(self, matches: IntervalMatches) -> list[int]:
+        """Return the accesses whose decision depends on ACLs on the resource that do not match."""
+        if self.allow_everyone:
+            return list(range(len(matches.place_of)))
+        if not self._throwing:
+            return []
+        access, resource = matches.places.of_requests(matches.place_of)
+        return sorted(set(access[np.isin(resource, list(self._throwing))].tolist()))
+
+    def _groups(self, found: _Matched, accesses: Int64s, codes: Int32s) -> Pairs:
+        """Return the groups of accesses whose decision depends on ACLs that do not match."""
+        matched = found.pairs
+        low, high = (np.searchsorted(matched.access, accesses, side) for side in ("left", "right"))
+        is_denying = self.denying()
+        on_place: dict[tuple[int, int], Int64s] = {}  # many accesses are on few names, and all ACLs may be on one
+        owners, ordinals = [], []
+        for access, first, last in zip(accesses.tolist(), low.tolist(), high.tolist(), strict=True):
+            own, resources = matched.ordinal[first:last], found.matches.resources(access)
+            if not self._throwing.isdisjoint(resources):
+                group = np.array([codes[access]], np.int64) if codes[access] >= 0 else own[:0]
+            elif found.denied[access] and found.allowed[access]:
+                group = own[is_denying[own]]
+            else:
+                place = int(found.matches.place_of[access]), int(found.versions[access])
+                if place not in on_place:
+                    on_place[place] = self._on(resources, place[1])
+                present = on_place[place]
+                # with nothing but matching ALLOWs on the resource, or nothing at all, it is allowed without them too
+                free = not found.denied[access] and found.allowed[access] == len(present)
+                group = own[:0] if free else own if found.allowed[access] else present
+            owners.append(np.full(len(group[:MOST_IN_A_GROUP]), access, np.int64))
+            ordinals.append(group[:MOST_IN_A_GROUP])
+        return Pairs(np.concatenate(owners), np.concatenate(ordinals))
+
+    def _on(self, resources: Sequence[int], version: int) -> Int64s:
+        """Return the ordinals of the ACLs on these resources at a version."""
+        contents = np.concatenate([np.zeros(0, np.int64), *map(self.index.intervals_of_resource, resources)])
+        ordinals = self.intervals.in_force(contents, np.full(len(contents), version))
+        return ordinals[ordinals >= 0]
+
+    def denying(self) -> Bools:
+        """Return by ordinal whether the ACL denies."""
+        of_content = np.zeros(max(len(self.index.columns), 1), np.bool_)
+        of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))
+        denying: Bools = of_content[self.intervals.content_of]
+        return denying
+
+
+def _joined(one: Pairs, other: Pairs) -> Pairs:
+    access = np.concatenate((one.access, other.access))
+    order = np.argsort(access, kind="stable")
+    return Pairs(access[order], np.concatenate((one.ordinal, other.ordinal))[order])

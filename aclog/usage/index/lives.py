@@ -1,13 +1,83 @@
-"""The lives of rules, in columns by number."""
+"""The lives of ACLs, in columns by number."""
 
-from typing import Final, Self
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from attrs import frozen
 
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.vectors import Bools, Bytes, Int64s
-from aclog.usage.index.rule_texts import KEY_BYTES
-from aclog.usage.index.seen_rules import STILL
+from aclog.usage.index.database import deflated, inflated, packed, unpacked
+
+# The rules that accesses were judged by, as the index knows rules.
+
+
+UNKNOWN: Final = -(1 << 62)
+"""In place of when a rule began."""
+STILL: Final = (1 << 62) - 1
+"""In place of when it ended."""
+
+RuleText = dict[str, str]
+"""The seven keys of `acls list --format jsonl`."""
+
+
+@frozen(eq=False, kw_only=True)
+class SeenRules:
+    """The rules of a run, numbered by ordinal."""
+
+    ids: Bytes | None
+    """The (n, 16) bytes of ids; None if the source has none."""
+    digests: Bytes
+    """(n, 16): of the rules without their ids (rule_texts.digests)."""
+    denies: Bools
+    texts: Callable[[Sequence[int]], list[RuleText]]
+    """Returns the texts of some ordinals; asked for lives that are new."""
+    begins: Int64s
+    """When each rule came into force, in us since 1970; UNKNOWN if no log says so."""
+    ends: Int64s
+    """When it was removed; STILL while it is in force."""
+    is_history: bool
+    """Whether a log says when rules came and went; if not, they count as in force for all accesses of the run."""
+    known_from: int | None = None
+    """With a history: since when the rules are known, in us since 1970; None for at all times."""
+    is_whole: bool = True
+    """Whether these are all rules of the state: then those that are not among them are gone."""
+
+    def __len__(self) -> int:
+        """Return the number of rules."""
+        return len(self.digests)
+
+    @property
+    def keys(self) -> Bytes:
+        """The (n, 16) bytes by which a life is known: the id, or else the digest."""
+        return self.digests if self.ids is None else self.ids
+
+
+def always(count: int) -> tuple[Int64s, Int64s]:
+    """Return `begins` and `ends` of rules from a state without times."""
+    return np.full(count, UNKNOWN, np.int64), np.full(count, STILL, np.int64)
+
+
+# An ACL without its id, as its digest and as text.
+
+
+KEY_BYTES: Final = 16
+_HEAD_BYTES: Final = 3 + 16
+"""Of the record of an ACL: frame version, type, version of the record; and the id."""
+
+
+def digests(records: Iterable[bytes]) -> Bytes:
+    """Return the digests, as (n, 16) bytes, of ACLs given as the records of a metadata log; ids do not count."""
+    joined = b"".join(blake2b(record[_HEAD_BYTES:], digest_size=KEY_BYTES).digest() for record in records)
+    return np.frombuffer(joined, np.uint8).reshape(-1, KEY_BYTES)
+
+
+# The lives of rules, in columns by number.
+
 
 HAS_ID: Final = 1
 DENIES: Final = 2
@@ -93,3 +163,221 @@ def latest_rows(
 def _halves(keys: Bytes) -> tuple[Int64s, Int64s]:
     numbers = np.ascontiguousarray(keys).view(">u8").astype(np.uint64).view(np.int64)
     return numbers[:, 0], numbers[:, 1]
+
+
+# From the rules of a run to lives: which rule is which life, which lives are new, longer or over. Pure.
+
+
+class AccessTimes(NamedTuple):
+    """The times of the first and last access of runs, in us since 1970."""
+
+    first: int
+    last: int
+
+
+@frozen(eq=False, kw_only=True)
+class RuleNumbers:
+    """The rules of a run as lives."""
+
+    numbers: Int64s
+    """By ordinal: the number of the rule's life."""
+    new: Int64s
+    """The ordinals whose lives are new, in the order of their numbers, which follow those of all others."""
+
+
+def number_rules(lives: Lives, rules: SeenRules) -> RuleNumbers:
+    """Find the lives of the rules of a run, and number those that are new."""
+    found = _of_history(lives, rules) if rules.is_history else _of_state(lives, rules)
+    unknown = np.flatnonzero(found < 0)
+    # a rule that came and went between two batches was never visible, and may be there twice
+    first = latest_rows(
+        rules.keys, found < 0, rules.keys[unknown], times=rules.begins, wanted_times=rules.begins[unknown]
+    )
+    new, at = np.unique(first, return_inverse=True)
+    numbers = found.copy()
+    numbers[unknown] = len(lives) + at
+    return RuleNumbers(numbers=numbers, new=new)
+
+
+def lives_after(
+    lives: Lives, rules: SeenRules, found: RuleNumbers, *, run: AccessTimes, before: AccessTimes | None
+) -> Lives:
+    """Return the lives as they are after a run; `before` are the times of all earlier runs."""
+    grown = _grown(lives, rules, found.new)
+    begins, ends, flags = grown.begins.copy(), grown.ends.copy(), grown.flags.copy()
+    if rules.is_whole:
+        unseen = np.ones(len(grown), np.bool_)
+        unseen[found.numbers] = False
+        # a log that ends before a rule came says nothing about it
+        over = unseen & grown.is_open & ~(grown.has(BEGIN_IS_EXACT) & (grown.begins > run.last))
+        ends[over] = np.maximum(begins[over], run.first if before is None else before.last)
+    _note_begins(begins, flags, found.numbers, rules, run)
+    _note_ends(ends, flags, found.numbers, rules)
+    return Lives(
+        keys=grown.keys,
+        digests=grown.digests,
+        begins=begins,
+        ends=ends,
+        flags=flags,
+        judged_since=_judged_since(grown, found, before),
+    )
+
+
+def _of_state(lives: Lives, rules: SeenRules) -> Int64s:
+    return lives.open_of_digests(rules.digests) if rules.ids is None else lives.newest_of_ids(rules.ids)
+
+
+def _of_history(lives: Lives, rules: SeenRules) -> Int64s:
+    """Find lives by key and begin; what was seen without a log's times is the last life that the log knows."""
+    keys = rules.keys
+    eligible = lives.has(HAS_ID) if rules.ids is not None else ~lives.has(HAS_ID)
+    exact = eligible & lives.has(BEGIN_IS_EXACT)
+    found = latest_rows(lives.keys, exact, keys, times=lives.begins, wanted_times=rules.begins)
+    # without ids, a rule that went and came back is another life
+    adoptable = eligible & ~exact if rules.ids is not None else eligible & ~exact & lives.is_open
+    found = np.where((found < 0) & _is_last(rules), latest_rows(lives.keys, adoptable, keys), found)
+    # the log begins at a checkpoint: it knows the rule, but no longer since when
+    since_ever = (found < 0) & (rules.begins == UNKNOWN)
+    return np.where(since_ever, latest_rows(lives.keys, eligible, keys), found)
+
+
+def _is_last(rules: SeenRules) -> Bools:
+    """Return which rules are the last ones of their key."""
+    order = np.argsort(rules.begins, kind="stable")
+    keys = rules.keys[order]
+    last = np.zeros(len(rules), np.bool_)
+    last[order[latest_rows(keys, np.ones(len(keys), np.bool_), keys)]] = True
+    return last
+
+
+def _grown(lives: Lives, rules: SeenRules, new: Int64s) -> Lives:
+    flags = np.where(rules.denies[new], DENIES, 0) | (0 if rules.ids is None else HAS_ID)
+    return Lives(
+        keys=np.concatenate((lives.keys, rules.keys[new])),
+        digests=np.concatenate((lives.digests, rules.digests[new])),
+        begins=np.concatenate((lives.begins, np.full(len(new), STILL, np.int64))),
+        ends=np.concatenate((lives.ends, np.full(len(new), STILL, np.int64))),
+        flags=np.concatenate((lives.flags, flags.astype(np.uint8))),
+        judged_since=np.concatenate((lives.judged_since, np.full(len(new), UNKNOWN, np.int64))),
+    )
+
+
+def _judged_since(grown: Lives, found: RuleNumbers, before: AccessTimes | None) -> Int64s:
+    """Return since when each life took part: one that is new, or is back, did not in what was judged before."""
+    since = grown.judged_since.copy()
+    if before is not None:
+        joined = found.numbers[~grown.is_open[found.numbers]]
+        since[joined] = before.last + 1
+        since[found.numbers[found.new]] = before.last + 1
+    return since
+
+
+def _note_begins(begins: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules, run: AccessTimes) -> None:
+    known = rules.begins != UNKNOWN
+    begins[numbers[known]] = rules.begins[known]
+    flags[numbers[known]] |= BEGIN_IS_EXACT
+    # in force for all accesses of the run, as far as anybody knows
+    since = run.first if rules.known_from is None else max(run.first, rules.known_from)
+    rest = numbers[~known]
+    rest = rest[flags[rest] & BEGIN_IS_EXACT == 0]
+    begins[rest] = np.minimum(begins[rest], since)
+
+
+def _note_ends(ends: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules) -> None:
+    ended = rules.ends != STILL
+    ends[numbers[ended]] = rules.ends[ended]
+    flags[numbers[ended]] |= END_IS_EXACT
+    # what a log has seen go does not come back under its id
+    rest = numbers[~ended]
+    rest = rest[flags[rest] & END_IS_EXACT == 0]
+    ends[rest] = STILL
+
+
+# Lives in the database: their columns in segments, and the texts of their rules apart, read only to be shown.
+
+
+TABLES: Final = """
+CREATE TABLE lives (segment INTEGER PRIMARY KEY, keys BLOB NOT NULL, columns BLOB NOT NULL);
+CREATE TABLE rule_texts (segment INTEGER PRIMARY KEY, texts BLOB NOT NULL);
+"""
+
+_SEGMENT = 1 << 14
+"""Lives in a segment."""
+_COLUMNS = 4
+_TEXTS = 1 << 10
+"""Texts in a segment."""
+
+
+def read_lives(database: sqlite3.Connection) -> Lives:
+    """Return all lives."""
+    segments = database.execute("SELECT keys, columns FROM lives ORDER BY segment").fetchall()
+    if not segments:
+        return Lives.none()
+    keys = np.concatenate([np.frombuffer(each, np.uint8).reshape(-1, 2 * KEY_BYTES) for each, _ in segments])
+    columns = [unpacked(each) for _, each in segments]
+    if any(len(each) != _COLUMNS for each in columns):
+        raise DecodeError("lives without their times: damaged")
+    begins, ends, flags, judged_since = (np.concatenate(column) for column in zip(*columns, strict=True))
+    if len(begins) != len(keys):
+        raise DecodeError("lives without their keys: damaged")
+    return Lives(
+        keys=keys[:, :KEY_BYTES],
+        digests=keys[:, KEY_BYTES:],
+        begins=begins,
+        ends=ends,
+        flags=flags.astype(np.uint8),
+        judged_since=judged_since,
+    )
+
+
+def write_lives(database: sqlite3.Connection, before: Lives, now: Lives) -> None:
+    """Write the segments that have changed."""
+    for start in range(0, len(now), _SEGMENT):
+        part = slice(start, start + _SEGMENT)
+        if _same(before, now, part):
+            continue
+        keys = np.concatenate((now.keys[part], now.digests[part]), 1).tobytes()
+        columns = packed(now.begins[part], now.ends[part], now.flags[part], now.judged_since[part])
+        database.execute("INSERT OR REPLACE INTO lives VALUES (?, ?, ?)", (start // _SEGMENT, keys, columns))
+
+
+def append_texts(database: sqlite3.Connection, count: int, texts: Sequence[RuleText]) -> None:
+    """Add the texts of new lives, which follow `count` others."""
+    at = 0
+    while at < len(texts):
+        segment, known = divmod(count + at, _TEXTS)
+        held = _texts(database, segment)[:known] if known else []
+        held += texts[at : at + _TEXTS - known]
+        blob = deflated(json.dumps([list(text.values()) for text in held], ensure_ascii=False).encode())
+        database.execute("INSERT OR REPLACE INTO rule_texts VALUES (?, ?)", (segment, blob))
+        at += _TEXTS - known
+
+
+def read_texts(database: sqlite3.Connection, numbers: Sequence[int]) -> list[RuleText]:
+    """Return the texts of some lives."""
+    segments = {number // _TEXTS: list[RuleText]() for number in numbers}
+    for segment in segments:
+        segments[segment] = _texts(database, segment)
+    try:
+        return [segments[number // _TEXTS][number % _TEXTS] for number in numbers]
+    except IndexError:
+        raise DecodeError("lives without their texts: damaged") from None
+
+
+def _texts(database: sqlite3.Connection, segment: int) -> list[RuleText]:
+    row = database.execute("SELECT texts FROM rule_texts WHERE segment = ?", (segment,)).fetchone()
+    if row is None:
+        return []
+    try:
+        return [dict(zip(_KEYS, values, strict=True)) for values in json.loads(inflated(row[0]))]
+    except (ValueError, TypeError) as error:
+        raise DecodeError(f"texts of rules that are none: {error}") from error
+
+
+_KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+
+
+def _same(before: Lives, now: Lives, part: slice) -> bool:
+    # keys never change
+    names = ("begins", "ends", "flags", "judged_since")
+    return all(np.array_equal(getattr(before, name)[part], getattr(now, name)[part]) for name in names)

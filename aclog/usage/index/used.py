@@ -1,11 +1,21 @@
-"""How often numbers were used: lives of ACLs, or sets of them."""
+"""Uses of ACLs by days and spans of days."""
 
-from typing import Self
+import json
+import sqlite3
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from attrs import frozen
 
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.index.database import deflated, inflated, packed, unpacked
+from aclog.usage.window import AccessSets
+
+# How often numbers were used: lives of ACLs, or sets of them.
 
 
 @frozen(eq=False, kw_only=True)
@@ -88,3 +98,269 @@ class Used:
             days_needed=((other.needed > 0) & ~known_needed).astype(np.int64),
         )
         return both, more
+
+
+# Spans of days: a window of ten years is some 70 of them, whose contents are added up already.
+#
+# Level 0 is single days; a span of a level is 16 of the level below, in step with the days since 1970.
+
+
+LEVELS: Final = (0, 4, 8)
+"""By the bits of a day's number that a span leaves out: days, 16 days, 256 days."""
+
+
+class Span(NamedTuple):
+    """The days from `number << level` on, as many as 1 << level."""
+
+    level: int
+    number: int
+
+
+def spans(first_day: int, last_day: int) -> list[Span]:
+    """Return the fewest spans that make up these days (since 1970, both included), in order."""
+    found, day = list[Span](), first_day
+    while day <= last_day:
+        level = max(each for each in LEVELS if day % (1 << each) == 0 and day + (1 << each) - 1 <= last_day)
+        found.append(Span(level, day >> level))
+        day += 1 << level
+    return found
+
+
+# Sets of lives that matched accesses together, each kept once: its number is its place among all.
+
+
+SET_TABLES: Final = """
+CREATE TABLE sets (segment INTEGER PRIMARY KEY, digests BLOB NOT NULL, columns BLOB NOT NULL);
+"""
+
+_SEGMENT = 1 << 13
+_DIGEST = 16
+
+
+def set_numbers(database: sqlite3.Connection, sets: AccessSets) -> Int64s:
+    """Return the numbers of sets, whose members ascend within the denies and within the allows; add those not known."""
+    digests = _digests(sets)
+    known = b"".join(row[0] for row in database.execute("SELECT digests FROM sets ORDER BY segment"))
+    number_of = {known[at : at + _DIGEST]: at // _DIGEST for at in range(0, len(known), _DIGEST)}
+    numbers, new = np.empty(len(sets), np.int64), list[int]()
+    count = len(number_of)
+    for at, digest in enumerate(digests):
+        number = number_of.setdefault(digest, len(number_of))
+        numbers[at] = number
+        if number == count + len(new):
+            new.append(at)
+    _append(database, count, sets, new, digests)
+    return numbers
+
+
+def read_sets(database: sqlite3.Connection, numbers: Int64s) -> AccessSets:
+    """Return sets by their numbers, which ascend."""
+    sizes, members, denies = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for segment in np.unique(numbers // _SEGMENT).tolist():
+        wanted = numbers[numbers // _SEGMENT == segment] % _SEGMENT
+        size, member, deny = _segment(database, segment)
+        if wanted[-1] >= len(size):
+            raise DecodeError("sets are missing: damaged")
+        chosen = np.zeros(len(size), np.bool_)
+        chosen[wanted] = True
+        of_member = np.repeat(chosen, size)
+        sizes.append(size[wanted])
+        members.append(member[of_member])
+        denies.append(deny[of_member])
+    return AccessSets(
+        starts=np.concatenate(([0], np.cumsum(np.concatenate(sizes)))),
+        members=np.concatenate(members),
+        denies=np.concatenate(denies) > 0,
+    )
+
+
+def _append(
+    database: sqlite3.Connection, count: int, sets: AccessSets, new: Sequence[int], digests: Sequence[bytes]
+) -> None:
+    at = 0
+    while at < len(new):
+        segment, known = divmod(count + at, _SEGMENT)
+        chosen = new[at : at + _SEGMENT - known]
+        size, member, deny = _segment(database, segment) if known else [np.zeros(0, np.int64)] * 3
+        is_chosen = np.zeros(len(sets), np.bool_)
+        is_chosen[list(chosen)] = True
+        of_member = np.repeat(is_chosen, np.diff(sets.starts))
+        columns = packed(
+            np.concatenate((size, np.diff(sets.starts)[is_chosen])),
+            np.concatenate((member, sets.members[of_member])),
+            np.concatenate((deny, sets.denies[of_member])),
+        )
+        row = database.execute("SELECT digests FROM sets WHERE segment = ?", (segment,)).fetchone()
+        keys = b"".join((b"" if row is None else row[0], *(digests[each] for each in chosen)))
+        database.execute("INSERT OR REPLACE INTO sets VALUES (?, ?, ?)", (segment, keys, columns))
+        at += len(chosen)
+
+
+def _segment(database: sqlite3.Connection, segment: int) -> list[Int64s]:
+    row = database.execute("SELECT columns FROM sets WHERE segment = ?", (segment,)).fetchone()
+    if row is None:
+        raise DecodeError("sets are missing: damaged")
+    columns = unpacked(row[0])
+    if len(columns) != 3 or not columns[0].sum() == len(columns[1]) == len(columns[2]):
+        raise DecodeError("sets without their members: damaged")
+    return columns
+
+
+def _digests(sets: AccessSets) -> list[bytes]:
+    data = (sets.members << 1 | sets.denies).astype("<i8").tobytes()
+    ends = (sets.starts * 8).tolist()
+    return [blake2b(data[a:b], digest_size=_DIGEST).digest() for a, b in pairwise(ends)]
+
+
+# When each life was first and last matched and needed, by whom and from where.
+
+
+EVENTS = ("first matched", "last matched", "first needed", "last needed")
+"""The rows of `times` and `who`."""
+_NOBODY = -1
+
+
+class Use(NamedTuple):
+    """A use of a rule."""
+
+    time: int
+    """In us since 1970."""
+    principal: str
+    host: str
+
+
+@frozen(eq=False, kw_only=True)
+class LastUse:
+    """Uses by number: of a life, or of an ordinal."""
+
+    numbers: Int64s
+    """Ascending, each once."""
+    times: Int64s
+    """(4, n): EVENTS, in us since 1970."""
+    who: Int64s
+    """(4, n): the place of the user in `users`, -1 if there was no such event."""
+    users: tuple[tuple[str, str], ...]
+    """Principals and hosts, in order, each pair once."""
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """Return that nothing was used."""
+        none = np.zeros((len(EVENTS), 0), np.int64)
+        return cls(numbers=np.zeros(0, np.int64), times=none, who=none, users=())
+
+    @classmethod
+    def of(cls, numbers: Int64s, times: Int64s, who: Int64s, users: Sequence[tuple[str, str]]) -> Self:
+        """Return the first and the last of these uses; a number may have several columns.
+
+        Of several users at the same time the first is the first by name, the last the last by name: results must not
+        depend on the order in which a log is read.
+        """
+        ordered = sorted(set(users))
+        place = {user: at for at, user in enumerate(ordered)}
+        rank = np.array([*(place[user] for user in users), _NOBODY], np.int64)[who]
+        once, at = np.unique(numbers, return_inverse=True)
+        best = [_best(at, len(once), times[event], rank[event], latest=event % 2 == 1) for event in range(len(EVENTS))]
+        best_times, best_who = (np.stack(each) for each in zip(*best, strict=True))
+        who, kept = _those_left(best_who)
+        left = tuple(ordered[at] for at in kept.tolist())
+        return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=left)
+
+    def plus(self, *others: Self) -> Self:
+        """Return the first and the last of all."""
+        parts, users = (self, *others), list[tuple[str, str]]()
+        who = []
+        for part in parts:
+            who.append(np.where(part.who >= 0, part.who + len(users), _NOBODY))
+            users += part.users
+        return type(self).of(
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate([part.times for part in parts], 1),
+            np.concatenate(who, 1),
+            users,
+        )
+
+    def where(self, chosen: Bools) -> Self:
+        """Return some of the numbers, with the users they have."""
+        who, kept = _those_left(self.who[:, chosen])
+        left = tuple(self.users[at] for at in kept.tolist())
+        return type(self)(numbers=self.numbers[chosen], times=self.times[:, chosen], who=who, users=left)
+
+    def numbered(self, numbers: Int64s) -> Self:
+        """Return the same for other numbers, of which several may be the same."""
+        return type(self).of(numbers[self.numbers], self.times, self.who, self.users)
+
+    def use(self, number: int, event: int) -> Use | None:
+        """Return a use of a number, by the place of the event in EVENTS; None if there was none."""
+        at = int(np.searchsorted(self.numbers, number))
+        if at == len(self.numbers) or self.numbers[at] != number or self.who[event, at] == _NOBODY:
+            return None
+        return Use(int(self.times[event, at]), *self.users[self.who[event, at]])
+
+
+def _those_left(who: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the users by their place among those that occur, and the places of these."""
+    occurs = np.zeros(int(np.max(who, initial=_NOBODY)) + 2, np.bool_)
+    occurs[who] = True
+    occurs[_NOBODY] = False
+    place = np.where(occurs, np.cumsum(occurs) - 1, _NOBODY)
+    return place[who], np.flatnonzero(occurs)
+
+
+def _best(at: Int64s, count: int, times: Int64s, rank: Int64s, *, latest: bool) -> tuple[Int64s, Int64s]:
+    """Return the earliest or latest time for each of `count` numbers, and whose it is; `at` are the rows' numbers."""
+    some = rank >= 0
+    at, times, rank = at[some], times[some], rank[some]
+    limits = np.iinfo(np.int64)
+    choose, worst = (np.maximum, limits.min) if latest else (np.minimum, limits.max)
+    best = np.full(count, worst)
+    choose.at(best, at, times)
+    tied = times == best[at]
+    who = np.full(count, worst)
+    choose.at(who, at[tied], rank[tied])
+    nobody = who == worst
+    best[nobody], who[nobody] = 0, _NOBODY
+    return best, who
+
+
+# First and last uses of lives in the database, in chunks of numbers.
+
+
+LAST_USE_TABLES: Final = """
+CREATE TABLE last_use (chunk INTEGER PRIMARY KEY, columns BLOB NOT NULL, users BLOB NOT NULL);
+"""
+
+_LAST_USE_CHUNK_BITS = 12
+
+
+def add_last_use(database: sqlite3.Connection, found: LastUse) -> None:
+    """Add uses by the number of lives."""
+    of_number = found.numbers >> _LAST_USE_CHUNK_BITS
+    for chunk in np.unique(of_number).tolist():
+        part = _read(database, chunk).plus(found.where(of_number == chunk))
+        columns = packed(part.numbers, *part.times, *part.who)
+        users = deflated(json.dumps(part.users, ensure_ascii=False).encode())
+        database.execute("INSERT OR REPLACE INTO last_use VALUES (?, ?, ?)", (chunk, columns, users))
+
+
+def read_last_use(database: sqlite3.Connection, numbers: Int64s) -> LastUse:
+    """Return the uses of some lives."""
+    parts = []
+    for chunk in np.unique(numbers >> _LAST_USE_CHUNK_BITS).tolist():
+        part = _read(database, chunk)
+        parts.append(part.where(np.isin(part.numbers, numbers)))
+    return LastUse.nothing().plus(*parts)
+
+
+def _read(database: sqlite3.Connection, chunk: int) -> LastUse:
+    row = database.execute("SELECT columns, users FROM last_use WHERE chunk = ?", (chunk,)).fetchone()
+    if row is None:
+        return LastUse.nothing()
+    columns = unpacked(row[0])
+    if len(columns) != 1 + 2 * len(EVENTS) or len({len(column) for column in columns}) != 1:
+        raise DecodeError("uses of rules that are none: damaged")
+    try:
+        users = tuple((principal, host) for principal, host in json.loads(inflated(row[1])))
+    except (ValueError, TypeError) as error:
+        raise DecodeError(f"users of rules that are none: {error}") from error
+    numbers, *rest = columns
+    return LastUse(numbers=numbers, times=np.stack(rest[: len(EVENTS)]), who=np.stack(rest[len(EVENTS) :]), users=users)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from aclog.analysis.lint.catalogue import ALL, LINTS, parse_lints
+from aclog.analysis.lint.finding import ALL, LINTS, parse_lints
 from aclog.metalog.errors import ConfigError
 
 HEURISTIC = {"06", "13", "14", "18", "19", "20", "21", "22", "25", "26"}

@@ -5,10 +5,10 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from aclog.analysis.difference import differences
-from aclog.analysis.lint.context import LintContext
+from aclog.analysis.comparison import differences
 from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.neutral_fix import neutral_fix
+from aclog.analysis.lint.redundant import neutral_fix
+from aclog.analysis.lint.rule_table import LintContext
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
 from tests.analysis.lint.test_linting import ids, rule

@@ -1,6 +1,6 @@
 """Lint 26: what a prefix covered at first and covers now, told from when rules and topics came into being."""
 
-from aclog.analysis.lint.grown_reach import MANY_MORE, TopicTimes, grown_reach, judged_rules
+from aclog.analysis.lint.holders import MANY_MORE, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage

@@ -3,11 +3,10 @@
 import pytest
 from attrs import evolve
 
-from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.linting import lint
+from aclog.analysis.lint.rule_table import LintContext
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.existing_names import ExistingNames
-from aclog.analysis.regions.region import Request
+from aclog.analysis.regions import ExistingNames, Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.policies import entry_of, image_of

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from aclog.analysis.lint import redundant
-from aclog.analysis.lint.effect.verdicts import Verdict, verdicts
+from aclog.analysis.lint.effect import Verdict, verdicts
 from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.policy import Policy

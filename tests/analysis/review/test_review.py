@@ -7,17 +7,22 @@ from attrs import evolve, frozen
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Direction, Request
-from aclog.analysis.review.document import SHOWN, Item, Section
-from aclog.analysis.review.document_text import LARGEST_COMMENT, markdown_lines, text_lines
-from aclog.analysis.review.flipped import flipped
-from aclog.analysis.review.move import Move, Placement, moves
-from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
-from aclog.analysis.review.rename import renames
-from aclog.analysis.review.replacement import replacements
-from aclog.analysis.review.review import Review
-from aclog.analysis.review.review_document import document_of
-from aclog.analysis.review.verdict import Kind
+from aclog.analysis.regions import Direction, Request
+from aclog.analysis.review.document import LARGEST_COMMENT, SHOWN, Item, Section, markdown_lines, text_lines
+from aclog.analysis.review.review import (
+    Kind,
+    LintOutcome,
+    Move,
+    Placement,
+    Proof,
+    Review,
+    TestsOutcome,
+    document_of,
+    flipped,
+    moves,
+    renames,
+    replacements,
+)
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -26,8 +31,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import FileOrigin, Origin
+from aclog.authorizer.acls_image import AclsImage, FileOrigin, Origin
 from aclog.authorizer.settings import Settings
 
 

@@ -6,17 +6,11 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.deciding import deciding, is_allowed
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.topic_names import is_legal_topic
-from aclog.analysis.rule_tests.can import Can
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.case_subject import CaseSubject
-from aclog.analysis.rule_tests.changed_policy import changed_policy
-from aclog.analysis.rule_tests.nearest_change import nearest_change
-from aclog.analysis.rule_tests.tested_resource import parse_resource
-from aclog.analysis.rule_tests.who_can import WhoCan
+from aclog.analysis.policy import Policy, deciding, is_allowed
+from aclog.analysis.regions import Query, is_legal_topic
+from aclog.analysis.rule_tests.case import CaseSubject, changed_policy, parse_resource
+from aclog.analysis.rule_tests.expectations import Can, Cannot, WhoCan
+from aclog.analysis.rule_tests.report import nearest_change
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -25,7 +19,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations

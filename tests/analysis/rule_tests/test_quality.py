@@ -6,24 +6,24 @@ from attrs import evolve
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.deciding import deciding, is_allowed
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Request
-from aclog.analysis.rule_tests.can import Can
-from aclog.analysis.rule_tests.can_only import CanOnly
-from aclog.analysis.rule_tests.cannot import Cannot
-from aclog.analysis.rule_tests.changed_policy import changed_policy, with_ids
-from aclog.analysis.rule_tests.coverage import coverage
-from aclog.analysis.rule_tests.decides import Decides
-from aclog.analysis.rule_tests.mutant import mutants
-from aclog.analysis.rule_tests.mutation_testing import mutant_count, mutation_results
-from aclog.analysis.rule_tests.nearest_change import nearest_change
-from aclog.analysis.rule_tests.reason import Reason
+from aclog.analysis.policy import Policy, deciding, is_allowed
+from aclog.analysis.regions import Request
+from aclog.analysis.rule_tests.case import changed_policy, with_ids
+from aclog.analysis.rule_tests.expectations import (
+    Can,
+    Cannot,
+    CanOnly,
+    Decides,
+    Reason,
+    WhoCan,
+    parse_rule_text,
+    rule_text,
+)
+from aclog.analysis.rule_tests.mutation import coverage, mutant_count, mutants, mutation_results
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.rule_text import parse_rule_text, rule_text
-from aclog.analysis.rule_tests.who_can import WhoCan
+from aclog.analysis.rule_tests.report import nearest_change
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
 from tests.analysis.rule_tests.test_cases import PLACE, random_operations, random_resource, random_subject
 from tests.support.analysis.cells import Cells

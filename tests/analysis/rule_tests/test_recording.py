@@ -6,12 +6,12 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from aclog.analysis.difference import differences
+from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
-from aclog.analysis.rule_tests.can_only import CanOnly
+from aclog.analysis.rule_tests.expectations import CanOnly
 from aclog.analysis.rule_tests.recording import recorded
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import FileOrigin
 from tests.support.analysis.policies import ADDRESSES, RANGES, distinct, image_of, random_rule, random_settings
 
 ORIGIN = FileOrigin(file="recorded.yaml", line=1)

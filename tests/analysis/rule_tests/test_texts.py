@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.analysis.rule_tests.rule_text import parse_rule_text, rule_text
-from aclog.analysis.rule_tests.tested_resource import parse_resource, resource_text
+from aclog.analysis.rule_tests.case import parse_resource, resource_text
+from aclog.analysis.rule_tests.expectations import parse_rule_text, rule_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 from tests.support.analysis.policies import random_rule

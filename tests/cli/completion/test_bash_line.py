@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.cli.completion.bash_line import parse_line, to_type
+from aclog.cli.completion import parse_line, to_type
 from tests.support.runs.profiles import examples
 
 NAMES = st.text(alphabet=string.printable.replace("\n", "").replace("\r", "") + "é注😀", min_size=1)

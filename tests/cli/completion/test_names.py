@@ -14,10 +14,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
-from aclog.cli.app import app
-from aclog.cli.completion.name_cache import NameCache
-from aclog.cli.completion.names import kind_of
-from aclog.cli.lazy_commands import LazyCommand
+from aclog.cli.app import LazyCommand, app
+from aclog.cli.completion import NameCache, kind_of
 from tests.support.builders.acls import acl_row
 from tests.support.processes.waiting import wait_until
 

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
-from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.commands import McpFlags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, with_flags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.mcp.arguments import Check, Explain, WhoCan, option_words, read_arguments
-from aclog.cli.mcp.flag_words import flag_words, line_text
-from aclog.cli.mcp.flags import McpFlags
+from aclog.cli.mcp_tools import Check, Explain, WhoCan, flag_words, line_text, option_words, read_arguments
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 

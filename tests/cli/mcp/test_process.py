@@ -12,10 +12,9 @@ import anyio
 import psutil
 import pytest
 
-from aclog.cli.mcp import extra
-from aclog.cli.mcp.child_commands import ChildCommands
-from aclog.cli.mcp.command_line import CommandLine
-from aclog.cli.mcp.end_offset import AskedState
+from aclog.cli import extras
+from aclog.cli.mcp_server import ChildCommands
+from aclog.cli.mcp_tools import AskedState, CommandLine
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS
 
@@ -153,7 +152,7 @@ def test_what_it_is_started_with_is_checked_at_once(flags, said):
 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(extra, "find_spec", lambda name: None if name == "mcp" else find_spec(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "mcp" else find_spec(name))
     result = aclog("mcp", "--acls", "x")
     assert result.code == 2
     assert "pip install 'aclog[mcp]'" in result.complaint

@@ -7,12 +7,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.mcp.answer import answer_of
-from aclog.cli.mcp.child_commands import Ended
-from aclog.cli.mcp.command_line import CommandLine
-from aclog.cli.mcp.end_offset import AskedState
-from aclog.cli.mcp.rows import MOST_CHARACTERS, Rows
-from aclog.cli.mcp.tools import TOOLS
+from aclog.cli.mcp_server import MOST_CHARACTERS, Ended, Rows, answer_of
+from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.errors import ConfigError
 
 TOOL = {tool.name: tool for tool in TOOLS}

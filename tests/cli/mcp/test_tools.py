@@ -10,9 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aclog.cli.mcp.tools import TOOLS
-from aclog.sources.acls_source import AclsSource
-from aclog.usage.decisions.rules import Rules
+from aclog.cli.mcp_tools import TOOLS
+from aclog.sources.rule_files import AclsSource
+from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_generations import log_of
 from tests.cli.test_unused import RULES, access, line, rule

@@ -4,12 +4,8 @@ import jsonschema
 import pytest
 
 from aclog.authorizer.premises import Premise
-from aclog.cli.mcp.answer import SCHEMA, answer_of
-from aclog.cli.mcp.child_commands import Ended
-from aclog.cli.mcp.command_line import CommandLine
-from aclog.cli.mcp.end_offset import AskedState
-from aclog.cli.mcp.rows import Rows
-from aclog.cli.mcp.tools import TOOLS
+from aclog.cli.mcp_server import SCHEMA, Ended, Rows, answer_of
+from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.errors import ConfigError
 
 NOTE = f"note: {Premise(name='super.users', problem='p', unless='u', settled_by='--super-users').note()}"

@@ -8,8 +8,8 @@ import sys
 import pytest
 from jsonschema import Draft202012Validator
 
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.cli.schema.documents import schema_of
+from aclog.authorizer.acl import object_of_rule
+from aclog.cli.schema import schema_of
 from tests.cli.planning.test_plan_and_apply import A, B, C, D, Source, add
 from tests.support.cli.command import Result, aclog
 

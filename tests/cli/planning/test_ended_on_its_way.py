@@ -4,12 +4,11 @@ import shutil
 
 import pytest
 
-from aclog.places import log_writer
-from aclog.places.applies_file import append_applies, read_applies
-from aclog.places.log_place import LogPlace
 from aclog.planning.applying import Applying
-from aclog.planning.journal.entry import EntryKind
-from aclog.planning.journal.journal_file import JournalWriter, read_journal
+from aclog.planning.journal import EntryKind, JournalWriter, read_journal
+from aclog.targets import log
+from aclog.targets.log import LogPlace
+from aclog.targets.place_state import append_applies, read_applies
 from tests.cli.planning.test_plan_and_apply import Source, add, held
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -41,7 +40,7 @@ def end_on_its_way(source, monkeypatch, owner, name, *flags):
 def test_a_new_log_is_never_there_without_the_note_of_its_apply(source, monkeypatch):
     source.want(A)
     assert source.plan().code == 1
-    end_on_its_way(source, monkeypatch, log_writer, "fsync_directory")  # it has its name just now
+    end_on_its_way(source, monkeypatch, log, "fsync_directory")  # it has its name just now
     [begun] = read_applies(source.log).applied
     assert (begun.steps, begun.done) == (1, False)
     source.apply("--resume").ok()
@@ -103,14 +102,14 @@ def test_a_new_log_that_another_apply_has_made_meanwhile_is_left_to_it(source, t
     for each, rule in ((source, A), (other, B)):
         each.want(rule)
         assert each.plan().code == 1
-    name = log_writer._name
+    name = log._name
 
     def late(partial, directory):
-        monkeypatch.setattr(log_writer, "_name", name)
+        monkeypatch.setattr(log, "_name", name)
         other.apply().ok()
         name(partial, directory)
 
-    monkeypatch.setattr(log_writer, "_name", late)
+    monkeypatch.setattr(log, "_name", late)
     stopped = source.apply()
     assert stopped.code == 2
     assert f"{source.log}: another program has made it meanwhile" in stopped.complaint
@@ -141,7 +140,7 @@ def test_the_same_between_the_note_of_the_apply_and_its_records(source, monkeypa
     source.make(A)
     source.want(A, B)
     assert source.plan().code == 1
-    end_on_its_way(source, monkeypatch, log_writer.LogWriter, "append")
+    end_on_its_way(source, monkeypatch, log.LogWriter, "append")
     assert not read_applies(source.log).applied[-1].done
     add(source.log, B)
     source.want(A)
@@ -217,7 +216,7 @@ GRANT = ("--principal", "User:b", "--intent", "produce", "--topic", "t", "--no-a
 @pytest.mark.parametrize("is_new", [False, True])
 @pytest.mark.parametrize(
     ("owner", "at", "made"),
-    [(log_writer.LogWriter, "append", 0), (LogPlace, "read_back", 1), (LogPlace, "note_done", 1)],
+    [(log.LogWriter, "append", 0), (LogPlace, "read_back", 1), (LogPlace, "note_done", 1)],
 )
 def test_an_apply_without_a_journal_is_ended_too(source, monkeypatch, owner, at, made, is_new):
     """On a log that had no identity before it."""

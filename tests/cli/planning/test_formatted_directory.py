@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from aclog.places import log_writer
-from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.journal import read_journal
+from aclog.targets import log
 from tests.cli.planning.test_ended_on_its_way import end_on_its_way
 from tests.cli.planning.test_plan_and_apply import Source, held
 from tests.support.builders.acls import acl
@@ -45,7 +45,7 @@ def test_without_force_it_is_refused_before_the_journal_says_that_it_began(sourc
 
 
 def test_killed_when_its_log_was_just_begun_it_goes_on(source, monkeypatch):
-    end_on_its_way(source, monkeypatch, log_writer, "begun_log", "--force")
+    end_on_its_way(source, monkeypatch, log, "begun_log", "--force")
     source.apply("--resume", "--force").ok()
     assert (held(source.log), source.owned) == ({A}, 1)
     assert source.plan().code == 0

@@ -7,8 +7,8 @@ from hashlib import sha256
 import pytest
 from attrs import evolve
 
-from aclog.planning.journal.journal_file import read_journal
-from aclog.terminal.json_text import json_text
+from aclog.planning.journal import read_journal
+from aclog.terminal.columns import json_text
 from tests.cli.planning.test_plan_and_apply import A, B, Source, held
 from tests.support.cli.command import aclog
 

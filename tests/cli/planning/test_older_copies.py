@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from aclog.places.applies_file import read_applies
-from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.journal import read_journal
+from aclog.targets.place_state import read_applies
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, log_with

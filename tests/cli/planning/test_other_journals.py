@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from aclog.authorizer.acl import acl_text
-from aclog.authorizer.rule_object import object_of_rule
+from aclog.authorizer.acl import acl_text, object_of_rule
 from tests.cli.planning.test_plan_and_apply import Source, add, held, steps
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.cli.schema.documents import schema_of
-from aclog.places.applies_file import read_applies
-from aclog.planning.journal.journal_file import read_journal
-from aclog.snapshots.recovery import recover
+from aclog.authorizer.acl import object_of_rule
+from aclog.cli.schema import schema_of
+from aclog.planning.journal import read_journal
+from aclog.snapshots.publisher import recover
+from aclog.targets.place_state import read_applies
 from tests.support.builders.acls import acl
 from tests.support.cli.command import Result, aclog
 from tests.support.processes.write_faults import compiled

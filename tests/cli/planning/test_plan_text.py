@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, acl_text
-from aclog.cli import usage_extra
-from aclog.planning.plan_file import parse_plan, plan_digest
+from aclog.cli import extras
+from aclog.planning.plan import parse_plan, plan_digest
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, line_of, log_with
@@ -193,5 +193,5 @@ def test_accesses_that_tell_nothing_are_refused(tmp_path, estate, log_of_accesse
     said = plan(estate, "--accesses", index, "--format", "jsonl").complaint
     assert said.startswith("--accesses: the steps as JSON lines do not tell of them")
     missing = SimpleNamespace(find_spec=lambda name: None if name == "pyroaring" else find_spec(name))
-    monkeypatch.setattr(usage_extra, "find_spec", missing.find_spec)
+    monkeypatch.setattr(extras, "find_spec", missing.find_spec)
     assert "pip install 'aclog[usage]'" in plan(estate, "--accesses", index).complaint

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from aclog.planning.journal.journal_file import read_journal
+from aclog.planning.journal import read_journal
 from tests.cli.planning.test_plan_and_apply import A, B, C, D, Source, add, held
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

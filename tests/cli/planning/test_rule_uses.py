@@ -7,19 +7,16 @@ from random import Random
 
 import pytest
 
-from aclog.analysis.deciding import is_allowed
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Request
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.accesses import AccessesFlags
+from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.planning.rule_uses import read_rule_uses
-from aclog.places.found_place import FoundPlace
-from aclog.planning.batching import Batching
-from aclog.planning.place import PlaceState
-from aclog.planning.plan import PlaceAddress, PlaceKind
-from aclog.planning.report.rule_uses import RuleUse
-from aclog.usage.index.last_use import Use
+from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, PlaceState
+from aclog.planning.report import RuleUse
+from aclog.targets.opening import FoundPlace
+from aclog.usage.index.used import Use
 from tests.support.analysis.model import IMPLIED
 from tests.support.analysis.policies import image_of
 from tests.support.builders.acls import acl

@@ -4,14 +4,13 @@ import json
 
 import pytest
 
-from aclog.authorizer.rule_change import Action
-from aclog.authorizer.rule_object import object_of_rule
-from aclog.console.draft import draft_text
-from aclog.console.draft.draft_text import read_draft
-from aclog.console.draft.kept_texts import KeptTexts
+from aclog.authorizer.acl import object_of_rule
+from aclog.authorizer.acls_image import Action
+from aclog.console import draft
+from aclog.console.draft import KeptTexts, read_draft
 from aclog.metalog.errors import ConfigError
-from aclog.planning.plan_file import plan_lines
-from aclog.sources.change_lines import change_line
+from aclog.planning.plan import plan_lines
+from aclog.sources.acl_lines import change_line
 from tests.support.builders.acls import acl
 from tests.support.web.drafts import plan_of
 
@@ -63,7 +62,7 @@ def test_a_plan_is_opened_whole_or_step_by_step() -> None:
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft_text, "MOST_CHANGES", 2)
+    monkeypatch.setattr(draft, "MOST_CHANGES", 2)
     with pytest.raises(ConfigError, match="more than 2 changes"):
         read_draft("x\n" * 3, cidr=False)
     with pytest.raises(ConfigError, match="more than 2,000,000 bytes"):

@@ -14,7 +14,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     acl_text,
 )
-from aclog.console.draft.rule_line import RuleLine, parse_rule_line
+from aclog.console.draft import RuleLine, parse_rule_line
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 

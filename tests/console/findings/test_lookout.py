@@ -4,10 +4,8 @@ import threading
 
 import pytest
 
-from aclog.console.findings.item import Kind
-from aclog.console.findings.looked import Kept, Looked
-from aclog.console.findings.lookout import Lookout
-from aclog.console.pages.console import Console
+from aclog.console.findings import Kept, Kind, Looked, Lookout
+from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import console_of, look

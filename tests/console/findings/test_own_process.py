@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from aclog.console.findings.own_process import NoAnswerError, in_own_process
+from aclog.console.findings import NoAnswerError, in_own_process
 from aclog.metalog.errors import ConfigError
 
 

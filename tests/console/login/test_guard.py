@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from aclog.console.hosts import Hosts
-from aclog.console.login.password_file import Passwords
-from aclog.console.login.password_way import PasswordWay
+from aclog.console.http import Hosts
+from aclog.console.login.passwords import Passwords, PasswordWay
 from tests.support.runs.profiles import examples
 from tests.support.web.asgi import ask
 from tests.support.web.browser import Browser

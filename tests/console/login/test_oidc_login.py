@@ -13,11 +13,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from aclog.console.login.oidc.errors import LoginError
-from aclog.console.login.oidc.id_token import claims_of
-from aclog.console.login.oidc.oidc_way import OidcWay
-from aclog.console.login.oidc.settings import OidcSettings, read_settings
-from aclog.console.login.ways import way_of
+from aclog.console.login.guard import way_of
+from aclog.console.login.oidc import LoginError, OidcSettings, OidcWay, claims_of, read_settings
 from aclog.metalog.errors import ConfigError
 from tests.support.web.browser import Browser
 from tests.support.web.guarded import app_of, guard_of
@@ -454,7 +451,7 @@ def drips() -> StreamingResponse:
 def test_an_answer_that_never_ends_is_given_up(login, monkeypatch):
     """Each piece of it comes in time."""
     login.log_in(login.browser())  # what the provider says of itself is known by now
-    monkeypatch.setattr("aclog.console.login.oidc.provider._IN_ALL_S", 1.0)
+    monkeypatch.setattr("aclog.console.login.oidc._IN_ALL_S", 1.0)
     login.provider.answer = drips
     assert login.is_refused()
     assert login.told == ["login: token endpoint: TimeoutError"]

@@ -5,9 +5,7 @@ import json
 import pytest
 from argon2 import PasswordHasher
 
-from aclog.console.login.attempts import Attempts
-from aclog.console.login.password_file import Passwords, password_line, read_passwords
-from aclog.console.login.password_way import PasswordWay
+from aclog.console.login.passwords import Attempts, Passwords, PasswordWay, password_line, read_passwords
 from aclog.console.login.sessions import SESSION_S, Sessions
 from aclog.metalog.errors import ConfigError
 from tests.support.web.browser import Browser

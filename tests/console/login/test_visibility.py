@@ -11,19 +11,18 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
-from aclog.console.login.sights import Sights
-from aclog.console.login.visibility import (
+from aclog.console.login.guard import (
     All,
     Own,
+    Sights,
     authorizer_of,
     decides_alone,
     visibility,
     visible_image,
     visible_settings,
 )
-from aclog.console.pages.own_states import OwnStates
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.console.pages.states import OwnStates
+from aclog.snapshots.image import Image, Provenance
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.consoles import console_of
 from tests.support.web.guarded import Held
@@ -143,7 +142,7 @@ def test_who_sees_what_does_not_wait_for_what_another_sees(monkeypatch):
         asker.join(120)  # only a hang takes that long
         return visible_image(image, sight)
 
-    monkeypatch.setattr("aclog.console.login.sights.visible_image", slow)
+    monkeypatch.setattr("aclog.console.login.guard.visible_image", slow)
     sights.image(whole, Own("User:a"))
     assert seen == [Own("User:b")]
 

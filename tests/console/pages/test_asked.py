@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.console.pages.asked import Asked, BadAskedError, url
+from aclog.console.pages.page import Asked, BadAskedError, url
 
 
 @given(st.text(st.characters(), min_size=1))  # lone surrogates, too

@@ -7,20 +7,17 @@ import pytest
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
-from aclog.analysis.rows.row_report import row_cells
+from aclog.analysis.rows.report import row_cells
 from aclog.authorizer.settings import Settings
-from aclog.console.live_state import LiveState
-from aclog.console.pages.asked import Asked, BadAskedError
-from aclog.console.pages.changes import changes_page
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Facts, Form, Kind, Links, Table
-from aclog.console.pages.states import States
-from aclog.places.applies_file import append_applies, applied_line, done_line
-from aclog.planning.place import ApplyNote
+from aclog.console.live import LiveState
+from aclog.console.pages.page import Asked, BadAskedError, CommandLine, Facts, Form, Kind, Links, Table
+from aclog.console.pages.states import Console, States
+from aclog.console.pages.why import changes_page
+from aclog.planning.plan import ApplyNote
+from aclog.snapshots.history import history
 from aclog.snapshots.moments import end_offset_at
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import history
+from aclog.snapshots.publisher import recover
+from aclog.targets.place_state import append_applies, applied_line, done_line
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS
 from tests.support.builders.state_logs import write_log
@@ -172,7 +169,7 @@ def test_moves_name_moments_that_can_be_asked(console):
 
 
 def test_a_large_difference_is_refused_until_it_is_asked_for(console, monkeypatch):
-    monkeypatch.setattr("aclog.console.pages.changes.AT_ONCE", 2)
+    monkeypatch.setattr("aclog.console.pages.why.AT_ONCE", 2)
     query = f"since={offsets()[1]}&until={offsets()[-1]}"
     with console_on(SMALL) as fresh:
         whole(fresh.history.live)
@@ -186,7 +183,7 @@ def test_a_large_difference_is_refused_until_it_is_asked_for(console, monkeypatc
         assert isinstance(part(asked_for, "difference"), Table)
         # now it is known
         assert isinstance(part(page(fresh, query), "difference"), Table)
-        monkeypatch.setattr("aclog.console.pages.changes.MOST", 1)
+        monkeypatch.setattr("aclog.console.pages.why.MOST", 1)
         ((why, cell),) = part(page(fresh, f"since=0&until={offsets()[-1]}&all=1"), "not-compared").items
         assert "more than 1 are not compared here" in why
         assert cell.url is None
@@ -234,7 +231,7 @@ def test_what_is_not_kept_is_said(tmp_path):
 
 
 def test_a_history_that_is_still_being_read_says_so(monkeypatch):
-    monkeypatch.setattr("aclog.console.live_history.LiveHistory._parts", lambda self: self._stopping.wait() and "")
+    monkeypatch.setattr("aclog.console.live.LiveHistory._parts", lambda self: self._stopping.wait() and "")
     with console_on(SMALL) as console:
         wait_until(lambda: console.history.live.known is not None)
         shown = page(console, "since=0")

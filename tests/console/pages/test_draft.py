@@ -6,18 +6,16 @@ import pytest
 from attrs import evolve
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.rule_tests.changed_policy import changed_policy, with_ids
+from aclog.analysis.rule_tests.case import changed_policy, with_ids
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
-from aclog.console.draft.drafts import Drafts
-from aclog.console.draft.tests_effect import StatedCases, effect_on_tests
-from aclog.console.pages.asked import Asked, BadAskedError
-from aclog.console.pages.console import Console
+from aclog.console.draft import Drafts, StatedCases, effect_on_tests
 from aclog.console.pages.draft import change_file, draft_of
-from aclog.console.pages.page import Mark
-from aclog.sources.change_lines import read_changes
-from aclog.sources.rule_tests.reading import read_test_file
+from aclog.console.pages.page import Asked, BadAskedError, Mark
+from aclog.console.pages.states import Console
+from aclog.sources.acl_lines import read_changes
+from aclog.sources.rule_tests import read_test_file
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import column, console_of, look, table, view
 from tests.support.web.points import HeldSource, image_of

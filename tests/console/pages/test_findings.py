@@ -6,11 +6,9 @@ import pytest
 
 from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import StandardAcl
-from aclog.console.findings.item import Archived, Kind
-from aclog.console.findings.looked import Looked, Use, Uses
-from aclog.console.pages.asked import BadAskedError, url
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Facts, Mark, Page
+from aclog.console.findings import Archived, Kind, Looked, Use, Uses
+from aclog.console.pages.page import BadAskedError, Facts, Mark, Page, url
+from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, look, table, view

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.console.pages.listing import Listing, Wanted, key_of
+from aclog.console.pages.states import Listing, Wanted, key_of
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from tests.support.analysis.policies import image_of
 from tests.support.builders.acls import acl
@@ -68,7 +67,7 @@ def test_a_listing_that_gives_way_to_others_is_the_same(rules: frozenset[Standar
 
 
 def test_a_long_listing_gives_way_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aclog.console.pages.listing._SORTED", 50)
+    monkeypatch.setattr("aclog.console.pages.states._SORTED", 50)
     acls, paused = image_of(acl(f"t{number * 7919 % 1000}", f"User:{number % 7}") for number in range(1000)), []
     found = Listing.of(acls, lambda: paused.append(1))
     assert found._keys == Listing.of(acls)._keys == sorted(found._keys)

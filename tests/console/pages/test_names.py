@@ -4,8 +4,7 @@ import pytest
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.asked import Asked, BadAskedError
-from aclog.console.pages.page import Mark
+from aclog.console.pages.page import Asked, BadAskedError, Mark
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, view
 from tests.support.web.points import HeldSource, image_of
@@ -95,7 +94,7 @@ def test_a_viewer_of_his_own_rights_learns_no_name_of_others_rules():
     from attrs import evolve
 
     from aclog.analysis.policy import Policy
-    from aclog.console.login.visibility import Own
+    from aclog.console.login.guard import Own
 
     whole = console_of(HeldSource(image_of(acl("pii-x", "User:other"))), settings=Settings(allow_everyone=True))
     state = whole.states.now()

@@ -4,10 +4,8 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.asked import BadAskedError
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Mark, Page
-from aclog.console.pages.states import NotReadyError
+from aclog.console.pages.page import BadAskedError, Mark, Page
+from aclog.console.pages.states import Console, NotReadyError
 from aclog.console.pages.views import MENU, VIEWS
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, look, table, view

@@ -8,10 +8,10 @@ from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.asked import Asked, BadAskedError, url
-from aclog.console.pages.when import when_page
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import history
+from aclog.console.pages.page import Asked, BadAskedError, url
+from aclog.console.pages.why import when_page
+from aclog.snapshots.history import history
+from aclog.snapshots.publisher import recover
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import DATA
 from tests.support.builders.state_logs import write_log

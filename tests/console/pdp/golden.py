@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.authorizer.name_notation import name_text
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Settings, name_text
 from tests.support.models.golden import NUMBERS, GoldenEstate, load
 from tests.support.web.asgi import post
 from tests.support.web.points import HeldSource, image_of, point_of

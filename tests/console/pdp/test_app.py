@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
-from aclog.console.hosts import Hosts
+from aclog.console.http import Hosts
+from aclog.console.pdp.app import Tokens, read_tokens
 from aclog.console.pdp.mapping import parse_mapping
-from aclog.console.pdp.tokens import Tokens, read_tokens
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 from tests.support.runs.profiles import examples

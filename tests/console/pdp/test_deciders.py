@@ -4,11 +4,9 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.settings import Settings
-from aclog.console.pdp.decider import Decider, KafkaRequest
-from aclog.console.pdp.errors import NotReadyError
-from aclog.console.pdp.mapping import default_mapping, parse_mapping
-from aclog.snapshots.cluster import ClusterImage
-from aclog.snapshots.image import Image
+from aclog.console.pdp.deciding import Decider, KafkaRequest
+from aclog.console.pdp.mapping import NotReadyError, default_mapping, parse_mapping
+from aclog.snapshots.image import ClusterImage, Image
 from tests.support.builders.acls import acl
 from tests.support.builders.state_records import registration
 from tests.support.web.points import HeldSource, image_of, look, point_of

@@ -4,8 +4,8 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.settings import Settings
-from aclog.console.live_state import LiveState
-from aclog.console.pdp.deciders import Deciders
+from aclog.console.live import LiveState
+from aclog.console.pdp.deciding import Deciders
 from aclog.console.pdp.mapping import default_mapping, parse_mapping
 from tests.support.builders.acls import acl
 from tests.support.web.asgi import ask

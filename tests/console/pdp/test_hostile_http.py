@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from aclog.console.timed_connection import TimedConnection
+from aclog.console.connections import TimedConnection
 from tests.support.builders.acls import acl
 from tests.support.web.points import HeldSource, image_of, point_of
 from tests.support.web.served import ServedPoint, post_bytes, read_all

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.console.pdp.mapping_file import read_mapping
+from aclog.console.pdp.mapping import read_mapping
 from aclog.sources.acl_lines import read_acls
 from tests.support.web.asgi import post
 from tests.support.web.points import HeldSource, image_of, point_of

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.console.pdp.mapping import parse_mapping
-from aclog.console.pdp.mapping_file import read_mapping
+from aclog.console.pdp.mapping import parse_mapping, read_mapping
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

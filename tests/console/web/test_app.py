@@ -5,9 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from aclog.console.pages.asked import Asked, url
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Page
+from aclog.console.pages.page import Asked, Page, url
+from aclog.console.pages.states import Console
 from aclog.console.pages.views import VIEWS
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl

@@ -11,16 +11,15 @@ from starlette.types import ASGIApp
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
-from aclog.console.draft.editing import Editing
-from aclog.console.live_state import LiveState
-from aclog.console.login.password_way import PasswordWay
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.states import States
+from aclog.console.draft import Editing
+from aclog.console.live import LiveState
+from aclog.console.login.passwords import PasswordWay
+from aclog.console.pages.page import CommandLine
+from aclog.console.pages.states import Console, States
 from aclog.console.web.app import WebConsole
-from aclog.places.found_place import ToldSettings
 from aclog.planning.plan import PlaceAddress, PlaceKind
-from aclog.sources.paths import LogSource
+from aclog.sources.logs import LogSource
+from aclog.targets.opening import ToldSettings
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, log_with
@@ -47,7 +46,7 @@ def estate(tmp_path: Path) -> Estate:
 @pytest.fixture
 def console(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
     """A console that looks at its log once: a page after an apply waits in vain for the state after it."""
-    monkeypatch.setattr("aclog.console.web.draft_forms._WAIT_S", 0.1)
+    monkeypatch.setattr("aclog.console.web.app._WAIT_S", 0.1)
     log = Path(str(estate.place[1]))
     live = LiveState(source=LogSource(log, print), seconds=60, tell=lambda why: None)
     live._look()

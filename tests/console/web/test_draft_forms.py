@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.console.pages.asked import Asked
+from aclog.console.pages.page import Asked
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
 from tests.support.web.browser import Browser

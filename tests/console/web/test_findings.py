@@ -2,9 +2,8 @@
 
 import pytest
 
-from aclog.console.findings.item import Kind
-from aclog.console.findings.looked import Looked
-from aclog.console.pages.console import Console
+from aclog.console.findings import Kind, Looked
+from aclog.console.pages.states import Console
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
 from tests.support.web.asgi import ask

@@ -4,11 +4,8 @@ import asyncio
 
 import pytest
 
-from aclog.console.pages.asked import Asked
-from aclog.console.pages.page import Form, Page
-from aclog.console.web.kept_pages import KeptPages
-from aclog.console.web.made_page import MadePage
-from aclog.console.web.rendering import Around, page_html
+from aclog.console.pages.page import Asked, Form, Page
+from aclog.console.web.rendering import Around, KeptPages, MadePage, page_html
 
 POSTED = Form(key="ask", title="Ask", path="/", fields=(), submit="Ask", writes=True)
 

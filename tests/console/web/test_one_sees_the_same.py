@@ -14,25 +14,21 @@ from urllib.parse import quote
 import pytest
 from attrs import evolve
 
-from aclog.analysis.engine.host_partition import is_address
+from aclog.analysis.engine.host_classes import is_address
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.config import parse_super_users
-from aclog.authorizer.settings import Settings
-from aclog.cli.console.run import settings_words
-from aclog.cli.flags.authorizer import AuthorizerFlags
-from aclog.console.findings.item import Kind
-from aclog.console.findings.looked import Looked
-from aclog.console.login.password_way import PasswordWay
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
+from aclog.authorizer.settings import Settings, parse_super_users
+from aclog.cli.console_run import settings_words
+from aclog.cli.flags.common import AuthorizerFlags
+from aclog.console.findings import Kind, Looked
+from aclog.console.login.passwords import PasswordWay
+from aclog.console.pages.page import CommandLine
+from aclog.console.pages.states import Console
 from aclog.console.pages.views import DOWNLOADS, OWN_VIEWS, VIEWS
-from aclog.console.web.app import WebConsole
-from aclog.console.web.receivers import RECEIVERS
+from aclog.console.web.app import RECEIVERS, WebConsole
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RemoveAccessControlEntryRecord
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.image import Image, Provenance
 from tests.support.builders.acls import acl, acl_record, cluster_acl
 from tests.support.builders.ids import uuid_of
 from tests.support.processes.waiting import wait_until
@@ -144,7 +140,7 @@ def login(web: WebConsole) -> Browser:
 @pytest.fixture(autouse=True)
 def _one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The age of a state is the same, however long a test takes."""
-    monkeypatch.setattr("aclog.console.live_state.elapsed_seconds", lambda: 100.0)
+    monkeypatch.setattr("aclog.console.live.elapsed_seconds", lambda: 100.0)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from aclog.authorizer.acl import AclOperation
 from aclog.console.web.app import WebConsole
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.files import segment_name
 from tests.support.builders.acls import acl, acl_record, removal_of
 from tests.support.builders.state_logs import write_log
 from tests.support.processes.waiting import wait_until

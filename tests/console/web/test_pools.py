@@ -10,13 +10,11 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
-from aclog.console.login.password_way import PasswordWay
-from aclog.console.pages.asked import Asked
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Page
+from aclog.console.login.passwords import PasswordWay
+from aclog.console.pages.page import Asked, Page
+from aclog.console.pages.states import Console
 from aclog.console.pages.views import VIEWS
-from aclog.console.web.app import WebConsole
-from aclog.console.web.pools import is_costly
+from aclog.console.web.app import WebConsole, is_costly
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.processes.waiting import SECONDS
 from tests.support.web.browser import Browser

@@ -5,8 +5,7 @@ import weakref
 
 import pytest
 
-from aclog.console.pages.asked import Asked
-from aclog.console.pages.page import Cell, Column, Field, Form, Page, Row, Table
+from aclog.console.pages.page import Asked, Cell, Column, Field, Form, Page, Row, Table
 from aclog.console.web.rendering import Around, answer_html, page_html
 
 

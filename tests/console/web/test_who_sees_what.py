@@ -8,18 +8,15 @@ from attrs import evolve
 from starlette.requests import Request
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType, StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.settings import Settings
-from aclog.console.findings.item import Kind
-from aclog.console.findings.looked import Looked, Use, Uses
-from aclog.console.login.password_way import PasswordWay
-from aclog.console.login.sights import Sights
-from aclog.console.login.visibility import All, Own
-from aclog.console.pages.console import Console
+from aclog.console.findings import Kind, Looked, Use, Uses
+from aclog.console.login.guard import All, Own, Sights
+from aclog.console.login.passwords import PasswordWay
+from aclog.console.pages.states import Console
 from aclog.console.pages.views import OWN_VIEWS, VIEWS
 from aclog.console.web.app import WebConsole
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.image import Image, Provenance
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.browser import Browser
 from tests.support.web.consoles import console_of, look

@@ -10,8 +10,7 @@ from pathlib import Path
 from typer.main import get_command
 
 from aclog.cli.app import app
-from aclog.cli.help.manual_page import manual_name, manual_page
-from aclog.cli.help.pages import command_page, command_pages
+from aclog.cli.help import command_page, command_pages, manual_name, manual_page
 from tests.docs.notebook import page as notebook_page
 from tests.docs.site.command_page import command_page_text, command_sections, general_page
 from tests.docs.site.links import Links

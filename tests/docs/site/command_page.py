@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from aclog.cli.help.marked_text import marked
-from aclog.cli.help.pages import CommandPage, FlagGroup
+from aclog.cli.help import CommandPage, FlagGroup, marked
 from tests.docs.site.places import ROOT
 
 _SECTION = re.compile(r"^## aclog (?P<name>[^\n]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

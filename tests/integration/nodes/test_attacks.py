@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from aclog.authorizer.principals import KafkaPrincipal
-from aclog.nodes.session import ANONYMOUS
-from aclog.nodes.wire.api_keys import ENVELOPE, FETCH, FETCH_SNAPSHOT
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.nodes.wire.envelope import (
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.protocol.headers import ENVELOPE, FETCH, FETCH_SNAPSHOT
+from aclog.protocol.responses import (
+    BROKER_APIS,
+    CONTROLLER_APIS,
     EnvelopeRequest,
     decode_envelope_response,
     encode_envelope_request,
     encode_principal,
 )
+from aclog.protocol.session import ANONYMOUS
 from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, metrics
 from tests.support.nodes.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
 from tests.support.nodes.wire_client import (

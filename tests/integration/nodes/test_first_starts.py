@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from aclog.metalog.filelog.file_names import image_checkpoint, list_images, list_segments, segment_name
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.files import image_checkpoint, list_images, list_segments, segment_name
+from aclog.snapshots.image import METADATA_VERSION
+from aclog.snapshots.publisher import recover
 from tests.support.admin.requests import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_SCRAM, matching, rule
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_39, KAFKA_44, KAFKA_VERSION

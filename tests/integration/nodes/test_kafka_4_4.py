@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.primitives import read_compact_string
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.admin.requests import CREATE_ACLS, rule
 from tests.support.kafka.jvm import KAFKA_44
 from tests.support.kafka.real_node import RealNode

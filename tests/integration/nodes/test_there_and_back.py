@@ -11,15 +11,14 @@ from uuid import UUID
 import confluent_kafka.admin as cka
 import pytest
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.committed_mark import committed_path, read_committed
-from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import RegisterBrokerRecord
-from aclog.nodes.storage.feature_levels import SUPPORTED_FEATURES
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.recovery import recover
+from aclog.server.feature_levels import SUPPORTED_FEATURES
+from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
+from aclog.snapshots.publisher import recover
 from tests.support.admin.answers import comparable
 from tests.support.admin.requests import (
     ALTER_SCRAM,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation
-from aclog.nodes.client.acl_requests import create_acls, describe_acls
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import HostPort
+from aclog.client.connection import connect
+from aclog.client.requests import create_acls, describe_acls
+from aclog.config.node_config import HostPort
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders.acls import cluster_acl

@@ -9,14 +9,13 @@ from random import Random
 
 import pytest
 
+from aclog.client.connection import connect
+from aclog.client.errors import OtherClusterError, QuorumRefusedError
+from aclog.client.fetching import EpochEnd, ObserverOptions
+from aclog.client.quorum_log import QuorumLog
+from aclog.client.requests import Status, describe_status
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import MetadataError
-from aclog.nodes.client.cluster_status import Status, describe_status
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.errors import OtherClusterError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.quorum_log import QuorumLog
 from tests.support.builders.acls import acl, acl_row
 from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
 from tests.support.kafka.quorum_changes import RuleChanges, make

@@ -8,12 +8,12 @@ from itertools import count
 
 import pytest
 
+from aclog.client.errors import UnreachableError
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.codec import decode_values
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.topiclog import TopicReader, TopicSettings
-from aclog.nodes.client.errors import UnreachableError
 from tests.support.builders.acls import acl
 from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
 from tests.support.kafka.shared import SharedKafka
@@ -72,7 +72,7 @@ def wait_everywhere(cluster: TopicCluster, *names: str) -> None:
 
 def in_the_log(kafka: SharedKafka, cluster: TopicCluster) -> list[str]:
     """The name of every rule that was ever added, in order."""
-    from aclog.nodes.config.server_properties import load_config
+    from aclog.config.server_properties import load_config
 
     settings = load_config(cluster.controllers[1].home / "server.properties").topic
     assert isinstance(settings, TopicSettings)

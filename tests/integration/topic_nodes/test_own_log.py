@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from aclog.config.server_properties import load_config
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.topiclog import ensure_topic
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.controller.shared.topic_identity import read_identity
+from aclog.server.controller.shared import read_identity
 from tests.integration.topic_nodes.test_failover import shown
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.storage.format import format_storage
-from aclog.nodes.wire.api_keys import METADATA
+from aclog.client.quorum_log import QuorumLog
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.config.server_properties import load_config
+from aclog.protocol.headers import METADATA
+from aclog.protocol.session import SecurityProtocol
+from aclog.server.storage import format_storage
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoints import read_checkpoint
 from tests.integration.conftest import CONTROLLER_PORT
 from tests.support.cli.command import aclog
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool

@@ -9,15 +9,15 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.filelog.committed_mark import (
     COMMITTED_FILE,
+    MARK_FILE,
     CommittedMark,
     committed_path,
     decode_committed,
     encode_committed,
     read_committed,
 )
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name, list_segments
+from aclog.metalog.filelog.files import METADATA_DIRECTORY, checkpoint_name, list_segments
 from aclog.metalog.filelog.locks import LOCK_FILE
-from aclog.metalog.filelog.mark import MARK_FILE
 from aclog.metalog.filelog.verify import FindingKind
 from tests.support.builders.log_files import segment_paths, small_log, value
 

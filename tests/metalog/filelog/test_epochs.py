@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.epochs import EPOCHS_FILE, decode_epochs, encode_epochs, epoch_at, read_epochs, write_epochs
-from aclog.metalog.log import EpochStart
+from aclog.metalog.filelog.files import EPOCHS_FILE, decode_epochs, encode_epochs, epoch_at, read_epochs, write_epochs
 from tests.support.builders.log_files import KAFKA_LOGS
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog import file_names as names
+from aclog.metalog.filelog import files as names
 from tests.support.builders.log_files import KAFKA_LOGS
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.filelog.mark import (
+from aclog.metalog.filelog.committed_mark import (
     MARK_FILE,
     Mark,
     MarkFile,

@@ -11,25 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog.batches import build_batch, end_offset, iter_batches, read_header
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
-from aclog.metalog.filelog import appender as appender_module
-from aclog.metalog.filelog import mirror_start, open_log, open_reader, verify
-from aclog.metalog.filelog.epochs import read_epochs
-from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
-from aclog.metalog.filelog.mirror_log import open_mirror
-from aclog.metalog.filelog.mirror_properties import (
+from aclog.metalog.filelog import file_log as appender_module
+from aclog.metalog.filelog import mirror as mirror_module
+from aclog.metalog.filelog import open_log, open_reader, verify
+from aclog.metalog.filelog.files import (
     MIRROR_FILE,
+    CheckpointFile,
     LogEnd,
     MirrorProperties,
     decode_mirror_properties,
     encode_mirror_properties,
+    list_checkpoints,
+    read_epochs,
+    read_quorum_state,
 )
-from aclog.metalog.filelog.quorum_state import read_quorum_state
-from aclog.metalog.log import EpochStart
+from aclog.metalog.filelog.mirror import open_mirror
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
+from aclog.snapshots.publisher import recover
 from tests.support.builders.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
 from tests.support.builders.random_log import RandomLog
 from tests.support.runs.profiles import examples
@@ -390,7 +391,7 @@ class TestAfterASnapshot:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with begun(directory, old) as mirror:
-            monkeypatch.setattr(mirror_start.shutil, "copyfileobj", full)
+            monkeypatch.setattr(mirror_module.shutil, "copyfileobj", full)
             with pytest.raises(LogError, match="the disk is full"):
                 mirror.begin(snapshot)
             monkeypatch.undo()

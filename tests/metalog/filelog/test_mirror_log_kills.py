@@ -10,10 +10,10 @@ import pytest
 from aclog.metalog.batches import end_offset, read_header
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log, verify
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
 from tests.support.builders.random_log import RandomLog
 from tests.support.processes.mirror_zygote import LOG, MirrorZygote, bring
 

@@ -8,8 +8,8 @@ import pytest
 
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import FileLog, open_log
+from aclog.metalog.filelog.committed_mark import MARK_FILE
 from aclog.metalog.filelog.locks import LOCK_FILE
-from aclog.metalog.filelog.mark import MARK_FILE
 from tests.support.builders.log_files import read_directory, segment_paths, small_log, value
 
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from aclog.metalog.filelog import partial_files
-from aclog.metalog.filelog.partial_files import remove_abandoned, written_whole
+from aclog.metalog.filelog import files
+from aclog.metalog.filelog.files import remove_abandoned, written_whole
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from aclog.metalog.filelog.partial_files import written_whole
+from aclog.metalog.filelog.files import written_whole
 with written_whole(Path(sys.argv[1])) as fd:
     os.write(fd, b"half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monk
             removed[0].unlink()
         real(fd, how)
 
-    monkeypatch.setattr(partial_files.fcntl, "flock", flock)
+    monkeypatch.setattr(files.fcntl, "flock", flock)
     with written_whole(tmp_path / "a.checkpoint") as fd:
         os.write(fd, b"whole")
     assert len(removed) == 1
@@ -89,7 +89,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(_fd, _how):
         raise OSError("no locks here")
 
-    monkeypatch.setattr(partial_files.fcntl, "flock", flock)
+    monkeypatch.setattr(files.fcntl, "flock", flock)
     with written_whole(tmp_path / "a.checkpoint") as fd:
         os.write(fd, b"whole")
         assert remove_abandoned(tmp_path, ".checkpoint") == ()

@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.quorum_state import (
+from aclog.metalog.filelog.files import (
     QUORUM_STATE_FILE,
     QuorumState,
     decode_quorum_state,

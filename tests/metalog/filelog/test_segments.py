@@ -8,7 +8,7 @@ import pytest
 from aclog.metalog.batches import end_offset, iter_batches
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog import open_reader, segments
-from aclog.metalog.filelog.batch_walk import walk_batches
+from aclog.metalog.filelog.segments import walk_batches
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 
 

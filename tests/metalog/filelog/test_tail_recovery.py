@@ -7,12 +7,11 @@ import tracemalloc
 import pytest
 
 from aclog.metalog.batches import build_batch
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, open_reader, verify
-from aclog.metalog.filelog.epochs import read_epochs
-from aclog.metalog.filelog.mark import MARK_FILE, Mark, MarkFile
-from aclog.metalog.filelog.quorum_state import read_quorum_state
-from aclog.metalog.log import EpochStart
+from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, MarkFile
+from aclog.metalog.filelog.files import read_epochs, read_quorum_state
 from tests.support.builders.log_files import batch_ends, read_batches, read_directory, segment_paths, small_log, value
 
 
@@ -212,7 +211,7 @@ def test_an_interrupted_creation_is_done_again(tmp_path, left):
         shutil.copy(whole / name, partial)
     if left > 1:
         (partial / MARK_FILE).unlink()
-        from aclog.metalog.filelog.mark import create_mark_file
+        from aclog.metalog.filelog.committed_mark import create_mark_file
 
         create_mark_file(partial, Mark(epoch=0, offset=0)).close()
     if left > 3:

@@ -9,8 +9,8 @@ import pytest
 
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import open_log, verify
-from aclog.metalog.filelog.epochs import EPOCHS_FILE
-from aclog.metalog.filelog.mark import MARK_FILE, Mark, decode_slots, encode_slot
+from aclog.metalog.filelog.committed_mark import MARK_FILE, Mark, decode_slots, encode_slot
+from aclog.metalog.filelog.files import EPOCHS_FILE
 from tests.support.builders.log_files import flips, read_directory, segment_paths, small_log
 
 

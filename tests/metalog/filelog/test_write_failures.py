@@ -11,8 +11,8 @@ import pytest
 
 from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog import appender as appender_module
-from aclog.metalog.filelog import mark as mark_module
+from aclog.metalog.filelog import committed_mark as mark_module
+from aclog.metalog.filelog import file_log as appender_module
 from aclog.metalog.filelog import open_log, open_reader, verify
 from aclog.metalog.group_commit import MAX_WAITING_BYTES
 from tests.support.builders.log_files import read_batches, read_directory, segment_paths, small_log, value

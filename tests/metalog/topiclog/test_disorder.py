@@ -7,8 +7,8 @@ import pytest
 
 from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.topiclog import TopicReader, TopicSettings, partition
-from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.partition import connect_reader
+from aclog.metalog.topiclog.reader import HistoricalReads
 from tests.support.fakes.topic_consumer import SERVERS, FakeTopic
 from tests.support.kafka.topics import contents
 from tests.support.processes.waiting import SECONDS, wait_until

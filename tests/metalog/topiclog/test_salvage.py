@@ -4,7 +4,7 @@ import pytest
 
 from aclog.metalog.errors import LogError
 from aclog.metalog.topiclog import TopicSettings, partition
-from aclog.metalog.topiclog.salvage import salvage
+from aclog.metalog.topiclog.copies import salvage
 from tests.metalog.topiclog.test_disorder import Ahead
 from tests.support.fakes.topic_consumer import SERVERS, FakeTopic
 from tests.support.kafka.topics import contents

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog import topic_admin
-from aclog.metalog.topiclog.topic_admin import TopicAdmin
+from aclog.metalog.topiclog import topic
+from aclog.metalog.topiclog.topic import TopicAdmin
 
 
 class Client:
@@ -33,9 +33,9 @@ class Client:
 def clients(monkeypatch):
     """Those that come next; without waits."""
     coming: list[Client] = []
-    monkeypatch.setattr(topic_admin, "new_admin", lambda *_: coming.pop(0))
-    monkeypatch.setattr(topic_admin, "_RETRY_SECONDS", 0)
-    monkeypatch.setattr(topic_admin, "_FIRST_ATTEMPT_SECONDS", 0.001)
+    monkeypatch.setattr(topic, "new_admin", lambda *_: coming.pop(0))
+    monkeypatch.setattr(topic, "_RETRY_SECONDS", 0)
+    monkeypatch.setattr(topic, "_FIRST_ATTEMPT_SECONDS", 0.001)
     return coming
 
 

@@ -5,8 +5,8 @@ from attrs import evolve
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.primitives import parse_uuid
 from aclog.metalog.topiclog import TopicInspector, TopicSettings, ensure_topic
-from aclog.metalog.uuids import parse_uuid
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import client_properties, topic_settings
 from tests.support.nodes.server_properties import CLUSTER_ID

@@ -10,8 +10,8 @@ from aclog.metalog.control_records import KRaftVersion, LeaderChange, LeaderChan
 from aclog.metalog.errors import FencedError, LogError, ReplayError
 from aclog.metalog.topic_message import BatchMessage, Placement
 from aclog.metalog.topiclog import Leader, TopicReader, open_topic_log
-from aclog.metalog.topiclog.read_back import ReadBack
-from aclog.metalog.topiclog.transactions import Transactions
+from aclog.metalog.topiclog.client import Transactions
+from aclog.metalog.topiclog.topic_log import ReadBack
 from tests.support.kafka.topics import begin, contents, new_topic, records, send, values, whole
 from tests.support.processes.waiting import SECONDS, wait_until
 

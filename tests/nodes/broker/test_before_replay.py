@@ -7,35 +7,34 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.credentials.token_control import TokenSettings
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.request import OutcomeUnknownError
-from aclog.nodes.broker.handlers import BEFORE_REPLAY, BrokerApis
-from aclog.nodes.broker.metadata import ClusterView
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire import api_keys
-from aclog.nodes.wire.api_versions import BROKER_APIS
+from aclog.config.node_config import HostPort
+from aclog.credentials.tokens import TokenSettings
+from aclog.protocol import headers
+from aclog.protocol.request import OutcomeUnknownError
+from aclog.protocol.responses import BROKER_APIS
+from aclog.protocol.session import SecurityProtocol
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.broker.apis import ClusterView
+from aclog.server.broker.lifecycle import BEFORE_REPLAY, BrokerApis
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.telemetry import Metrics
 from aclog.snapshots.image import Image
-from aclog.snapshots.publisher import Publisher
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import Publisher, recover
 from tests.support.nodes.api_sweep import full_request
 from tests.support.nodes.node_requests import frame, session
 
 SMALL = Path(__file__).parents[2] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 CLUSTER = ClusterView(cluster_id="c", node_id=4, advertised={"BROKER": HostPort(host="b4", port=9092)})
 TELLING = {
-    api_keys.DESCRIBE_ACLS,
-    api_keys.DESCRIBE_CLIENT_QUOTAS,
-    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS,
-    api_keys.DESCRIBE_DELEGATION_TOKEN,
+    headers.DESCRIBE_ACLS,
+    headers.DESCRIBE_CLIENT_QUOTAS,
+    headers.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    headers.DESCRIBE_DELEGATION_TOKEN,
 }
 SWEPT = [
     (api.api_key, version)
     for api in BROKER_APIS
-    if api.api_key not in (api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
+    if api.api_key not in (headers.API_VERSIONS, headers.SASL_HANDSHAKE, headers.SASL_AUTHENTICATE)
     for version in range(api.min_version, api.max_version + 1)
 ]
 

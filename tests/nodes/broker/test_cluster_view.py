@@ -6,15 +6,14 @@ from uuid import UUID
 
 import pytest
 
+from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import BrokerEndpoint, RegisterBrokerRecord
-from aclog.nodes.broker import controller_channel
-from aclog.nodes.broker.controller_channel import RemoteChannel
-from aclog.nodes.broker.metadata import ClusterView
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.api_keys import BROKER_HEARTBEAT, BROKER_REGISTRATION, ENVELOPE
-from aclog.nodes.wire.api_versions import ApiVersion
-from aclog.snapshots.cluster import ClusterImage
+from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, ENVELOPE
+from aclog.protocol.responses import ApiVersion
+from aclog.server.broker import apis as apis_module
+from aclog.server.broker.apis import ClusterView, RemoteChannel
+from aclog.snapshots.image import ClusterImage
 
 OWN, OTHER = UUID(int=1000), UUID(int=1001)
 
@@ -95,7 +94,7 @@ def test_nothing_is_sent_to_a_controller_that_must_not_know_of_it(monkeypatch, a
     async def connect(*_, **__):
         return Silent()
 
-    monkeypatch.setattr(controller_channel, "connect", connect)
+    monkeypatch.setattr(apis_module, "connect", connect)
     channel = RemoteChannel(leader=lambda: Silent.address, security=ClientSecurity(), client_id="2", seconds=4.5)
     beat = {"broker_id": 2, "broker_epoch": 1, "current_metadata_offset": 1}
 

@@ -5,21 +5,21 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
-from aclog.nodes.broker.forwarder import CONNECTIONS, EnvelopeForwarder
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.api_keys import API_VERSIONS, CREATE_ACLS, ENVELOPE
-from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
-from aclog.nodes.wire.envelope import (
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.headers import API_VERSIONS, CREATE_ACLS, ENVELOPE, decode_header, frame, response_header
+from aclog.protocol.messages import build
+from aclog.protocol.request import OutcomeUnknownError, RequestError
+from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,
+    ApiVersion,
     EnvelopeResponse,
+    Features,
+    api_versions_response,
     decode_envelope_request,
     decode_principal,
     encode_envelope_response,
 )
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import decode_header, response_header
-from aclog.nodes.wire.message_builder import build
+from aclog.server.broker.apis import CONNECTIONS, EnvelopeForwarder
 from tests.support.nodes.node_requests import request
 
 CUT = object()
@@ -196,7 +196,7 @@ def test_a_silent_connection_is_not_reused():
 
 
 def test_a_silent_controller_is_abandoned_once_another_is_active(monkeypatch):
-    monkeypatch.setattr("aclog.nodes.broker.forwarder._LEADER_CHECK_S", 0.01)
+    monkeypatch.setattr("aclog.server.broker.apis._LEADER_CHECK_S", 0.01)
 
     async def run():
         silent, active = Controller(), Controller()

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from aclog.client.errors import UnreachableError
+from aclog.config.node_config import BrokerSettings
 from aclog.metalog.records import BrokerEndpoint
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.broker.lifecycle import BrokerLifecycle
-from aclog.nodes.client.errors import UnreachableError
-from aclog.nodes.config.node_config import BrokerSettings
-from aclog.nodes.wire.api_keys import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from aclog.protocol.request import RequestError
+from aclog.server.broker.lifecycle import BrokerLifecycle
 
 UNKNOWN = "the controller does not know this registration: restart this broker to register it again"
 GONE = (UnreachableError("gone"),) * 99
@@ -87,7 +87,7 @@ def test_it_tries_again_and_says_once_what_is_wrong(caplog):
     nobody, twin = UnreachableError("no controller is known"), RequestError(101)
     controller = Controller(nobody, nobody, twin, registered(7), RequestError(77), RequestError(77), beaten())
     asyncio.run(run(controller, 8))
-    said = [record.getMessage() for record in caplog.records if record.name.startswith("aclog.nodes.broker")]
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("aclog.server.broker")]
     assert said == [
         "broker 2: not registered yet: no controller is known",
         "broker 2: not registered yet: another broker with this node.id is alive, or was until a moment ago",

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
+from aclog.client.connection import connect
+from aclog.client.requests import broker_cluster_id
+from aclog.config.node_config import ClientSecurity
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import broker_cluster_id
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA
-from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
+from aclog.protocol.headers import DESCRIBE_CLUSTER, METADATA
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import BROKER_APIS, ApiVersion
 from tests.support.fakes.broker import FakeBroker
 
 WITHOUT = tuple(api for api in BROKER_APIS if api.api_key not in {DESCRIBE_CLUSTER, METADATA})

@@ -6,15 +6,13 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
+from aclog.client.connection import connect
+from aclog.client.requests import ClusterNode, QuorumDescription, ReplicaDescription, describe_scram, describe_status
+from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import CredentialInfo, UserCredentials
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import ClusterNode, QuorumDescription, ReplicaDescription
-from aclog.nodes.client.cluster_status import describe_status
-from aclog.nodes.client.login import connect
-from aclog.nodes.client.scram_requests import describe_scram
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol.messages import build
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 

@@ -6,21 +6,20 @@ from functools import partial
 import pytest
 from attrs import frozen
 
-from aclog.credentials import scram_keys
+from aclog.client.connection import connect
+from aclog.client.errors import LoginError, StrangerError, UnreachableError
+from aclog.client.requests import CONTROLLERS, describe_cluster, describe_features
+from aclog.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
+from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, describe_features
-from aclog.nodes.client.errors import LoginError, StrangerError, UnreachableError
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
-from aclog.nodes.security.plain_server import PlainServer
-from aclog.nodes.security.scram_server import ScramServer
-from aclog.nodes.security.tls import server_context
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.api_versions import ApiVersion
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol.messages import build
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import ApiVersion
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.sasl import PlainServer, ScramServer
+from aclog.security.tls import server_context
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
@@ -226,13 +225,13 @@ USERS = {"admin": "admin-secret"}
 
 def scram_server(name, password="admin-secret"):
     mechanism = next(each for each in ScramMechanism if each.mechanism_name == name)
-    salted = scram_keys.salted_password(mechanism, password, b"salt" * 4, 4096)
+    salted = scram_module.salted_password(mechanism, password, b"salt" * 4, 4096)
     record = UserScramCredentialRecord(
         name="admin",
         mechanism=mechanism,
         salt=b"salt" * 4,
-        stored_key=scram_keys.stored_key(mechanism, scram_keys.client_key(mechanism, salted)),
-        server_key=scram_keys.server_key(mechanism, salted),
+        stored_key=scram_module.stored_key(mechanism, scram_module.client_key(mechanism, salted)),
+        server_key=scram_module.server_key(mechanism, salted),
         iterations=4096,
     )
     return ScramServer(scram_mechanism=mechanism, credentials=_Known(record))

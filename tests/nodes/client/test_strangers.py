@@ -7,12 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from aclog.nodes.client.errors import LoginError, SilentError, StrangerError
-from aclog.nodes.client.login import connect
-from aclog.nodes.client.peer import Service
-from aclog.nodes.client.probe import probe
-from aclog.nodes.config.node_config import ClientSecurity, HostPort, TlsSettings
-from aclog.nodes.session import SecurityProtocol
+from aclog.client.connection import Service, connect, probe
+from aclog.client.errors import LoginError, SilentError, StrangerError
+from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
+from aclog.protocol.session import SecurityProtocol
 from tests.support.processes.waiting import SECONDS
 
 PLAINTEXT = ClientSecurity()
@@ -82,7 +80,7 @@ def test_a_login_is_not_sent_to_who_does_not_answer(silent):
 
 def test_nobody_waits_for_a_look_that_hangs_once_another_one_tells(monkeypatch):
     """This HTTP server refuses a request of Kafka's, and leaves a TLS hello without an answer."""
-    monkeypatch.setattr("aclog.nodes.client.probe._LOOK_SECONDS", 3_600)
+    monkeypatch.setattr("aclog.client.connection._LOOK_SECONDS", 3_600)
 
     async def answer(reader, writer):
         said = await reader.read(4096)

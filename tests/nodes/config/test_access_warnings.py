@@ -2,10 +2,9 @@
 
 import pytest
 
-from aclog.authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.config.access_warnings import configured_warnings
-from aclog.nodes.config.server_properties import parse_config
+from aclog.authorizer.standard import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
+from aclog.config.listeners import configured_warnings
+from aclog.config.server_properties import parse_config
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, SASL, changed
 
 STANDARD = {"authorizer.class.name": KAFKAS_STANDARD_AUTHORIZER}

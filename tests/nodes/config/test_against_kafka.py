@@ -2,11 +2,10 @@
 
 import pytest
 
+from aclog.config.node_config import NodeConfig
+from aclog.config.security import parse_jaas
+from aclog.config.server_properties import KNOWN_KEYS, parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.jaas import parse_jaas
-from aclog.nodes.config.known_keys import KNOWN_KEYS
-from aclog.nodes.config.node_config import NodeConfig
-from aclog.nodes.config.server_properties import parse_config
 from tests.support.kafka.configs import ask
 from tests.support.nodes.node_properties import CASES, changed
 

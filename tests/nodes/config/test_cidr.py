@@ -2,9 +2,9 @@
 
 import pytest
 
+from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.node import authorizer_of
+from aclog.server.node import authorizer_of
 from tests.support.nodes.node_properties import COMBINED, changed
 
 CLASS = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

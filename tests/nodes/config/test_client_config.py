@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from aclog.config.client_config import load_client_security, parse_client_security
+from aclog.config.node_config import ClientSecurity, TlsSettings
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.client_config import load_client_security, parse_client_security
-from aclog.nodes.config.node_config import ClientSecurity, TlsSettings
-from aclog.nodes.session import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.nodes.node_properties import MODULE, SCRAM_MODULE
 
 PLAIN = {

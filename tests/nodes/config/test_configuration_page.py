@@ -5,12 +5,10 @@ from pathlib import Path
 
 import javaproperties
 
+from aclog.config.client_config import CHECKED_KEYS
+from aclog.config.node_config import Limits
+from aclog.config.server_properties import KNOWN_KEYS, OWN_KEYS, USED_KEYS, load_config
 from aclog.metalog.topiclog.settings import TopicSettings
-from aclog.nodes.config.key_check import OWN_KEYS, USED_KEYS
-from aclog.nodes.config.known_keys import KNOWN_KEYS
-from aclog.nodes.config.node_config import Limits
-from aclog.nodes.config.refused_keys import CHECKED_KEYS
-from aclog.nodes.config.server_properties import load_config
 from tests.support.kafka.jvm import ROOT
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.nodes.config.server_properties import parse_config
+from aclog.config.server_properties import parse_config
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, SASL
 
 

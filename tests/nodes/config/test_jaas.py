@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.config.security import parse_jaas
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.jaas import parse_jaas
 
 SECRET = "hunter2-secret"
 

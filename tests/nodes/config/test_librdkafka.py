@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from aclog.config.client_config import librdkafka_properties
+from aclog.config.node_config import ClientSecurity, TlsSettings
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.librdkafka import librdkafka_properties
-from aclog.nodes.config.node_config import ClientSecurity, TlsSettings
-from aclog.nodes.session import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 SASL = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT, sasl_mechanism="PLAIN", username="u", password="p"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from aclog.config.node_config import HostPort, LogKind, NodeConfig
+from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.node_config import HostPort, LogKind, NodeConfig
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.storage.format import FormatOptions, ensure_formatted, format_storage
+from aclog.server.storage import FormatOptions, ensure_formatted, format_storage
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, MODULE, SCRAM_MODULE, changed
 
 TOPIC: dict[str, str | None] = {

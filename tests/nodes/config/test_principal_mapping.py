@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.config.properties import NoMatchingRuleError, SslPrincipalMapper, find_all, java_pattern, replace_all
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.java_regex import find_all, java_pattern, replace_all
-from aclog.nodes.config.principal_mapping import NoMatchingRuleError, SslPrincipalMapper
 
 JAVA = json.loads((Path(__file__).parents[1] / "security" / "java_texts.json").read_text())
 KEY = re.escape("ssl.principal.mapping.rules")

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.credentials.token_control import TokenSettings
+from aclog.config.node_config import ClientSecurity, HostPort, Limits, NodeConfig, Role
+from aclog.config.server_properties import KNOWN_KEYS, load_config, parse_config
+from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.known_keys import KNOWN_KEYS
-from aclog.nodes.config.node_config import ClientSecurity, HostPort, Limits, NodeConfig, Role
-from aclog.nodes.config.server_properties import load_config, parse_config
-from aclog.nodes.session import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.kafka.jvm import ROOT
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, MODULE, SASL, SCRAM_MODULE, changed
 
@@ -211,7 +210,7 @@ def test_refused_keys_with_default_values_are_accepted(key: str, value: str) -> 
         "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "kafka.security.authorizer.AclAuthorizer",
         "kafka.security.auth.SimpleAclAuthorizer",
-        "aclog.zkstore.authorizer.acl_authorizer.AclAuthorizer",
+        "aclog.zookeeper.authorizer.AclAuthorizer",
     ],
 )
 def test_kafkas_authorizers_are_ours(name: str) -> None:

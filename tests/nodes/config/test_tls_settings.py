@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from aclog.config.node_config import ClientAuth, TlsSettings
+from aclog.config.properties import Properties
+from aclog.config.security import tls_settings
+from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.java_properties import Properties
-from aclog.nodes.config.node_config import ClientAuth, TlsSettings
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.config.tls_settings import tls_settings
 from tests.support.nodes.node_properties import COMBINED
 
 STORE = {"ssl.keystore.location": "k.jks", "ssl.keystore.password": "kp"}

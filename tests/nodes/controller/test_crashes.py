@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.filelog import verify
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.server.controller.activation import LOG_DIRECTORY
 from tests.support.nodes.controllers import formatted, running, with_policy
 
 ROOT = Path(__file__).parents[3]
@@ -18,7 +18,7 @@ import asyncio, sys
 from pathlib import Path
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.interface import RequestContext
-from aclog.nodes.offload import committed
+from aclog.server.loops import committed
 from tests.support.nodes.controllers import directory_config, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")

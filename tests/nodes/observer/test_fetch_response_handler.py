@@ -5,12 +5,20 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aclog.client.errors import CommittedRecordsLostError, QuorumRefusedError
+from aclog.client.fetching import (
+    EpochEnd,
+    FetchAgain,
+    FetchResponse,
+    ObserverState,
+    Position,
+    Progress,
+    Redirect,
+    SnapshotNeeded,
+)
+from aclog.config.node_config import HostPort
 from aclog.metalog.batches import build_batch, iter_batches, read_header
 from aclog.metalog.errors import DecodeError, ReplayError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
-from aclog.nodes.observer.fetch_response_handler import FetchAgain, ObserverState, Progress, Redirect, SnapshotNeeded
 from tests.support.fakes.quorum import FakeQuorum
 
 AT_1 = HostPort(host="one", port=1)

@@ -6,6 +6,10 @@ import time
 import pytest
 from attrs import define, evolve, field
 
+from aclog.client.errors import CommittedRecordsLostError
+from aclog.client.fetching import EpochEnd
+from aclog.client.follower import Follower, Lag
+from aclog.client.quorum_log import QuorumLog
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.records import (
@@ -15,12 +19,8 @@ from aclog.metalog.records import (
     NoOpRecord,
     RemoveAccessControlEntryRecord,
 )
-from aclog.nodes.observer.errors import CommittedRecordsLostError
-from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.nodes.observer.follower import Follower, Lag
-from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.ids import uuid_of
 from tests.support.fakes.memory_log import MemoryLog

@@ -8,16 +8,16 @@ import pytest
 from attrs import evolve
 
 import aclog
+from aclog.client.errors import CommittedRecordsLostError
+from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import LogError, StaleError
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.observer.errors import CommittedRecordsLostError
+from aclog.shell.command import ShellState
 from aclog.shell.session import run_lines
-from aclog.shell.state import ShellState
 from aclog.snapshots.freshness import Freshness
-from aclog.sources import quorum as quorum_source
-from aclog.sources.max_age import check_age
-from aclog.sources.quorum import QuorumSource
-from aclog.terminal.age import AgeWatch, age_text
+from aclog.sources import live as quorum_source
+from aclog.sources.live import QuorumSource
+from aclog.sources.server_flags import check_age
+from aclog.terminal.output import AgeWatch, age_text
 from tests.nodes.observer.test_follower import acl
 from tests.support.nodes.server_properties import Ports
 from tests.support.processes.waiting import wait_until

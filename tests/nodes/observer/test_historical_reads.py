@@ -4,11 +4,9 @@ import asyncio
 import time
 from types import SimpleNamespace
 
+from aclog.client.fetching import FetchBuffer, FetchResponse, ObserverOptions
+from aclog.client.quorum_log import fetch_committed
 from aclog.metalog.batches import build_batch, read_header
-from aclog.nodes.observer.fetch_buffer import FetchBuffer
-from aclog.nodes.observer.fetch_messages import FetchResponse
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.historical_reads import fetch_committed
 
 BATCHES = [build_batch([b"x"], base_offset=offset, leader_epoch=1, timestamp=0) for offset in range(6)]
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.acl import ChangePlace
+from aclog.client.errors import CommittedRecordsLostError
+from aclog.client.fetching import EpochEnd
+from aclog.config.node_config import ClientSecurity
 from aclog.metalog.errors import LogError
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.observer.errors import CommittedRecordsLostError
-from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.quorum import QuorumSource
+from aclog.sources.live import QuorumSource
 from tests.nodes.observer.test_follower import acl
 
 

@@ -1,7 +1,7 @@
 """Leaders of an older epoch: one that is cut off, and one whose voters have forgotten the newer epoch."""
 
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.log_identity import OlderLeaders
+from aclog.client.fetching import OlderLeaders
+from aclog.config.node_config import HostPort
 
 ONE, TWO = HostPort(host="one", port=1), HostPort(host="two", port=2)
 

@@ -7,23 +7,18 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from attrs import define, evolve, field
 
+from aclog.client.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
+from aclog.client.fetching import EpochEnd, LogIdentity, ObserverOptions
+from aclog.client.quorum_log import QuorumLog, QuorumMirror
 from aclog.metalog.batches import build_batch, end_offset, read_header
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog import open_reader, verify
-from aclog.metalog.filelog.file_names import list_checkpoints
-from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
-from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.log_identity import LogIdentity
-from aclog.nodes.observer.mirror import QuorumMirror
-from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_reader import read_image_file
-from aclog.snapshots.image_writer import write_image_file
-from aclog.snapshots.recovery import recover
-from aclog.sources.paths import LogSource
+from aclog.snapshots.checkpoints import read_image_file, write_checkpoint, write_image_file
+from aclog.snapshots.publisher import recover
+from aclog.sources.logs import LogSource
 from tests.nodes.observer.test_follower import acl
 from tests.support.builders.log_files import segment_paths
 from tests.support.fakes.leader import FakeLeader
@@ -586,7 +581,7 @@ class TestRefusals:
 
     def test_a_controller_that_denies_its_cluster_id(self, tmp_path, quorum):
         def refuse(version, body):
-            from aclog.nodes.wire.message_builder import build
+            from aclog.protocol.messages import build
 
             return build(60, version, "response", error_code=31, error_message="no", cluster_id="", brokers=())
 

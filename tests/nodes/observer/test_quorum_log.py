@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from aclog.client.errors import CommittedRecordsLostError, QuorumRefusedError, UnreachableError
+from aclog.client.fetching import EpochEnd, FetchResponse
+from aclog.client.quorum_log import QuorumLog
+from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches, read_header
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
-from aclog.metalog.filelog.file_names import checkpoint_name
-from aclog.nodes.client.errors import UnreachableError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse
-from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.wire.api_versions import ApiVersion, Features
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover, recover_log
+from aclog.metalog.filelog.files import checkpoint_name
+from aclog.protocol.responses import ApiVersion, Features
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover, recover_log
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.observers import QUICK
 from tests.support.kafka.server import free_port

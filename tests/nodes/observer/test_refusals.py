@@ -4,18 +4,15 @@ from contextlib import ExitStack
 
 import pytest
 
+from aclog.client.errors import FollowingEndedError, LoginError, OtherClusterError, QuorumRefusedError, UnreachableError
+from aclog.client.fetching import Fetcher, FetchResponse, Position, Refusals, fetch_request
+from aclog.client.follower import Follower
+from aclog.client.quorum_log import QuorumLog
+from aclog.client.snapshots import EpochEnd, snapshot_request
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.nodes.client.errors import LoginError, UnreachableError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import FetchResponse, Position, fetch_request
-from aclog.nodes.observer.fetcher import Fetcher
-from aclog.nodes.observer.follower import Follower
-from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.observer.server_selection import Refusals
-from aclog.nodes.observer.snapshot_messages import EpochEnd, snapshot_request
-from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
-from aclog.nodes.wire.api_versions import CONTROLLER_APIS
+from aclog.protocol.headers import DESCRIBE_CLUSTER
+from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.observers import QUICK

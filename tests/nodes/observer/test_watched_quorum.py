@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import aclog
+from aclog.client.errors import CommittedRecordsLostError
+from aclog.client.fetching import EpochEnd
 from aclog.metalog.codec import encode_record
-from aclog.nodes.observer.errors import CommittedRecordsLostError
-from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.checkpoints import write_checkpoint
 from tests.support.builders import state_records
 
 

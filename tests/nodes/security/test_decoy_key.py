@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from aclog.metalog.control_records import KRaftVoters, SupportedVersions, Voter
-from aclog.nodes.security.decoy_key import decoy_key
+from aclog.security.sasl import decoy_key
 
 
 def voters(*numbers):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.security.distinguished_name import distinguished_name, subject
+from aclog.security.principals import distinguished_name, subject
 from tests.support.nodes.certificates import Authority
 
 JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())["distinguishedNames"]

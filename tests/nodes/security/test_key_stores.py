@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from aclog.config.node_config import TlsSettings
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.node_config import TlsSettings
-from aclog.nodes.security.key_stores import key_entry, trusted_certificates
+from aclog.security.tls import key_entry, trusted_certificates
 from tests.support.nodes.certificates import Authority, pem
 
 JAVA = json.loads((Path(__file__).parent / "java_stores.json").read_text())

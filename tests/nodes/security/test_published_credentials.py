@@ -2,18 +2,15 @@
 
 import pytest
 
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.config.node_config import ClientSecurity
 from aclog.credentials.scram import ScramMechanism
 from aclog.credentials.tokens import TokensImage, token_hmac
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.security.errors import AuthenticationError
-from aclog.nodes.security.published_credentials import PublishedCredentials
-from aclog.nodes.security.sasl_client import sasl_client
-from aclog.nodes.security.scram_server import ScramServer
-from aclog.nodes.session import SecurityProtocol
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.principals import AuthenticationError
+from aclog.security.sasl import PublishedCredentials, ScramServer, sasl_client
+from aclog.snapshots.image import Image, Provenance
 from aclog.snapshots.publisher import Publisher
 
 NOW = 1_800_000_000_000
@@ -118,7 +115,7 @@ def test_without_a_secret_there_are_no_tokens(credentials):
 
 
 def test_credentials_are_cached_within_bounds(credentials, monkeypatch):
-    monkeypatch.setattr("aclog.nodes.security.published_credentials._REMEMBERED", 1)
+    monkeypatch.setattr("aclog.security.sasl._REMEMBERED", 1)
     first = credentials.token("the-id", SHA_256)
     assert credentials.token("the-id", SHA_256).credential is first.credential
     credentials.token("the-id", SHA_512)

@@ -2,35 +2,35 @@
 
 import pytest
 
-from aclog.authorizer.principals import KafkaPrincipal
-from aclog.credentials import scram_keys
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.config.node_config import ClientSecurity, HostPort, Listener
+from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.config.node_config import ClientSecurity, HostPort, Listener
-from aclog.nodes.security.sasl_client import sasl_client
-from aclog.nodes.security.sasl_server import (
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.sasl import (
     MECHANISMS,
     AuthenticationError,
     AuthenticationNotReadyError,
     Credentials,
     TokenCredential,
+    sasl_client,
     sasl_server,
 )
-from aclog.nodes.session import SecurityProtocol
 
 SCRAM = [mechanism.mechanism_name for mechanism in ScramMechanism]
 ALICE = KafkaPrincipal(type="User", name="alice")
 
 
 def credential(name, mechanism, password, iterations=4096):
-    salted = scram_keys.salted_password(mechanism, password, b"salt", iterations)
+    salted = scram_module.salted_password(mechanism, password, b"salt", iterations)
     return UserScramCredentialRecord(
         name=name,
         mechanism=mechanism,
         salt=b"salt",
-        stored_key=scram_keys.stored_key(mechanism, scram_keys.client_key(mechanism, salted)),
-        server_key=scram_keys.server_key(mechanism, salted),
+        stored_key=scram_module.stored_key(mechanism, scram_module.client_key(mechanism, salted)),
+        server_key=scram_module.server_key(mechanism, salted),
         iterations=iterations,
     )
 

@@ -9,16 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.credentials import scram_keys
-from aclog.credentials.scram import ScramMechanism
-from aclog.credentials.scram_control import credential_record
+from aclog.credentials import scram as scram_module
+from aclog.credentials.scram import ScramMechanism, credential_record
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.security.errors import AuthenticationError
-from aclog.nodes.security.login_credentials import Credentials
-from aclog.nodes.security.sasl_client import MAX_ITERATIONS, ScramClient
-from aclog.nodes.security.saslprep import saslprep
-from aclog.nodes.security.scram_messages import MAX_BYTES, client_first, parse_client_first
-from aclog.nodes.security.scram_server import ScramServer
+from aclog.security.principals import AuthenticationError, Credentials, saslprep
+from aclog.security.sasl import MAX_BYTES, MAX_ITERATIONS, ScramClient, ScramServer, client_first, parse_client_first
 
 SHA_256, SHA_512 = ScramMechanism
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -47,7 +42,7 @@ class Stored(Credentials):
 
 
 def record(user="user", password="pencil", mechanism=SHA_256, iterations=4096):
-    salted = scram_keys.salted_password(mechanism, password, SALT, iterations)
+    salted = scram_module.salted_password(mechanism, password, SALT, iterations)
     return credential_record(user, mechanism, salt=SALT, salted_password=salted, iterations=iterations)
 
 
@@ -187,9 +182,9 @@ def test_the_parts_of_a_first_message():
 
 def proved(first, challenge, final):
     """Return a final message with a valid proof for the password, whatever else it contains."""
-    salted = scram_keys.salted_password(SHA_256, "pencil", SALT, 4096)
-    key = scram_keys.client_key(SHA_256, salted)
-    mask = scram_keys.sign(SHA_256, scram_keys.stored_key(SHA_256, key), b",".join((first, challenge, final)))
+    salted = scram_module.salted_password(SHA_256, "pencil", SALT, 4096)
+    key = scram_module.client_key(SHA_256, salted)
+    mask = scram_module.sign(SHA_256, scram_module.stored_key(SHA_256, key), b",".join((first, challenge, final)))
     return final + b",p=" + b64encode(bytes(a ^ b for a, b in zip(key, mask, strict=True)))
 
 

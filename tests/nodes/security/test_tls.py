@@ -7,16 +7,14 @@ from functools import cache, partial
 import attrs
 import pytest
 
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.config.node_config import ClientAuth, TlsSettings
+from aclog.config.properties import SslPrincipalMapper
+from aclog.config.security import TLS_1_3, cipher_suites
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.cipher_suites import TLS_1_3, cipher_suites
-from aclog.nodes.config.node_config import ClientAuth, TlsSettings
-from aclog.nodes.config.principal_mapping import SslPrincipalMapper
-from aclog.nodes.security.certificate_watcher import CertificateWatcher
-from aclog.nodes.security.errors import AuthenticationError
-from aclog.nodes.security.peer_principal import peer_principal
-from aclog.nodes.security.tls import client_context, reload, server_context
-from aclog.nodes.session import ANONYMOUS
+from aclog.protocol.session import ANONYMOUS
+from aclog.security.principals import AuthenticationError, peer_principal
+from aclog.security.tls import CertificateWatcher, client_context, reload, server_context
 from tests.support.nodes.certificates import Authority
 
 REQUIRED, REQUESTED, NONE = ClientAuth.REQUIRED, ClientAuth.REQUESTED, ClientAuth.NONE

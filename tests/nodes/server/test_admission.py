@@ -6,15 +6,13 @@ import resource
 
 import pytest
 
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.node_config import Limits
-from aclog.nodes.server import admission as files
-from aclog.nodes.server.admission import OWN_FILES, Admission, connections_within_files
-from aclog.nodes.server.memory_pool import MemoryPool
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH
-from aclog.nodes.wire.api_versions import CONTROLLER_APIS
-from aclog.nodes.wire.headers import RequestHeader, encode_header
+from aclog.config.node_config import Limits
+from aclog.protocol.headers import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH, RequestHeader, encode_header
+from aclog.protocol.request import RequestError
+from aclog.protocol.responses import CONTROLLER_APIS
+from aclog.server.network import admission as files
+from aclog.server.network.admission import OWN_FILES, Admission, MemoryPool, connections_within_files
+from aclog.server.telemetry import Metrics
 from tests.support.nodes.served_listener import SASL, run
 
 

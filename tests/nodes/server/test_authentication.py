@@ -7,15 +7,14 @@ from hashlib import sha256
 import pytest
 from attrs import evolve
 
-from aclog.credentials import scram_keys
+from aclog.config.node_config import ClientSecurity
+from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.security.sasl_client import sasl_client
-from aclog.nodes.server.authentication import Authentication
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from aclog.nodes.wire.frames import frame
+from aclog.protocol.headers import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, frame
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.sasl import sasl_client
+from aclog.server.network.dispatch import Authentication
 from tests.support.nodes.served_listener import SASL, Known, run
 
 SCRAM = evolve(SASL, sasl_mechanisms=("SCRAM-SHA-256", "PLAIN"))
@@ -25,13 +24,13 @@ SASL_WITH_AN_END = evolve(SASL, session_lifetimes_ms={"PLAIN": 3_600_000})
 
 def credential(user="bob", password="bob-secret"):
     mechanism, salt = ScramMechanism.SCRAM_SHA_256, sha256(user.encode()).digest()
-    salted = scram_keys.salted_password(mechanism, password, salt, 4096)
+    salted = scram.salted_password(mechanism, password, salt, 4096)
     return UserScramCredentialRecord(
         name=user,
         mechanism=mechanism,
         salt=salt,
-        stored_key=scram_keys.stored_key(mechanism, scram_keys.client_key(mechanism, salted)),
-        server_key=scram_keys.server_key(mechanism, salted),
+        stored_key=scram.stored_key(mechanism, scram.client_key(mechanism, salted)),
+        server_key=scram.server_key(mechanism, salted),
         iterations=4096,
     )
 
@@ -314,7 +313,7 @@ class Expiring:
 
 
 def test_the_lifetime_of_a_login(monkeypatch):
-    monkeypatch.setattr("aclog.nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
+    monkeypatch.setattr("aclog.server.network.dispatch.sasl_server", lambda *_, **__: Expiring())
     now = [1000]
     client = Authentication(listener=SCRAM, credentials=Known(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
@@ -329,7 +328,7 @@ def test_the_lifetime_of_a_login(monkeypatch):
 @pytest.mark.parametrize(("longest", "told"), [(2000, 2000), (90_000, 60_000)])
 def test_a_listener_with_max_reauth_ms(monkeypatch, longest, told):
     """connections.max.reauth.ms: a session ends with it or with its token, whichever is sooner."""
-    monkeypatch.setattr("aclog.nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
+    monkeypatch.setattr("aclog.server.network.dispatch.sasl_server", lambda *_, **__: Expiring())
     now, listener = [1000], evolve(SCRAM, session_lifetimes_ms={"SCRAM-SHA-256": longest})
     client = Authentication(listener=listener, credentials=Known(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"

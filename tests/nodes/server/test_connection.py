@@ -5,18 +5,18 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from aclog.nodes.wire.api_keys import (
+from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
+from aclog.protocol.headers import (
     CREATE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    frame,
 )
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol.messages import build
+from aclog.protocol.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 
 

@@ -8,10 +8,10 @@ import tracemalloc
 import pytest
 from attrs import evolve
 
-from aclog.nodes.config.node_config import ClientAuth, TlsSettings
-from aclog.nodes.security.tls import client_context, server_context
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
+from aclog.config.node_config import ClientAuth, TlsSettings
+from aclog.protocol.headers import DESCRIBE_ACLS
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.tls import client_context, server_context
 from tests.support.nodes.certificates import Authority
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 

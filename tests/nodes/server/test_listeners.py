@@ -7,10 +7,10 @@ import socket
 import pytest
 from attrs import evolve
 
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.server import acceptor
-from aclog.nodes.server.listeners import listen, peer
+from aclog.server.network import acceptor
+from aclog.server.network.listeners import listen, peer
 from tests.support.nodes.served_listener import PLAINTEXT, Served, run
 
 

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from aclog.credentials.scram import ScramMechanism
-from aclog.nodes.wire.api_keys import METADATA
-from aclog.nodes.wire.message_builder import build, build_response
+from aclog.protocol.headers import METADATA
+from aclog.protocol.messages import build, build_response
 from tests.nodes.server.test_authentication import SCRAM, credential
 from tests.support.nodes.served_listener import Known, run
 from tests.support.processes.waiting import SECONDS

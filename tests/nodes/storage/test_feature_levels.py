@@ -1,8 +1,8 @@
 import pytest
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.storage.feature_levels import METADATA_VERSIONS, feature_levels
+from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
 
 
 def levels(release: str | None = None, *settings: str, dynamic: bool = True) -> dict[str, int]:

@@ -2,17 +2,23 @@ from pathlib import Path
 
 import pytest
 
+from aclog.config.node_config import NodeConfig
+from aclog.config.server_properties import parse_config
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
-from aclog.metalog.uuids import parse_uuid, uuid_text
-from aclog.nodes.config.node_config import NodeConfig
-from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.storage import format_files
-from aclog.nodes.storage.format import FormatOptions, ensure_formatted, format_storage
-from aclog.nodes.storage.log_directories import require_formatted
-from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from aclog.metalog.primitives import parse_uuid, uuid_text
+from aclog.server import storage
+from aclog.server.storage import (
+    FormatOptions,
+    MetaProperties,
+    ensure_formatted,
+    format_storage,
+    read_meta_properties,
+    require_formatted,
+    write_meta_properties,
+)
 from tests.support.kafka.format_bytes import control_records, values_of
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
@@ -192,7 +198,7 @@ def test_an_interrupted_run_is_repaired(tmp_path: Path, monkeypatch: pytest.Monk
         raise LogError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(format_files, "write_meta_properties", stopped)
+        patch.setattr(storage, "write_meta_properties", stopped)
         with pytest.raises(LogError):
             ensure_formatted(config_of(COMBINED, tmp_path))
     assert files(tmp_path) == [FIRST, "bootstrap.checkpoint"]

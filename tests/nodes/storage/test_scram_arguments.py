@@ -4,7 +4,7 @@ import secrets
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.storage.scram_arguments import parse_scram_argument
+from aclog.server.storage import parse_scram_argument
 
 
 def zeros(count: int) -> bytes:

@@ -7,11 +7,10 @@ from types import ModuleType
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.loader import KAFKAS_STANDARD_AUTHORIZER
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
-from aclog.nodes.node import Node
-from aclog.nodes.storage.meta_properties import MetaProperties
+from aclog.authorizer.standard import KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
+from aclog.server.controller.activation import LOG_DIRECTORY
+from aclog.server.node import Node
+from aclog.server.storage import MetaProperties
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.long_log import batch, begin_log
 from tests.support.nodes.controllers import DIRECTORY_ID, formatted

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.telemetry import http_endpoint as http
-from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
+from aclog.server import http_endpoint as http
+from aclog.server.http_endpoint import HttpEndpoint
 from tests.support.processes.waiting import SECONDS
 
 

@@ -6,12 +6,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.interface import Action, AuthorizerNotReadyError, InvalidRequestError, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.native import native
-from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.server.telemetry import CountingAuthorizer, Metrics
 
 TOPIC = Action(
     operation=AclOperation.READ,

@@ -11,9 +11,9 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.audit import AUDIT_LOGGER
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve.audit_log import AuditLog
-from aclog.nodes.telemetry import node_log as logs
-from aclog.nodes.telemetry.node_log import configure_logging
+from aclog.cli.serve import AuditLog
+from aclog.server import node_log as logs
+from aclog.server.node_log import configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +46,10 @@ def denied(name="orders"):
 
 def test_a_line_for_people():
     out = configured()
-    logging.getLogger("aclog.nodes.server").info("listening on %s", "localhost:9092", extra={"listener": "CLIENT"})
+    logging.getLogger("aclog.server.network").info("listening on %s", "localhost:9092", extra={"listener": "CLIENT"})
     (line,) = out.getvalue().splitlines()
     assert re.match(r"\d{4}-\d\d-\d\dT\S+Z ", line), line
-    for part in ("info", "listening on localhost:9092", "[aclog.nodes.server]", "listener=CLIENT", "node_id=7"):
+    for part in ("info", "listening on localhost:9092", "[aclog.server.network]", "listener=CLIENT", "node_id=7"):
         assert part in line
 
 
@@ -68,19 +68,19 @@ def test_a_terminal_gets_colors_unless_it_has_none_or_is_told_not_to(environment
         monkeypatch.setenv(name, value)
     out = Terminal()
     configure_logging(node_id=7, stream=out)
-    logging.getLogger("aclog.nodes.server").info("listening")
+    logging.getLogger("aclog.server.network").info("listening")
     assert ("\x1b[" in out.getvalue()) is colored
 
 
 def test_a_line_for_machines():
     out = configured(json=True)
-    logging.getLogger("aclog.nodes.server").warning("slow: %d ms", 70, extra={"listener": "CLIENT"})
+    logging.getLogger("aclog.server.network").warning("slow: %d ms", 70, extra={"listener": "CLIENT"})
     row = json.loads(out.getvalue())
     assert row.pop("timestamp").endswith("Z")
     assert row == {
         "event": "slow: 70 ms",
         "level": "warning",
-        "logger": "aclog.nodes.server",
+        "logger": "aclog.server.network",
         "listener": "CLIENT",
         "node_id": 7,
     }
@@ -92,15 +92,15 @@ def test_an_error_brings_its_traceback(as_json):
     try:
         int("what failed")
     except ValueError:
-        logging.getLogger("aclog.nodes").exception("a handler failed")
+        logging.getLogger("aclog.server").exception("a handler failed")
     assert "what failed" in out.getvalue()
     assert "Traceback" in out.getvalue()
 
 
 def test_levels():
     out = configured(level="WARNING")
-    logging.getLogger("aclog.nodes").info("quiet")
-    logging.getLogger("aclog.nodes").warning("loud")
+    logging.getLogger("aclog.server").info("quiet")
+    logging.getLogger("aclog.server").warning("loud")
     assert "quiet" not in out.getvalue()
     assert "loud" in out.getvalue()
     with pytest.raises(ValueError, match="Unknown level"):
@@ -110,7 +110,7 @@ def test_levels():
 def test_configuring_twice_logs_once():
     configured()
     out = configured()
-    logging.getLogger("aclog.nodes").info("once")
+    logging.getLogger("aclog.server").info("once")
     denied()
     assert len(out.getvalue().splitlines()) == 2
 
@@ -140,7 +140,7 @@ def test_audit_as_data():
 def test_log_lines_cannot_be_forged():
     out = configured()
     denied("orders\n[2026-01-01 00:00:00,000] INFO Principal = User:root is Allowed")
-    logging.getLogger("aclog.nodes").info("hello %s", "a\nb\x1b[31m", extra={"client": "c\nd"})
+    logging.getLogger("aclog.server").info("hello %s", "a\nb\x1b[31m", extra={"client": "c\nd"})
     assert len(out.getvalue().splitlines()) == 2
     assert "\x1b[31m" not in out.getvalue()
 
@@ -150,7 +150,7 @@ def test_the_text_of_an_error_forges_no_line_either():
     try:
         exec("raise ValueError(text)", {"text": "a\n2026-11-22 [info] forged \x1b[31m \x9b \u202e"})
     except ValueError:
-        logging.getLogger("aclog.nodes").exception("it broke")
+        logging.getLogger("aclog.server").exception("it broke")
     first, *rest = out.getvalue().splitlines()
     assert "it broke" in first
     assert rest
@@ -161,7 +161,7 @@ def test_a_flood_is_thinned_and_counted(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     out = configured()
-    logger = logging.getLogger("aclog.nodes.server")
+    logger = logging.getLogger("aclog.server.network")
     for host in range(500):
         logger.info("connection closed: %s", host)
     logger.info("something else")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from aclog.nodes.usage_index import keeper
+from aclog.server import usage_index
 
 
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch):
     """Do not rest after an interval for a multiple of its work."""
-    monkeypatch.setattr(keeper, "_REST", 1)
-    monkeypatch.setattr(keeper, "_LEAST_REST", 0)
+    monkeypatch.setattr(usage_index, "_REST", 1)
+    monkeypatch.setattr(usage_index, "_LEAST_REST", 0)

@@ -11,13 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.audit_hook import EITHER_LOGGED
-from aclog.authorizer.errors import AuthorizerNotReadyError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.audit import EITHER_LOGGED
+from aclog.authorizer.interface import Action, AuthorizerNotReadyError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.usage_index.keeper import UsageKeeper
-from aclog.nodes.usage_index.recorder import AccessRecorder
+from aclog.server.usage_index import AccessRecorder, UsageKeeper
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.builders import acls
 from tests.support.models.engine_answers import decided, engine

@@ -7,8 +7,7 @@ import pytest
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.nodes.usage_index.image_changes import image_changes
-from aclog.nodes.usage_index.recorder import AccessRecorder
+from aclog.server.usage_index import AccessRecorder, image_changes
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import by_changes, with_ids
 

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
-from aclog.metalog.uuids import ZERO
-from aclog.nodes.wire.acl_listing import decode_listing
-from aclog.nodes.wire.acl_responses import describe_acls_chunks
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_response, encode_response
+from aclog.metalog.primitives import ZERO
+from aclog.protocol.acls import decode_listing, describe_acls_chunks
+from aclog.protocol.messages import build, decode_response, encode_response
 from tests.support.builders.acls import acl
 
 CODES = st.integers(-128, 127)

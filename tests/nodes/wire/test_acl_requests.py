@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.acl_requests import decode_create_acls
-from aclog.nodes.wire.api_keys import CREATE_ACLS
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_request, encode_request
+from aclog.protocol.acls import decode_create_acls
+from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.messages import build, decode_request, encode_request
 from tests.support.runs.profiles import examples
 
 CODES, TEXTS = st.integers(-128, 127), st.text(max_size=140)

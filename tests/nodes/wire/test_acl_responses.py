@@ -5,10 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError, InvalidRequestError
-from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.nodes.wire.acl_responses import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
-from aclog.nodes.wire.messages import decode_response
+from aclog.authorizer.interface import (
+    AclCreateResult,
+    AclDeleteResult,
+    AclRequestError,
+    AuthorizerNotReadyError,
+    InvalidRequestError,
+)
+from aclog.protocol.acls import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
+from aclog.protocol.messages import decode_response
 from tests.support.builders.acls import acl
 
 VERSIONS = st.sampled_from([1, 2, 3])

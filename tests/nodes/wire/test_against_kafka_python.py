@@ -6,11 +6,10 @@ from importlib import import_module
 import pytest
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.errors import AclRequestError
-from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.nodes.wire.acl_responses import create_acls_body, delete_acls_chunks, describe_acls_chunks
-from aclog.nodes.wire.headers import RequestHeader, decode_header, encode_header
-from aclog.nodes.wire.messages import decode_request, decode_response, encode_request, message_type
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError
+from aclog.protocol.acls import create_acls_body, delete_acls_chunks, describe_acls_chunks
+from aclog.protocol.headers import RequestHeader, decode_header, encode_header
+from aclog.protocol.messages import decode_request, decode_response, encode_request, message_type
 from tests.support.nodes.wire_messages import SERVED, filled
 
 MODULES = ("kafka.protocol.admin", "kafka.protocol.metadata", "kafka.protocol.consumer", "kafka.protocol.sasl")

@@ -2,7 +2,7 @@ import pytest
 from kio.index import load_request_schema
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.api_keys import (
+from aclog.protocol.headers import (
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,
@@ -12,7 +12,8 @@ from aclog.nodes.wire.api_keys import (
     EXPIRE_DELEGATION_TOKEN,
     RENEW_DELEGATION_TOKEN,
 )
-from aclog.nodes.wire.api_versions import (
+from aclog.protocol.messages import decode_response
+from aclog.protocol.responses import (
     BROKER_APIS,
     CONTROLLER_APIS,
     ApiVersion,
@@ -20,7 +21,6 @@ from aclog.nodes.wire.api_versions import (
     api_versions_response,
     unsupported_api_versions_response,
 )
-from aclog.nodes.wire.messages import decode_response
 
 FEATURES = Features(
     supported={"metadata.version": (7, 30), "kraft.version": (0, 1)},

@@ -8,9 +8,11 @@ from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.settings import KafkaPrincipal
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.nodes.wire.envelope import (
+from aclog.protocol.headers import RequestHeader, decode_header
+from aclog.protocol.messages import decode_request
+from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     EnvelopeResponse,
@@ -21,8 +23,6 @@ from aclog.nodes.wire.envelope import (
     encode_envelope_response,
     encode_principal,
 )
-from aclog.nodes.wire.headers import RequestHeader, decode_header
-from aclog.nodes.wire.messages import decode_request
 from tests.support.nodes.wire_messages import mutations
 
 CAPTURED = bytes.fromhex(

@@ -2,11 +2,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aclog.nodes.wire.api_keys import DESCRIBE_QUORUM
-from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeResponse, decode_envelope_response
-from aclog.nodes.wire.error_responses import MAX_MESSAGE, error_response
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_response
+from aclog.protocol.headers import DESCRIBE_QUORUM
+from aclog.protocol.messages import build, decode_response
+from aclog.protocol.responses import (
+    AUTHORIZER_NOT_READY,
+    MAX_MESSAGE,
+    EnvelopeResponse,
+    decode_envelope_response,
+    error_response,
+)
 from tests.support.nodes.wire_messages import SERVED
 
 CODE, MESSAGE = 31, "Request denied."

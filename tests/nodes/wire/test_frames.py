@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.nodes.wire.frames import FrameBuffer, FrameError, frame, frame_length
+from aclog.protocol.headers import FrameBuffer, FrameError, frame, frame_length
 
 
 def drain(buffer: FrameBuffer) -> list[bytes]:

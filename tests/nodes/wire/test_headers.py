@@ -10,12 +10,13 @@ from kio.static.constants import EntityType
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire.api_keys import FIRST_FLEXIBLE, is_flexible
-from aclog.nodes.wire.headers import (
+from aclog.protocol.headers import (
+    FIRST_FLEXIBLE,
     RequestHeader,
     decode_header,
     decode_response_header,
     encode_header,
+    is_flexible,
     response_header,
 )
 from tests.support.nodes.wire_messages import SERVED, UNKNOWN_TAGS, mutations

@@ -1,8 +1,14 @@
 import pytest
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.message_builder import build, build_response
-from aclog.nodes.wire.messages import decode_request, decode_response, encode_request, encode_response
+from aclog.protocol.messages import (
+    build,
+    build_response,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 from tests.support.nodes.wire_messages import SERVED
 
 

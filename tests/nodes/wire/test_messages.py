@@ -9,10 +9,9 @@ from kio.serial import entity_reader
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire import messages as m
-from aclog.nodes.wire.error_codes import NewerErrorCode
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.message_readers import MAX_ELEMENTS, MAX_SLOW_BYTES
+from aclog.protocol import messages as m
+from aclog.protocol.error_codes import NewerErrorCode
+from aclog.protocol.messages import MAX_ELEMENTS, MAX_SLOW_BYTES, build
 from tests.support.nodes.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
 
 

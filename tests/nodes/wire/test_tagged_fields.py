@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire.headers import decode_header
-from aclog.nodes.wire.messages import decode_request
-from aclog.nodes.wire.tagged_fields import MAX_TAGGED_FIELDS, tagged_fields
+from aclog.protocol.headers import MAX_TAGGED_FIELDS, decode_header, tagged_fields
+from aclog.protocol.messages import decode_request
 
 FIELDS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=200)), max_size=4)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.nodes.wire.token_responses import (
+from aclog.protocol.acls import (
     describe_tokens_response,
     token_created_response,
     token_expiry_response,

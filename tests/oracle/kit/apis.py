@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 from kio.schema.errors import ErrorCode
 
-from aclog.authorizer.api_keys import API_NAMES
+from aclog.authorizer.audit import API_NAMES
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire import api_keys, error_codes
-from aclog.nodes.wire.api_keys import FIRST_FLEXIBLE, is_flexible
-from aclog.nodes.wire.api_versions import ApiVersion
-from aclog.nodes.wire.messages import message_type
+from aclog.protocol import error_codes, headers
+from aclog.protocol.headers import FIRST_FLEXIBLE, is_flexible
+from aclog.protocol.messages import message_type
+from aclog.protocol.responses import ApiVersion
 from tests.oracle.kit.assumptions import assumed_generation, served_apis
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.release_facts import ApiFacts, ReleaseFacts
 
 CHECK = "APIs and errors"
-_USED = {value for name, value in vars(api_keys).items() if name.isupper() and isinstance(value, int)}
+_USED = {value for name, value in vars(headers).items() if name.isupper() and isinstance(value, int)}
 """The APIs that aclog's nodes serve or its clients ask for."""
 _NEWEST = 40
 """Above the newest version of any API."""

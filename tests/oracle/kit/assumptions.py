@@ -6,11 +6,11 @@ from uuid import UUID
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.control import create_acls
-from aclog.authorizer.errors import AclRequestError
-from aclog.authorizer.generation import Generation, generation_of_version
+from aclog.authorizer.interface import AclRequestError
+from aclog.authorizer.settings import Generation, generation_of_version
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.storage import feature_levels
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, served_by
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion, served_by
+from aclog.server import feature_levels
 
 
 def assumed_generation(version: str) -> Generation:

@@ -2,8 +2,7 @@
 
 from enum import IntEnum
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
+from aclog.authorizer.acl import SUPPORTED_OPERATIONS, AclOperation, AclPermissionType, PatternType, ResourceType
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.release_facts import ReleaseFacts
 

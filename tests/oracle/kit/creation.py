@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.creation_checks import broker_check, filter_value
+from aclog.authorizer.control import broker_check, filter_value
 from tests.oracle.kit.assumptions import assumed_generation, creation_errors
 from tests.oracle.kit.estates import ODD_RANGES
 from tests.oracle.kit.values import Difference, Outcome

@@ -15,7 +15,7 @@ from random import Random
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from tests.oracle.kit.assumptions import assumed_generation, decides_in_core
 from tests.oracle.kit.estates import RangeMaker
 from tests.oracle.kit.values import Difference, Outcome

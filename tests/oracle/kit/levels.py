@@ -7,19 +7,13 @@ with the same meaning.
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from aclog.authorizer.generation import RANGES_LEVEL, generation_of_level, generation_of_version
+from aclog.authorizer.settings import RANGES_LEVEL, generation_of_level, generation_of_version
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.controller.apis.scram import SCRAM_SINCE as CONTROLLER_SCRAM_SINCE
-from aclog.nodes.controller.write_path.controller_registration import UNREGISTRATION_SINCE
-from aclog.nodes.controller.write_path.token_writer import TOKENS_SINCE
-from aclog.nodes.storage.feature_levels import (
-    KRAFT_VERSION,
-    METADATA_VERSIONS,
-    SCRAM_SINCE,
-)
-from aclog.shell.kafka_text import metadata_version_name
-from aclog.snapshots.cluster import register_broker_version
-from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION, TRANSACTIONS_SINCE
+from aclog.server.controller.apis import SCRAM_SINCE as CONTROLLER_SCRAM_SINCE
+from aclog.server.controller.registrations import TOKENS_SINCE, UNREGISTRATION_SINCE
+from aclog.server.feature_levels import KRAFT_VERSION, METADATA_VERSIONS, SCRAM_SINCE
+from aclog.shell.tree import metadata_version_name
+from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION, TRANSACTIONS_SINCE, register_broker_version
 from tests.oracle.kit.assumptions import assumed_generation, default_features, supported_features
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.release_facts import FeatureFacts, LevelFacts, ReleaseFacts

@@ -15,12 +15,11 @@ from uuid import UUID
 import attrs
 from attrs import frozen
 
-from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.codec import SCHEMAS, decode_record, encode_record, record_version, schema_of
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.primitives import compact_bytes, compact_string, unsigned_varint
-from aclog.metalog.record_schemas import SCHEMAS, record_version, schema_of
 from aclog.metalog.records import FRAME_VERSION, OpaqueRecord, RecordType
-from aclog.snapshots.record_subjects import Appended, Effect, Latest, Removed, effect_of
+from aclog.snapshots.image import Appended, Effect, Latest, Removed, effect_of
 from tests.oracle.kit.values import Difference, Outcome
 from tests.support.kafka.release_facts import FieldFacts, RecordFacts, ReleaseFacts
 

@@ -14,18 +14,18 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.codec import decode_values
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import list_segments
-from aclog.metalog.json_form import control_json, record_json
-from aclog.nodes.storage.feature_levels import KRAFT_VERSION
-from aclog.shell.kafka_text import metadata_version_name
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.recovery import recover
+from aclog.metalog.filelog.files import list_segments
+from aclog.metalog.text_forms import control_json, record_json
+from aclog.server.feature_levels import KRAFT_VERSION
+from aclog.shell.tree import metadata_version_name
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.image import METADATA_VERSION
+from aclog.snapshots.publisher import recover
 from tests.oracle.kit.assumptions import assumed_generation, default_features, node_settings, supported_features
 from tests.oracle.kit.record_schemas import interpreted_values
 from tests.oracle.kit.values import Difference, Outcome

@@ -12,13 +12,11 @@ import pyarrow.dataset as ds
 import pytest
 
 from aclog.metalog.errors import ConfigError, LockedError
-from aclog.pipeline.accesses import ledger as ledgers
+from aclog.pipeline.accesses import append as ledgers
 from aclog.pipeline.accesses import read_accesses
-from aclog.pipeline.accesses.append import append
-from aclog.pipeline.accesses.ingest import Layout, RejectRateError
-from aclog.pipeline.accesses.ledger import Ledger, Taken
-from aclog.usage.accesses import contents
-from aclog.usage.accesses.append_state import check_whole
+from aclog.pipeline.accesses.append import Layout, Ledger, RejectRateError, Taken, append
+from aclog.usage.accesses import access_log
+from aclog.usage.accesses.access_log import check_whole
 from tests.support.spark.access_logs import audit_text
 
 DAYS = ("2024-11-20", "2024-11-21", "2024-11-22")
@@ -142,8 +140,8 @@ def test_files_that_are_as_they_were_are_not_read_again(logs, tmp_path, taking, 
     taking()
     log.rename(logs / "app.log.1")
     log.write_text(lines(9, 1))
-    opened, names = contents.opened, []
-    monkeypatch.setattr(contents, "opened", lambda path: names.append(Path(path).name) or opened(path))
+    opened, names = access_log.opened, []
+    monkeypatch.setattr(access_log, "opened", lambda path: names.append(Path(path).name) or opened(path))
     done = taking()
     assert (done.counts.accesses, done.files, done.known) == (1, 3, 2)
     assert set(names) == {"app.log"}

@@ -22,12 +22,11 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.serve.audit_log import AuditLog
+from aclog.cli.serve import AuditLog
 from aclog.metalog.errors import ConfigError
-from aclog.nodes.telemetry.node_log import configure_logging
 from aclog.pipeline.accesses import ingest, write
-from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS
-from aclog.pipeline.accesses.events import event_schema
+from aclog.pipeline.accesses.kafka_log import ACCESS_COLUMNS, event_schema
+from aclog.server.node_log import configure_logging
 
 ACLS = [
     StandardAclWithId(
@@ -156,7 +155,7 @@ def test_events_in_the_json_log_of_a_node(spark, tmp_path):
     configure_logging(node_id=1, json=True, audit_level="TRACE", stream=out)
     times = iter(range(len(ASKED)))
     ours.set_audit(AuditLog(clock=lambda: (1_795_255_200_123 + next(times) + 0.5) / 1000))
-    logging.getLogger("aclog.nodes.server").warning("slow")
+    logging.getLogger("aclog.server.network").warning("slow")
     for context, action in asked():
         ours.authorize(context, [action])
     path = tmp_path / "node.log"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, write
-from aclog.pipeline.accesses.access_times import any_time
+from aclog.pipeline.accesses.kafka_log import any_time
 
 COLUMNS = {"principal": "user", "resourceName": "what", "timestamp": "at"}
 TIME = datetime(2026, 11, 21, 10, 0, 0, 123000, tzinfo=UTC)

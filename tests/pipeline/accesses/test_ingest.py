@@ -9,7 +9,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, write
-from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA
+from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, REJECT_SCHEMA
 from tests.support.spark.access_logs import audit_text
 
 

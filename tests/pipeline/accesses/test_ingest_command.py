@@ -9,13 +9,10 @@ from contextlib import contextmanager
 import jsonschema
 import pytest
 
-from aclog.cli.schema.documents import schema_of
-from aclog.cli.spark import append as append_module
-from aclog.cli.spark.append import append_command
-from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags
-from aclog.cli.spark.ingest import ingest_command
-from aclog.cli.spark.ingest_options import check_report, column_pairs
-from aclog.cli.spark.ingest_summary import write_summary
+from aclog.cli.schema import schema_of
+from aclog.cli.spark import commands as append_module
+from aclog.cli.spark.commands import append_command, ingest_command, write_summary
+from aclog.cli.spark.flags import AppendFlags, IngestFlags, ReportFlags, check_report, column_pairs
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import Counts, Ledger, read_accesses
 from tests.support.processes.waiting import wait_until

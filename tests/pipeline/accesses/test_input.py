@@ -10,7 +10,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, read_accesses, write
-from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS
+from aclog.pipeline.accesses.kafka_log import ACCESS_COLUMNS
 from tests.support.spark.access_logs import audit_text
 
 FIVE = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}

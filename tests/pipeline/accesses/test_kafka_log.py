@@ -11,9 +11,7 @@ from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import ingest, write
-from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA
-from aclog.pipeline.accesses.access_times import local_time
-from aclog.pipeline.accesses.kafka_log import split_lines
+from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, REJECT_SCHEMA, local_time, split_lines
 from tests.support.spark.access_logs import audit_text, batch_of, lines_of
 
 DATA = Path(__file__).parent / "data"

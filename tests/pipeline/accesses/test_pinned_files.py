@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import ingest, pinned_files, write
+from aclog.pipeline.accesses import files, ingest, write
 from aclog.pipeline.accesses.kafka_log import split_lines
 from tests.support.spark.access_logs import audit_text
 
@@ -111,7 +111,7 @@ def test_every_kind_of_file_is_held_against_the_listing(spark, tmp_path, kind):
 
 
 def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs, monkeypatch):
-    listed, rotations = pinned_files._listed, iter([rotate])
+    listed, rotations = files._listed, iter([rotate])
 
     def listed_then_rotated(session, paths):
         names = listed(session, paths)
@@ -119,7 +119,7 @@ def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs
             change(logs)
         return names
 
-    monkeypatch.setattr(pinned_files, "_listed", listed_then_rotated)
+    monkeypatch.setattr(files, "_listed", listed_then_rotated)
     ingested = ingest(spark, logs, "kafka-log")
     assert {Path(name).name for name in ingested.files.pins} == {"app.log", "app.log.1", "app.log.2", "app.log.3"}
     ingested.files.check()
@@ -127,7 +127,7 @@ def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs
 
 def test_a_file_of_another_file_system_is_pinned_by_size_and_time(spark, logs, monkeypatch):
     """Asked through Hadoop, which has no inodes; here of this machine's files, as if they were elsewhere."""
-    monkeypatch.setattr(pinned_files, "_local_path", lambda _: None)
+    monkeypatch.setattr(files, "_local_path", lambda _: None)
     ingested = ingest(spark, logs, "kafka-log")
     sizes = {Path(name).name: pin.size for name, pin in ingested.files.pins.items()}
     assert sizes == {path.name: path.stat().st_size for path in logs.iterdir()}
@@ -142,7 +142,7 @@ def test_a_file_of_another_file_system_is_pinned_by_size_and_time(spark, logs, m
 
 
 def test_files_that_are_always_renamed_are_refused(spark, logs, monkeypatch):
-    listed = pinned_files._listed
+    listed = files._listed
 
     def listed_then_replaced(session, paths):
         names = listed(session, paths)
@@ -150,6 +150,6 @@ def test_files_that_are_always_renamed_are_refused(spark, logs, monkeypatch):
         fill(logs / "app.log")
         return names
 
-    monkeypatch.setattr(pinned_files, "_listed", listed_then_replaced)
+    monkeypatch.setattr(files, "_listed", listed_then_replaced)
     with pytest.raises(ConfigError, match="renamed or removed faster than they are listed"):
         ingest(spark, logs, "kafka-log")

@@ -6,7 +6,7 @@ from datetime import UTC
 from pathlib import Path
 from random import Random
 
-from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.audit import Reason
 from aclog.pipeline.accesses import ingest
 from tests.support.spark.access_logs import audit_text
 from tests.usage.accesses.test_events import EVENT, key, told, write

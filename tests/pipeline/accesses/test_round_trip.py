@@ -13,9 +13,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.api_keys import API_NAMES
-from aclog.authorizer.audit import audit_line
-from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.audit import API_NAMES, Basis, Decision, audit_line
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.pipeline.accesses.kafka_log import split_lines
 from tests.support.runs.profiles import examples

@@ -4,10 +4,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import table_writers as writing
-from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA
-from aclog.pipeline.accesses.kafka_log import split_lines
-from aclog.pipeline.accesses.sink import SplitAndWrite, commit_files
+from aclog.pipeline.accesses import tables as writing
+from aclog.pipeline.accesses.kafka_log import ACCESS_SCHEMA, REJECT_SCHEMA, split_lines
+from aclog.pipeline.accesses.tables import SplitAndWrite, commit_files
 from tests.support.spark.access_logs import audit_text, batch_of
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.pipeline.history import transaction_spans
+from aclog.pipeline.history import intervals
 from tests.support.spark.history import log_frame
 from tests.support.spark.session import settings
 
@@ -24,11 +24,11 @@ def quick_session(spark):
 @pytest.fixture
 def small_ranges(monkeypatch):
     """Ranges of 16 offsets, so that small logs have many."""
-    monkeypatch.setattr(transaction_spans, "RANGE_BITS", 4)
+    monkeypatch.setattr(intervals, "RANGE_BITS", 4)
 
 
 @pytest.fixture
 def in_one_process(monkeypatch):
     """Read logs by metalog's decoder: for small logs that is faster than the workers of the data source."""
-    monkeypatch.setattr("aclog.pipeline.history.start.read_log", log_frame)
-    monkeypatch.setattr("aclog.pipeline.history.first_pass.read_log", log_frame)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)

@@ -11,16 +11,15 @@ from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, LogError, ReplayError
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.files import segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from aclog.pipeline.history.intervals import contradiction, history, intervals, known_from
-from aclog.pipeline.history.rules import contradictions
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import ChangeKind
-from aclog.snapshots.rule_history import history as replayed
-from aclog.usage.decisions.acl_intervals import ALWAYS, FOREVER, RULE_COLUMNS
-from aclog.usage.log_rules import deciding_rules_of_log
+from aclog.pipeline.history.intervals import contradiction, contradictions, history, intervals, known_from
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.history import ChangeKind
+from aclog.snapshots.history import history as replayed
+from aclog.snapshots.publisher import recover
+from aclog.usage.decisions.intervals import ALWAYS, FOREVER, RULE_COLUMNS
+from aclog.usage.rules import deciding_rules_of_log
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
@@ -307,7 +306,7 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
         write_log(path, [acl(2)], base=1)
         return log_frame(spark, path)
 
-    monkeypatch.setattr("aclog.pipeline.history.first_pass.read_log", read_after_retention)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", read_after_retention)
     with pytest.raises(LogError, match=r"the log now begins at offset 1: expected 0, .* \(retention"):
         history(spark, log)
 

@@ -10,8 +10,8 @@ from aclog.metalog.records import (
     EndTransactionRecord,
     NoOpRecord,
 )
-from aclog.pipeline.history.transaction_spans import Marker, Span, TransactionSpans, by_range, range_of, spans_of
-from aclog.snapshots.metadata_transactions import Transactions
+from aclog.pipeline.history.intervals import Marker, Span, TransactionSpans, by_range, range_of, spans_of
+from aclog.snapshots.applier import Transactions
 
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
 RECORDS = {

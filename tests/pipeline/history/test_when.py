@@ -6,26 +6,22 @@ from random import Random
 import pytest
 from pyspark.errors import PySparkException
 
-from aclog.analysis.answers.intents import Intent, needs_of
-from aclog.analysis.answers.questions import AnyAllowed, concerns, question_of
-from aclog.analysis.answers.timeline import intervals
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import Query
+from aclog.analysis.regions import EVERYONE, Query, everyone_but, only
+from aclog.analysis.timeline import AnyAllowed, concerns, intervals, question_of
+from aclog.analysis.who_can import Intent, needs_of
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import list_checkpoints, segment_name
+from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.pipeline.history.concerned import concerned
-from aclog.pipeline.history.first_pass import first_pass
-from aclog.pipeline.history.when import when
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.kafka_history import kafka_history
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import history_from, start_of_history
+from aclog.pipeline.history.intervals import first_pass
+from aclog.pipeline.history.when import concerned, when
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.deciding_kafka import kafka_history
+from aclog.snapshots.history import history_from, start_of_history
+from aclog.snapshots.publisher import recover
 from tests.support.analysis.policies import distinct, random_rule, random_settings
 from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers
 from tests.support.builders.state_logs import write_log

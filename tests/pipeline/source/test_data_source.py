@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import segment_name
-from aclog.pipeline.source.comments import COMMENTS, FIELD_COMMENTS, commented_schema
-from aclog.pipeline.source.schema import LOG_SCHEMA
+from aclog.metalog.filelog.files import segment_name
+from aclog.pipeline.source.rows import COMMENTS, FIELD_COMMENTS, LOG_SCHEMA, commented_schema
 from tests.support.builders.log_files import small_log, value
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl

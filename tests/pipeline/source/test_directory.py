@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import CommittedMark
-from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name, segment_name
+from aclog.metalog.filelog.files import METADATA_DIRECTORY, checkpoint_name, segment_name
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.nodes.storage.format_files import template_bytes
-from aclog.pipeline.source.directory import plan
-from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.partitions import packed
-from aclog.pipeline.source.row_selection import RowSelection
+from aclog.pipeline.source.data_source import packed
+from aclog.pipeline.source.directory import plan, read_options
+from aclog.pipeline.source.rows import RowSelection
+from aclog.server.storage import template_bytes
 from tests.support.builders.log_files import small_log, value
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
@@ -205,6 +204,6 @@ def test_a_log_that_lacks_a_segment_is_damaged(tmp_path):
 
 
 def _read(place):
-    from aclog.pipeline.source.range_reader import Query, read_range
+    from aclog.pipeline.source.directory import Query, read_range
 
     return read_range(place, Query())

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
-from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange
-from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.partitions import read_part
-from aclog.pipeline.source.range_reader import Query
+from aclog.pipeline.source.data_source import read_part
+from aclog.pipeline.source.directory import DirectoryStream, LostRange, Query, read_options
 from tests.support.builders.log_files import small_log, value
 from tests.support.runs.profiles import examples
 from tests.support.spark import source

@@ -16,8 +16,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from aclog.pipeline.source.filter_pushdown import push
-from aclog.pipeline.source.row_selection import RowSelection
+from aclog.pipeline.source.rows import RowSelection, push
 
 OFFSET, TIME, TYPE = ("offset",), ("timestamp",), ("record_type",)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -4,11 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.batches import build_batch
+from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.batch_walk import checked_batches
-from aclog.metalog.log import EpochStart
-from aclog.pipeline.source.range_reader import Query, read_range
-from aclog.pipeline.source.ranges import FileRange
+from aclog.metalog.filelog.segments import checked_batches
+from aclog.pipeline.source.directory import FileRange, Query, read_range
 from tests.support.spark import source
 
 EPOCHS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=4).map(

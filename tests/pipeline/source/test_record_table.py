@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from aclog.metalog.batch_scan import scan_batches
-from aclog.metalog.batches import build_batch, build_control_batch
+from aclog.metalog.batches import build_batch, build_control_batch, scan_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, encode_control
 from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
@@ -25,11 +25,8 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from aclog.metalog.uuids import uuid_text
-from aclog.pipeline.source.record_table import arrow_batches
-from aclog.pipeline.source.row_selection import RowSelection
-from aclog.pipeline.source.schema import LOG_SCHEMA, columns_of
-from aclog.usage.arrow.acl_structs import id_texts
+from aclog.pipeline.source.rows import LOG_SCHEMA, RowSelection, arrow_batches, columns_of
+from aclog.usage.arrow import id_texts
 from tests.support.spark import source
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)

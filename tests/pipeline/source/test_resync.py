@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.file_names import checkpoint_name
-from aclog.pipeline.source.row_selection import RowSelection
-from aclog.pipeline.source.schema import columns_of
+from aclog.metalog.filelog.files import checkpoint_name
+from aclog.pipeline.source.rows import RowSelection, columns_of
 from tests.support.builders.log_files import small_log, value
 from tests.support.runs.profiles import examples
 from tests.support.spark import source

@@ -11,10 +11,8 @@ from pyspark.sql import SparkSession
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topic_message import Placement, encode_headers
 from aclog.metalog.topiclog import TopicSettings, ensure_topic, open_topic_log
-from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.partitions import read_part
-from aclog.pipeline.source.range_reader import Query
-from aclog.pipeline.source.topic_source import TopicStream, plan_topic
+from aclog.pipeline.source.data_source import TopicStream, plan_topic, read_part
+from aclog.pipeline.source.directory import Query, read_options
 from tests.support.builders.log_files import value
 from tests.support.kafka.topics import client_properties
 from tests.support.processes.waiting import wait_until

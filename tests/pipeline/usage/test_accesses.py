@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.pipeline.usage import accesses as usage_accesses
-from aclog.pipeline.usage import rules as usage_rules
-from aclog.pipeline.usage.rules import _tallying
-from aclog.usage import access_counter
-from aclog.usage import tally as usage_tally
+from aclog.pipeline import usage as usage_accesses
+from aclog.pipeline import usage as usage_rules
+from aclog.pipeline.usage import _tallying
+from aclog.usage import counting
+from aclog.usage import counting as usage_tally
+from aclog.usage.counting import rules_to_keep
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
-from aclog.usage.decisions.acl_intervals import AclIntervals
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.necessary_acls import NecessaryAcls
-from aclog.usage.tally import rules_to_keep
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer, NecessaryAcls
+from aclog.usage.decisions.intervals import AclIntervals
+from aclog.usage.rules import WindowRules
 from aclog.usage.window import Window
-from aclog.usage.window_rules import WindowRules
 from tests.support.models import estates
 from tests.support.runs.profiles import examples
 from tests.usage.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
@@ -62,7 +61,7 @@ def added_up(spans, rows, size):
 
 @pytest.mark.parametrize("most", [0, 3, 1 << 18])
 def test_counts_are_complete_whatever_the_memory_limit(monkeypatch, most):
-    monkeypatch.setattr(access_counter, "_MOST_HELD", most)
+    monkeypatch.setattr(counting, "_MOST_HELD", most)
     monkeypatch.setattr(usage_accesses, "_ROWS", 5)
 
     @settings(max_examples=examples(40))

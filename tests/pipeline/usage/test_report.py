@@ -11,13 +11,12 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.usage import report as usage_report
-from aclog.pipeline.usage.accesses import AccessRows
-from aclog.pipeline.usage.report import usage
-from aclog.usage.accesses.parquet_parts import plain_parts
-from aclog.usage.answer import Answer
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.unread import UnreadCounter, UnreadSpan
+from aclog.pipeline import usage as usage_report
+from aclog.pipeline.usage import AccessRows, usage
+from aclog.usage.accesses.parquet import plain_parts
+from aclog.usage.decisions.intervals import Rules
+from aclog.usage.unused import Answer
+from aclog.usage.window import UnreadCounter, UnreadSpan
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine

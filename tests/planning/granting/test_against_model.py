@@ -9,10 +9,11 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.answers.intents import Need
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Direction, Request
+from aclog.analysis.regions import Direction, Request
+from aclog.analysis.who_can import Need
 from aclog.authorizer.acl import (
+    SUPPORTED_OPERATIONS,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -20,17 +21,11 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import RuleChange, content_of
 from aclog.authorizer.settings import Settings
-from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
-from aclog.planning.batching import Batching
-from aclog.planning.errors import RefusedError
-from aclog.planning.granting.asked import Asked
-from aclog.planning.granting.grant import grant
-from aclog.planning.granting.revoke import revoke
-from aclog.planning.granting.side_effects import side_effects
-from aclog.planning.ordering import ordered
+from aclog.planning.granting import Asked, grant, revoke, side_effects
+from aclog.planning.plan import Batching, RefusedError
+from aclog.planning.planner import ordered
 from tests.support.analysis.cells import STRANGERS, Cells
 from tests.support.analysis.model import IMPLIED, PolicyModel
 from tests.support.analysis.policies import distinct, image_of, random_rule

@@ -5,7 +5,7 @@ import re
 import pytest
 from attrs import evolve
 
-from aclog.analysis.answers.intents import Intent
+from aclog.analysis.who_can import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -14,16 +14,11 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.planning.errors import RefusedError
-from aclog.planning.granting.asked import Asked
-from aclog.planning.granting.grant import grant
-from aclog.planning.granting.needs import IntentResources, asked_needs
-from aclog.planning.granting.revoke import revoke
-from aclog.planning.granting.sharing import shared
-from aclog.planning.granting.stranded import stranded
+from aclog.planning.granting import Asked, IntentResources, asked_needs, grant, revoke, shared, stranded
+from aclog.planning.plan import RefusedError
 from tests.support.kafka.intent_trials import KINDS, TYPES, trials
 
 TOPIC, GROUP, TRANSACTION = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID

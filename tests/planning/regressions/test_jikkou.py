@@ -65,7 +65,7 @@ def test_jikkou_118_a_delete_that_does_not_come_is_told(tmp_path, monkeypatch):
         assert estate.plan(CLOSED).removed() == {WRITE}
         before, broker.next_rules = list(broker.rules), lambda: before
         with monkeypatch.context() as patched:  # it waits for 20 s of a clock that is in a hurry
-            patched.setattr("aclog.places.server_place.elapsed_seconds", lambda: 50 * elapsed_seconds())
+            patched.setattr("aclog.targets.cluster.elapsed_seconds", lambda: 50 * elapsed_seconds())
             failed = estate.apply()
         assert failed.code == 2
         assert "WRITE" in failed.complaint

@@ -6,15 +6,11 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import AclPermissionType, acl_text
-from aclog.authorizer.rule_content import content_of, image_of
+from aclog.authorizer.acls_image import content_of, image_of
 from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.making import Circumstances, make_plan
-from aclog.planning.place import PlaceState
-from aclog.planning.plan import Origin, PlaceAddress, PlaceKind, PlanPlace
-from aclog.planning.planner import PlannedChange
-from aclog.planning.report.plan_report import PlanReport
-from aclog.planning.report.step_items import step_items
+from aclog.planning.plan import Batching, Origin, PlaceAddress, PlaceKind, PlaceState, PlanPlace
+from aclog.planning.planner import Circumstances, PlannedChange, make_plan
+from aclog.planning.report import PlanReport, step_items
 from tests.support.builders.acls import acl
 
 LEFT_OUT = re.compile(r"and (\d+) more to (add|delete): --full shows all")

@@ -24,8 +24,8 @@ from random import Random
 
 from attrs import define, field, frozen
 
+from aclog.config.server_properties import load_config
 from aclog.metalog.topiclog import TopicSettings
-from aclog.nodes.config.server_properties import load_config
 from tests.scenarios.failover.checking import check_epochs, check_rules, committed_messages
 from tests.scenarios.failover.cut_kafka import CutKafka
 from tests.scenarios.failover.faults import KINDS, SECONDS, Faults

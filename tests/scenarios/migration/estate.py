@@ -13,14 +13,12 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.snapshots.image import Image
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import ZkSettings
-from aclog.zkstore.migration.access_state import AccessState, state_of_image
-from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.token_store import TokenStore
-from aclog.zkstore.znodes.acl_json import AclEntry
-from aclog.zkstore.znodes.paths import resource_path
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.client import ZkSettings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.migration import AccessState, state_of_image
+from aclog.zookeeper.stores import ScramStore, TokenStore
+from aclog.zookeeper.znodes import AclEntry, resource_path
 
 NOW = 1_790_000_000_000
 _DIRECTORIES = {"Topic": "topic", "Group": "group", "TransactionalId": "tx"}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import DIED, Dying, finish, image_in, start
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client

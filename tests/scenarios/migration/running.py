@@ -15,13 +15,13 @@ from typing import Self
 import kazoo.client  # imported once, for all forks
 import kazoo.handlers.threading  # noqa: F401
 
-import aclog.cli.migrate.dispatch
-import aclog.places.log_writer
-import aclog.zkstore.client.session
+import aclog.cli.migration
+import aclog.targets.log
+import aclog.zookeeper.session
 from aclog.__main__ import run
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.files import list_segments
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.kafka.jvm import ROOT
 from tests.support.processes.mirror_zygote import DIED, dying_at
 from tests.support.processes.waiting import SECONDS
@@ -96,7 +96,7 @@ def dying(number: int, arguments: list[str]) -> int:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         sys.stdin = io.StringIO()
-        aclog.places.log_writer.MAX_BYTES = _FEW_BYTES
+        aclog.targets.log.MAX_BYTES = _FEW_BYTES
         dying_at(number)
         return run(arguments)
     except BaseException:  # noqa: BLE001 - reported by the exit code

@@ -20,13 +20,13 @@ from random import Random
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.client.errors import LoginError
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from aclog.nodes.client.errors import LoginError
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.scenarios.nodes.lost_logs import LostLogs
 from tests.support.builders.acls import acl, acl_of
 from tests.support.builders.log_files import read_directory

@@ -21,9 +21,9 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.filelog import verify
-from aclog.metalog.filelog.file_names import list_segments
-from aclog.snapshots.recovery import recover
-from aclog.snapshots.rule_history import ChangeKind, history
+from aclog.metalog.filelog.files import list_segments
+from aclog.snapshots.history import ChangeKind, history
+from aclog.snapshots.publisher import recover
 from tests.scenarios.nodes.faults import Worker, _beside, _counted
 from tests.support.builders.acls import acl
 from tests.support.models.ledger import Ledger

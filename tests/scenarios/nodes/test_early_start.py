@@ -19,18 +19,16 @@ from confluent_kafka.admin import (
 )
 
 from aclog.authorizer.acl import AclOperation
-from aclog.authorizer.principals import KafkaPrincipal
-from aclog.credentials import scram_keys
+from aclog.authorizer.settings import KafkaPrincipal
+from aclog.client.connection import connect
+from aclog.client.errors import LoginError, UnreachableError
+from aclog.config.node_config import HostPort
+from aclog.config.server_properties import load_config
+from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.broker.handlers import BEFORE_REPLAY
-from aclog.nodes.client.errors import LoginError, UnreachableError
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.storage.format import ensure_formatted
-from aclog.nodes.wire.api_keys import (
+from aclog.protocol.headers import (
     API_VERSIONS,
     CREATE_ACLS,
     DESCRIBE_ACLS,
@@ -42,14 +40,16 @@ from aclog.nodes.wire.api_keys import (
     FETCH_SNAPSHOT,
     METADATA,
 )
-from aclog.nodes.wire.envelope import (
+from aclog.protocol.messages import build
+from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     decode_envelope_response,
     encode_envelope_request,
     encode_principal,
 )
-from aclog.nodes.wire.message_builder import build
+from aclog.server.broker.lifecycle import BEFORE_REPLAY
+from aclog.server.storage import ensure_formatted
 from tests.support.builders.acls import acl, acl_record, cluster_acl
 from tests.support.builders.long_log import batch, begin_log, coming_and_going
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
@@ -79,13 +79,13 @@ JAAS = f'{PLAIN} required username="admin" password="admin-secret" user_admin="a
 
 def scram_record(user, password, iterations=4096, salt=b"a salt of tests"):
     mechanism = ScramMechanism.SCRAM_SHA_256
-    salted = scram_keys.salted_password(mechanism, password, salt, iterations)
+    salted = scram.salted_password(mechanism, password, salt, iterations)
     return UserScramCredentialRecord(
         name=user,
         mechanism=mechanism,
         salt=salt,
-        stored_key=scram_keys.stored_key(mechanism, scram_keys.client_key(mechanism, salted)),
-        server_key=scram_keys.server_key(mechanism, salted),
+        stored_key=scram.stored_key(mechanism, scram.client_key(mechanism, salted)),
+        server_key=scram.server_key(mechanism, salted),
         iterations=iterations,
     )
 

@@ -8,10 +8,10 @@ import pytest
 
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import checkpoint_batches
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.checkpoints import checkpoint_batches
+from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl
 from tests.support.nodes.acl_client import AclClient, by_principal, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
-from aclog.nodes.server.admission import OWN_FILES
-from aclog.nodes.telemetry.http_endpoint import HTTP_CONNECTIONS
+from aclog.server.http_endpoint import HTTP_CONNECTIONS
+from aclog.server.network.admission import OWN_FILES
 from tests.scenarios.nodes.load import Load, run
 from tests.support.builders.acls import acl
 from tests.support.nodes.acl_client import AclClient

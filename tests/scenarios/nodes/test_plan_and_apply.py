@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from aclog.authorizer.rule_content import content_of
-from aclog.authorizer.rule_object import object_of_rule
+from aclog.authorizer.acl import object_of_rule
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
+from aclog.client.connection import Role
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import StaleError
-from aclog.nodes.client.peer import Role
-from aclog.nodes.config.node_config import HostPort
-from aclog.places.server_place import open_server_place
+from aclog.targets.cluster import open_server_place
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.kafka.tools import client_properties

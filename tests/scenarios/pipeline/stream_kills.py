@@ -25,7 +25,7 @@ from attrs import define, field, frozen
 
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.records import AccessControlEntryRecord
 from tests.support.builders.acls import acl, acl_record
 from tests.support.spark.jvm import settings

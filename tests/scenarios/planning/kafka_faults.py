@@ -19,7 +19,7 @@ from random import Random
 from unittest import mock
 
 from aclog.authorizer.settings import Settings
-from aclog.places import server_place
+from aclog.targets import cluster
 from tests.scenarios.planning.kafka_round import AT_ONCE, RIGHTS, Round
 from tests.scenarios.planning.zookeeper_kafka import ZooKeeperCluster
 from tests.support.kafka.jvm import KAFKA_39, KAFKA_VERSION
@@ -52,7 +52,7 @@ def run_with_zookeeper(home: Path, *, rounds: int, seed: int, open_by_default: b
 
 def _rounds(kafka, home: Path, rounds: int, seed: int, faults: tuple[str, ...], open_by_default: bool) -> str:
     begun, seen, total = time.monotonic(), Counter[str](), Counter[str]()
-    with mock.patch.multiple(server_place, MOST_ADDED=AT_ONCE, MOST_REMOVED=AT_ONCE):
+    with mock.patch.multiple(cluster, MOST_ADDED=AT_ONCE, MOST_REMOVED=AT_ONCE):
         for number in range(rounds):
             fault = faults[number % len(faults)]
             by_controllers = bool(kafka.controllers) and number // len(faults) % 3 == 2

@@ -15,15 +15,21 @@ from unittest import mock
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.rule_content import content_of
-from aclog.authorizer.rule_object import object_of_rule, rule_of_object
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    StandardAcl,
+    object_of_rule,
+    rule_of_object,
+)
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
+from aclog.client.connection import Role
+from aclog.config.node_config import HostPort
 from aclog.metalog.errors import MetadataError
-from aclog.nodes.client.peer import Role
-from aclog.nodes.config.node_config import HostPort
-from aclog.places.server_place import ServerPlace, open_server_place
-from aclog.snapshots.rule_history import ChangeKind, history
+from aclog.snapshots.history import ChangeKind, history
+from aclog.targets.cluster import ServerPlace, open_server_place
 from tests.scenarios.planning.kafka_log_judge import DENY, OPERATIONS, PRINCIPALS, ends_with, judge_order
 from tests.scenarios.planning.zookeeper_kafka import ZooKeeperCluster
 from tests.support.builders.acls import acl, cluster_acl

@@ -4,13 +4,13 @@ import sys
 from unittest import mock
 
 from aclog.__main__ import run
-from aclog.places import server_place
+from aclog.targets import cluster
 
 
 def main() -> None:
     """Arguments: steps of a piece, and the plan."""
     most, plan = int(sys.argv[1]), sys.argv[2]
-    with mock.patch.multiple(server_place, MOST_ADDED=most, MOST_REMOVED=most):
+    with mock.patch.multiple(cluster, MOST_ADDED=most, MOST_REMOVED=most):
         sys.exit(run(["apply", plan, "--yes", "--accept-transient-denials"]))
 
 

@@ -20,7 +20,7 @@ from random import Random
 from attrs import define, field, frozen
 
 from aclog.metalog.batches import iter_batches
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.kafka.described import acl_rows
 from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.quorum import KafkaQuorum

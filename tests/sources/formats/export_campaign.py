@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from aclog.cli.flags.common import ExportFormat
-from aclog.sources.formats.writers.writing import WRITERS
+from aclog.sources.formats.writers import WRITERS
 from tests.support.sources.round_trip import round_trip, round_trip_of_state
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.file_tree import DirectoryTree
+from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import READERS
-from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.rule import DirectoryTree
 from tests.support.sources.files_of_rules import read_rules
 from tests.support.sources.samples import OTHERS, SAMPLES
 

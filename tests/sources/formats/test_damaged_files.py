@@ -7,13 +7,11 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, ResourceType
-from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.located_rule import StatedRules
-from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.reading import read_tree
+from aclog.sources.formats.rule import DirectoryTree, ReadContext, StatedRules
 from tests.support.sources.damage import damaged
 from tests.support.sources.samples import SAMPLES, Sample
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.jikkou.topic_regex import matching
+from aclog.sources.formats.jikkou import matching
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 _ACLS = """\

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.origin import origin_text
+from aclog.authorizer.acls_image import origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources import rule_files
-from aclog.sources.acls_source import AclsSource
-from aclog.sources.formats import file_tree
-from aclog.sources.formats.file_tree import DirectoryTree
+from aclog.sources.formats import rule as rule_module
+from aclog.sources.formats.rule import DirectoryTree
+from aclog.sources.rule_files import AclsSource
 
 _RULE = (
     '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'
@@ -164,7 +164,7 @@ def test_neither_dots_nor_links_lead_out_of_the_repository_or_the_working_direct
 
 @pytest.mark.parametrize("with_file", [True, False])
 def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_file: bool) -> None:
-    monkeypatch.setattr(file_tree, "MOST_FILES", 50)
+    monkeypatch.setattr(rule_module, "MOST_FILES", 50)
     for level in range(12):
         (tmp_path / f"d{level}").mkdir()
     for level in range(11):

@@ -8,7 +8,7 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.cli.flags.common import ExportFormat
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.writers.writing import WRITERS, write_rules
+from aclog.sources.formats.writers import WRITERS, write_rules
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.cli.command import aclog
 from tests.support.sources.files_of_rules import write_files

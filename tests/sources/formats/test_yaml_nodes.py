@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.node import Node
+from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.yaml_nodes import parse_documents
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.git.git_history import changed_files
-from aclog.sources.git.git_place import parse_git_place
-from aclog.sources.git.git_tree import GitTree
+from aclog.sources.git import GitTree, changed_files, parse_git_place
 from tests.support.cli.repository import Repository
 
 
@@ -297,7 +295,7 @@ def test_the_process_ends_with_the_tree(repository: Repository) -> None:
 
 
 def test_links_that_multiply_directories_end(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aclog.sources.git.git_tree.MOST_FILES", 1000)
+    monkeypatch.setattr("aclog.sources.git.MOST_FILES", 1000)
     repository.commit({f"kafka/{level}/f": "f\n" for level in range(12)})
     for level in range(11):
         for name in "ab":
@@ -308,7 +306,7 @@ def test_links_that_multiply_directories_end(repository: Repository, monkeypatch
 
 def test_a_tree_that_stands_in_many_places_ends(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few small objects are 10**12 directories, and no file."""
-    monkeypatch.setattr("aclog.sources.git.git_tree.MOST_FILES", 1000)
+    monkeypatch.setattr("aclog.sources.git.MOST_FILES", 1000)
     repository.commit({"x": "x\n"})
     found = hash_tree(repository, "")
     for _ in range(12):

@@ -8,9 +8,8 @@ from itertools import pairwise
 from attrs import define, field
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import Literal
-from aclog.analysis.regions.region import Region
-from aclog.authorizer.hosts import host_address
+from aclog.analysis.regions import Literal, Region
+from aclog.authorizer.acl import host_address
 from aclog.metalog.errors import ConfigError
 from tests.support.analysis.model import network_of
 

@@ -4,9 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.names import contains
-from aclog.analysis.regions.query import Query
-from aclog.analysis.regions.region import Difference, Direction, Region
+from aclog.analysis.regions import Difference, Direction, Query, Region, contains
 from aclog.authorizer.acl import AclOperation, PatternType
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel

@@ -9,7 +9,7 @@ from random import Random
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.index.overlay_changes import Change
+from aclog.authorizer.index.acl_index import Change
 from tests.support.analysis.policies import entry_of
 from tests.support.builders.acls import record_of, removal_of
 

@@ -4,10 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.hosts import Hosts
-from aclog.analysis.regions.names import Literal, NamePart, Subtree
-from aclog.analysis.regions.principals import Principals, everyone_but, only
-from aclog.analysis.regions.region import Difference, Direction, Region
+from aclog.analysis.regions import (
+    Difference,
+    Direction,
+    Hosts,
+    Literal,
+    NamePart,
+    Principals,
+    Region,
+    Subtree,
+    everyone_but,
+    only,
+)
 from aclog.authorizer.acl import PatternType, ResourceType
 from tests.support.analysis.cells import CLUSTER, STRANGERS, TYPES, Cells
 from tests.support.analysis.model import PolicyModel

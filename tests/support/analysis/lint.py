@@ -4,7 +4,7 @@ from random import Random
 
 from attrs import evolve
 
-from aclog.analysis.difference import differences
+from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from tests.support.analysis.cells import Cells

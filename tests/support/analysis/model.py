@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import NamedTuple, TypeAlias
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Request
+from aclog.analysis.regions import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
 
 Network: TypeAlias = IPv4Network | IPv6Network

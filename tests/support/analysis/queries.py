@@ -2,8 +2,7 @@
 
 from random import Random
 
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import RESOURCE_TYPES, Query
+from aclog.analysis.regions import EVERYONE, RESOURCE_TYPES, Query, everyone_but, only
 from aclog.authorizer.acl import PatternType, ResourcePattern
 from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from aclog.analysis.regions.operations import REQUESTED
-from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
-from aclog.analysis.regions.query import Query
+from aclog.analysis.regions import EVERYONE, REQUESTED, Query, everyone_but, only
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.records import (
     AbortTransactionRecord,

@@ -1,6 +1,6 @@
 """Names that clients choose to harm who looks at them, or what reads what is printed: one list for all outputs."""
 
-from aclog.metalog.printable import printable
+from aclog.metalog.errors import printable
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ON_PAGES = {

@@ -4,10 +4,9 @@ from pathlib import Path
 
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog.file_names import image_path
+from aclog.metalog.filelog.files import image_path
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_writer import write_image_file
+from aclog.snapshots.checkpoints import write_checkpoint, write_image_file
 from tests.support.builders.state_records import acl
 
 RULES = 3

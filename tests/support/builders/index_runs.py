@@ -6,12 +6,11 @@ import numpy as np
 from attrs import evolve, frozen
 
 from aclog.usage.coverage import Coverage
-from aclog.usage.index.last_use import LastUse
-from aclog.usage.index.run import Run
-from aclog.usage.index.seen_rules import STILL, UNKNOWN, RuleText, SeenRules
-from aclog.usage.index.tallies import DayTally
-from aclog.usage.index.used_store import DayRows
-from aclog.usage.unused.access_sets import AccessSets
+from aclog.usage.index.lives import STILL, UNKNOWN, RuleText, SeenRules
+from aclog.usage.index.tallies import DayRows, DayTally
+from aclog.usage.index.usage_index import Run
+from aclog.usage.index.used import LastUse
+from aclog.usage.window import AccessSets
 
 DAY = 86_400_000_000
 _KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")

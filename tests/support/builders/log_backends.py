@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from aclog.client.quorum_log import QuorumLog
+from aclog.metalog.committed_log import Appended, Log, LogReader
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.log import Appended, Log, LogReader
 from aclog.metalog.topiclog import TopicReader, open_topic_log
-from aclog.nodes.observer.quorum_log import QuorumLog
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.memory_log import MemoryLog
 from tests.support.fakes.quorum import FakeQuorum

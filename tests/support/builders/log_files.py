@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.filelog.mark import MARK_FILE
+from aclog.metalog.filelog.committed_mark import MARK_FILE
 
 DATA = Path(__file__).parents[2] / "data"
 KAFKA_LOGS = tuple(DATA / f"kafka-4.3.1-{name}" / "__cluster_metadata-0" for name in ("small", "churn"))

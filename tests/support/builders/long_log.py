@@ -8,9 +8,8 @@ import numpy as np
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog.epochs import write_epochs
-from aclog.metalog.filelog.file_names import segment_name
-from aclog.metalog.log import EpochStart
+from aclog.metalog.committed_log import EpochStart
+from aclog.metalog.filelog.files import segment_name, write_epochs
 from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
 from tests.support.builders.acls import acl_record
 

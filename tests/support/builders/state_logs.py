@@ -2,7 +2,7 @@
 
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.files import segment_name
 
 
 def write_log(directory, *batches, base=0, times=None):

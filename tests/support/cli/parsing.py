@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
-from aclog.cli.lazy_commands import LazyCommand
+from aclog.cli.app import LazyCommand
 from tests.support.cli.command import Result, aclog
 
 CONTEXTS = """\

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from attrs import define, field
 
-from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.acl import ChangePlace
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.shell.state import ShellState
+from aclog.shell.command import ShellState
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
-from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.state_source import NewerKafka
 
 DATA = Path(__file__).parents[2] / "data"
 SMALL = DATA / "kafka-4.3.1-small"

@@ -6,9 +6,9 @@ from itertools import groupby
 from attrs import evolve, fields
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
-from aclog.authorizer.index.filters import filter_matches
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.api_keys import (
+from aclog.authorizer.index.queries import filter_matches
+from aclog.config.node_config import HostPort
+from aclog.protocol.headers import (
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,
@@ -22,8 +22,8 @@ from aclog.nodes.wire.api_keys import (
     METADATA,
     RENEW_DELEGATION_TOKEN,
 )
-from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol.messages import build
+from aclog.protocol.responses import BROKER_APIS, ApiVersion
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 

@@ -3,8 +3,8 @@
 from concurrent.futures import Future
 
 from aclog.metalog.batches import iter_batches
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.errors import LogError
-from aclog.metalog.log import Appended
 from tests.support.fakes.memory_log import MemoryLog
 
 

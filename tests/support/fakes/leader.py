@@ -11,15 +11,13 @@ from uuid import UUID
 from attrs import define, evolve, field
 from kio.schema.errors import ErrorCode
 
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
-from aclog.nodes.observer.snapshot_messages import SnapshotChunk
-from aclog.nodes.security.errors import AuthenticationError
-from aclog.nodes.wire.api_versions import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
-from aclog.nodes.wire.frames import FrameBuffer, frame
-from aclog.nodes.wire.headers import decode_header, response_header
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_request, encode_response, message_type
+from aclog.client.fetching import EpochEnd, FetchResponse, Position
+from aclog.client.snapshots import SnapshotChunk
+from aclog.config.node_config import HostPort
+from aclog.protocol.headers import FrameBuffer, decode_header, frame, response_header
+from aclog.protocol.messages import build, decode_request, encode_response, message_type
+from aclog.protocol.responses import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
+from aclog.security.principals import AuthenticationError
 from tests.support.fakes.connections import end_connections
 from tests.support.fakes.quorum import NOT_LEADER, FakeQuorum
 

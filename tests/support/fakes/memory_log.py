@@ -8,17 +8,17 @@ from concurrent.futures import Future
 from attrs import define, field
 
 from aclog.metalog.batches import build_batch
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import LogError
 from aclog.metalog.group_commit import check_base_offset, read_prebuilt_header
-from aclog.metalog.log import Appended
 
 _MAX_BATCH_BYTES = 8 << 20
 
 
 @define(eq=False)
 class MemoryLog:
-    """Implements aclog.metalog.log.Log: an append is committed when it returns. Safe for many threads."""
+    """Implements aclog.metalog.committed_log.Log: an append is committed when it returns. Safe for many threads."""
 
     name: str = "memory"
     leader_epoch: int = 1
@@ -47,7 +47,7 @@ class MemoryLog:
             return self._appended(batch, len(values))
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a batch as it is (aclog.metalog.log.Log.append_batch); the future is done already."""
+        """Append a batch as it is (aclog.metalog.committed_log.Log.append_batch); the future is done already."""
         header = read_prebuilt_header(self.name, batch, self.leader_epoch)
         with self._grown:
             check_base_offset(self.name, header.base_offset, self._end)
@@ -73,7 +73,7 @@ class MemoryLog:
         return future
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        """Whole batches from the one that holds `offset` (aclog.metalog.committed_log.LogReader.read)."""
         with self._grown:
             self._check_open()
             if not 0 <= offset <= self._end:
@@ -88,7 +88,7 @@ class MemoryLog:
             return b"".join(self._batches[first:taken])
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
+        """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
         with self._grown:
             self._grown.wait_for(lambda: self._end > offset or self._closed, min(timeout, threading.TIMEOUT_MAX))
             return self._end > offset

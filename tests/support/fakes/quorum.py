@@ -4,11 +4,11 @@ import threading
 
 from attrs import evolve
 
+from aclog.client.fetching import EpochEnd, FetchResponse, Position
+from aclog.client.snapshots import SnapshotChunk
 from aclog.metalog.batches import build_batch, read_header
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.control_records import LeaderChange, control_batch
-from aclog.metalog.log import Appended
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
-from aclog.nodes.observer.snapshot_messages import SnapshotChunk
 
 FENCED, UNKNOWN_EPOCH, NOT_LEADER = 74, 75, 6
 

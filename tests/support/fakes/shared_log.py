@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from aclog.metalog.batches import build_batch, read_header
+from aclog.metalog.committed_log import Appended
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataError
 from aclog.metalog.group_commit import read_prebuilt_header
-from aclog.metalog.log import Appended
 from aclog.metalog.topiclog import Leader, TopicId
 from tests.support.fakes.memory_log import MemoryLog
 
@@ -76,7 +76,7 @@ class Candidate:
 
 
 class NodeView:
-    """Implements aclog.nodes.controller.shared.fenced_log.SharedLog."""
+    """Implements aclog.server.controller.shared.SharedLog."""
 
     def __init__(self, topic: SharedTopic, node_id: int) -> None:
         self.topic, self.node_id, self.name = topic, node_id, f"{topic.name} of {node_id}"

@@ -6,8 +6,8 @@ from typing import Self
 
 from attrs import frozen
 
-from aclog.analysis.answers.intents import Intent, Need, needs_of
-from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions import operations_of
+from aclog.analysis.who_can import Intent, Need, needs_of
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 
 IMPLIED = {

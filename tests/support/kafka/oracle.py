@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from attrs import frozen
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.primitives import uuid_text
 from tests.support.kafka.jvm import KAFKA_VERSION, java_command
 from tests.support.processes.waiting import SECONDS
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from aclog.nodes.config.node_config import HostPort
+from aclog.config.node_config import HostPort
 from tests.support.kafka.quorum_config import Voter, format_all, properties_of
 from tests.support.kafka.quorum_logs import keep
 from tests.support.kafka.server import KafkaError, KafkaServer, free_port

@@ -6,8 +6,7 @@ from random import Random
 
 from attrs import frozen
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.rule_object import rule_of_object
+from aclog.authorizer.acl import StandardAcl, rule_of_object
 from tests.support.builders.acls import acl_row
 from tests.support.kafka.server import AdminClient, KafkaError
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from attrs import frozen
 
-from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.metalog.primitives import random_uuid, uuid_text
 from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
 

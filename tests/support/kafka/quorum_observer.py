@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Self
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.client.fetching import ObserverOptions
+from aclog.client.follower import Follower
+from aclog.client.quorum_log import QuorumLog
+from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import LogError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.follower import Follower
-from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 from tests.support.kafka.described import acl_rows

@@ -5,7 +5,7 @@ from typing import Self
 
 from attrs import frozen
 
-from aclog.nodes.config.node_config import HostPort
+from aclog.config.node_config import HostPort
 from tests.support.kafka.quorum_logs import keep
 from tests.support.nodes.server_properties import Ports
 

@@ -9,10 +9,10 @@ from attrs import evolve
 from confluent_kafka import Producer
 
 from aclog.metalog.batches import decode_batch, end_offset, iter_batches
-from aclog.metalog.log import LogReader
+from aclog.metalog.committed_log import LogReader
 from aclog.metalog.topic_message import BatchMessage, encode_headers
 from aclog.metalog.topiclog import TopicReader, TopicSettings, ensure_topic
-from aclog.metalog.topiclog.historical_reads import HistoricalReads
+from aclog.metalog.topiclog.reader import HistoricalReads
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.server_properties import password

@@ -8,19 +8,14 @@ import pyarrow as pa
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, Verdict
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.decision import Basis, Decision
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.explain import explain
-from aclog.authorizer.explain_options import ExplainOptions
-from aclog.authorizer.explanation import Role
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.audit import Basis, Decision
+from aclog.authorizer.explain import ExplainOptions, Role, explain
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.authorizer.settings import Generation, Settings, parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.usage.decisions.acl_intervals import AclIntervals, rule_table
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.intervals import AclIntervals, rule_table
 from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
 from tests.support.models.engine_answers import decided, told

@@ -4,13 +4,12 @@ import pyarrow as pa
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.metalog.uuids import uuid_text
-from aclog.usage.decisions.acl_intervals import RULE_COLUMNS
-from aclog.usage.decisions.decision_codes import ALLOWED, BASES, ERRORS
+from aclog.metalog.primitives import uuid_text
+from aclog.usage.decisions.decisions import ALLOWED, BASES, ERRORS
+from aclog.usage.decisions.intervals import RULE_COLUMNS
 
 LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}
 NOBODY_SPECIAL = Settings()

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.hosts import host_address
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, host_address
 
 ROOT = Path(__file__).parents[2] / "data" / "golden"
 NUMBERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir())

@@ -8,11 +8,18 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import rules
+from aclog.authorizer.index import queries
 from aclog.authorizer.index.acl_index import AclIndex
-from aclog.authorizer.index.core import ASK_PYTHON, DOCUMENTED, IN_RANGES, NO_RULE, RULE_OF_PYTHON
-from aclog.authorizer.index.masks import known_operation, known_type
+from aclog.authorizer.index.layout import (
+    ASK_PYTHON,
+    DOCUMENTED,
+    IN_RANGES,
+    NO_RULE,
+    RULE_OF_PYTHON,
+    known_operation,
+    known_type,
+)
+from aclog.authorizer.interface import InvalidRequestError
 from tests.support.kafka.oracle import Ask
 
 PATHS = ("python",) if os.environ.get("NATIVE") == "0" else ("python", "native")
@@ -54,7 +61,7 @@ def _differing(image: AclsImage, python: AclIndex, ask: Ask, documented: bool, s
     else:
         operation = known_operation(ask.operation)
         wanted["mask"] = python.mask(subject, kind, ask.name, documented)
-        wanted["rule"] = rules.determining(
+        wanted["rule"] = queries.determining(
             python, subject, operation, resource_type=kind, name=ask.name, documented=documented
         )
     given["mask"] = core.mask(*subject_of, *request)

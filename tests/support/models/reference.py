@@ -15,7 +15,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import InvalidRequestError
 
 ALLOWED, DENIED = "ALLOWED", "DENIED"
 
@@ -80,7 +80,7 @@ def _place(rules: list[Rule], start: tuple[bytes, int]) -> int:
 
 
 class ReferenceAuthorizer:
-    """Kafka 4.3.1's StandardAuthorizer, naively. Hosts come in Java's form (aclog.authorizer.hosts.host_address)."""
+    """Kafka 4.3.1's StandardAuthorizer, naively. Hosts come in Java's form (aclog.authorizer.acl.host_address)."""
 
     def __init__(
         self,

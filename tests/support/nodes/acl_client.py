@@ -9,12 +9,11 @@ from aclog.authorizer.acl import (
     AclBindingFilter,
     StandardAcl,
 )
-from aclog.nodes.client.connection import Connection
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
-from aclog.nodes.wire.message_builder import build
+from aclog.client.connection import Connection, connect
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.protocol.messages import build
+from aclog.protocol.session import SecurityProtocol
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.server_properties import password
 
@@ -72,7 +71,7 @@ class AclClient:
 
     @classmethod
     async def open(cls, port: int, user: str = "admin", *, timeout: float = 60, **how: str) -> Self:
-        """Logged in; raises as aclog.nodes.client.login.connect."""
+        """Logged in; raises as aclog.client.connection.connect."""
         return cls(await connect(HostPort(host=HOST, port=port), login(user, **how), timeout=timeout))
 
     async def create(self, acls: Iterable[StandardAcl]) -> list[Outcome]:

@@ -8,19 +8,18 @@ from typing import Any
 from attrs import define, evolve, field
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.credentials.token_control import TokenSettings
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.broker.forwarder import LocalForwarder
-from aclog.nodes.broker.handlers import BrokerApis
-from aclog.nodes.broker.metadata import ClusterView
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire import api_keys
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.nodes.wire.headers import decode_response_header
-from aclog.nodes.wire.message_builder import build
+from aclog.config.node_config import HostPort
+from aclog.credentials.tokens import TokenSettings
+from aclog.protocol import headers
+from aclog.protocol.headers import decode_response_header
+from aclog.protocol.messages import build
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.protocol.session import SecurityProtocol
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.broker.apis import ClusterView, LocalForwarder
+from aclog.server.broker.lifecycle import BrokerApis
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.telemetry import Metrics
 from tests.support.nodes.api_requests import Given, valid_request
 from tests.support.nodes.controllers import controller_server, formatted, handlers_of
 from tests.support.nodes.node_requests import answer, frame, session
@@ -98,9 +97,9 @@ class Cluster:
     async def request(self, listener: str, api_key: int, version: int) -> Any:
         """A valid request."""
         given = Given(number=next(self._numbers), hmac=self.token.hmac)
-        if api_key in (api_keys.BROKER_HEARTBEAT, api_keys.UNREGISTER_BROKER):
-            message = valid_request("controller", api_keys.BROKER_REGISTRATION, 4, given)
-            registered = await self.ask("controller", api_keys.BROKER_REGISTRATION, 4, message)
+        if api_key in (headers.BROKER_HEARTBEAT, headers.UNREGISTER_BROKER):
+            message = valid_request("controller", headers.BROKER_REGISTRATION, 4, given)
+            registered = await self.ask("controller", headers.BROKER_REGISTRATION, 4, message)
             given = evolve(given, broker_id=given.number, broker_epoch=registered.broker_epoch)
         return valid_request(listener, api_key, version, given)
 

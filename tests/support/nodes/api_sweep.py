@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from aclog.client.connection import Connection
+from aclog.client.errors import UnreachableError
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.client.connection import Connection
-from aclog.nodes.client.errors import UnreachableError
-from aclog.nodes.wire.api_keys import (
+from aclog.protocol.error_codes import NOT_CONTROLLER
+from aclog.protocol.headers import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
     DESCRIBE_ACLS,
@@ -19,8 +20,7 @@ from aclog.nodes.wire.api_keys import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from aclog.nodes.wire.error_codes import NOT_CONTROLLER
-from aclog.nodes.wire.message_builder import build
+from aclog.protocol.messages import build
 
 NOT_READY = "AUTHORIZER_NOT_READY"
 _LOGINS = (SASL_HANDSHAKE, SASL_AUTHENTICATE)

@@ -8,16 +8,15 @@ from uuid import UUID
 from attrs import evolve
 
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.config.node_config import CheckpointPolicy, HostPort, NodeConfig, Role
 from aclog.metalog.control_records import Endpoint, KRaftVoters, SupportedVersions, Voter
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.config.node_config import CheckpointPolicy, HostPort, NodeConfig, Role
-from aclog.nodes.controller.apis.handlers import ControllerApis
-from aclog.nodes.controller.controller_server import ControllerServer
-from aclog.nodes.controller.shared.topic_controller import TopicController
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image import Image
-from aclog.snapshots.provenance import Provenance
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.controller.activation import LOG_DIRECTORY
+from aclog.server.controller.apis import ControllerApis
+from aclog.server.controller.controller_server import ControllerServer
+from aclog.server.controller.topic_controller import TopicController
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.image import Image, Provenance
 from tests.support.nodes.node_requests import answer, request
 
 BOOTSTRAP = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "bootstrap.checkpoint"

@@ -5,11 +5,9 @@ import struct
 from collections.abc import Iterator
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import RequestHeader, encode_header
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import encode_request
+from aclog.protocol.headers import RequestHeader, encode_header, frame
+from aclog.protocol.messages import build, encode_request
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 
 INTERESTING = (0, 1, -1, 0x7F, 0x80, 0xFF, 0x7FFF, -0x8000, 0x7FFFFFFF, -0x80000000, 0x10000, 1 << 20)
 

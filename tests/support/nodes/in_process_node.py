@@ -5,11 +5,11 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from aclog.nodes.client.cluster_requests import cluster_id_of
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.node import Node
-from aclog.nodes.storage.format import ensure_formatted
-from aclog.snapshots.checkpoint_writer import checkpoint_batches
+from aclog.client.requests import cluster_id_of
+from aclog.config.server_properties import load_config
+from aclog.server.node import Node
+from aclog.server.storage import ensure_formatted
+from aclog.snapshots.checkpoints import checkpoint_batches
 from aclog.snapshots.image import Image
 from tests.support.processes.waiting import SECONDS
 

@@ -6,21 +6,25 @@ from contextlib import asynccontextmanager
 
 from attrs import evolve
 
-from aclog.nodes.config.node_config import HostPort, Limits, Listener
-from aclog.nodes.config.principal_mapping import SslPrincipalMapper
-from aclog.nodes.security.login_credentials import Credentials
-from aclog.nodes.security.peer_principal import peer_principal
-from aclog.nodes.server.admission import Admission
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.server.listeners import ListenerServer
-from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, SASL_HANDSHAKE
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.nodes.wire.frames import frame
-from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
-from aclog.nodes.wire.message_builder import build, build_response
-from aclog.nodes.wire.messages import decode_response, encode_request
+from aclog.config.node_config import HostPort, Limits, Listener
+from aclog.config.properties import SslPrincipalMapper
+from aclog.protocol.headers import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    SASL_HANDSHAKE,
+    RequestHeader,
+    decode_response_header,
+    encode_header,
+    frame,
+)
+from aclog.protocol.messages import build, build_response, decode_response, encode_request
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.principals import Credentials, peer_principal
+from aclog.server.network.admission import Admission
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.network.listeners import ListenerServer
+from aclog.server.telemetry import Metrics
 from tests.support.processes.waiting import SECONDS
 
 _SEND_BUFFER = 256 << 10

@@ -8,8 +8,8 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.config.node_config import HostPort, NodeConfig
-from aclog.nodes.controller.shared.topic_controller import TopicController
+from aclog.config.node_config import HostPort, NodeConfig
+from aclog.server.controller.topic_controller import TopicController
 from tests.support.fakes.shared_log import SharedTopic
 from tests.support.nodes.controllers import BOOTSTRAP, DIRECTORY_ID, directory_config
 from tests.support.processes.waiting import SECONDS

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.storage.format import FormatOptions, format_storage
+from aclog.config.server_properties import load_config
+from aclog.server.storage import FormatOptions, format_storage
 from tests.support.nodes.cluster import BROKER_USER, HOST, ClusterNode
 from tests.support.nodes.server_properties import (
     ADMIN_SCRAM,

@@ -14,10 +14,9 @@ from kio.serial._introspect import EntityField, EntityTupleField, classify_field
 from kio.serial._serialize import get_field_writer
 
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire.api_keys import ENVELOPE
-from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-from aclog.nodes.wire.message_builder import _blank
-from aclog.nodes.wire.messages import message_type
+from aclog.protocol.headers import ENVELOPE
+from aclog.protocol.messages import _blank, message_type
+from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 
 SERVED = sorted(
     {

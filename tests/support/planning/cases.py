@@ -6,11 +6,10 @@ from random import Random
 from attrs import field, frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.creation_checks import refusal
-from aclog.authorizer.rule_change import RuleChange
-from aclog.authorizer.rule_content import content_of
+from aclog.authorizer.acls_image import RuleChange, content_of
+from aclog.authorizer.control import refusal
 from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
+from aclog.planning.plan import Batching
 from aclog.planning.planner import Held, PlannedChange, change_as_asked, change_to_want
 from tests.support.analysis.policies import distinct, random_rule
 from tests.support.planning.changes import close_rule

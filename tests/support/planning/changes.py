@@ -5,7 +5,7 @@ from random import Random
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.policies import distinct, random_rule
 

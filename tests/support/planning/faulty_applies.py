@@ -13,11 +13,11 @@ from pathlib import Path
 
 from aclog.__main__ import run
 from aclog.metalog.errors import LogError
-from aclog.places.applied_journal import check_applied
-from aclog.places.log_place import is_absent, open_log_place
-from aclog.planning.errors import JournalError
-from aclog.planning.journal.journal_file import read_journal
-from aclog.snapshots.recovery import recover
+from aclog.planning.journal import read_journal
+from aclog.planning.plan import JournalError
+from aclog.snapshots.publisher import recover
+from aclog.targets.log import is_absent, open_log_place
+from aclog.targets.place_state import check_applied
 from tests.support.processes.write_faults import fault_at
 
 

@@ -6,11 +6,10 @@ from random import Random
 
 from attrs import define, field
 
-from aclog.analysis.regions.region import Region
+from aclog.analysis.regions import Region
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import LogError
-from aclog.planning.batching import Batching
-from aclog.planning.plan import Plan
+from aclog.planning.plan import Batching, Plan
 from tests.support.analysis.claims import union
 from tests.support.planning.cases import Case, random_case
 from tests.support.planning.killed_applies import Ended, KilledApply, Recovery, listed_denials

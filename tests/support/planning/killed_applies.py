@@ -10,26 +10,40 @@ from unittest.mock import patch
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.regions.region import Region
-from aclog.analysis.regions.region_json import region_object
+from aclog.analysis.regions import Region, region_object
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.rule_content import acl_of_content, content_of
+from aclog.authorizer.acls_image import acl_of_content, content_of
+from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import MetadataError
-from aclog.metalog.filelog.filesystem import write_all
+from aclog.metalog.filelog.files import write_all
+from aclog.planning import journal as journal_module
 from aclog.planning.applying import Applying, ApplyOptions, Outcome
-from aclog.planning.delete_limit import DeleteLimit
-from aclog.planning.errors import RefusedError
-from aclog.planning.journal import journal_file
-from aclog.planning.journal.entry import Entry, EntryKind, JournalAction, JournalStep
-from aclog.planning.journal.journal import Journal
-from aclog.planning.journal.journal_file import open_journal, read_journal
-from aclog.planning.journal.journal_lines import checksum_of, entry_line, head_line
-from aclog.planning.journal.settling import settle
-from aclog.planning.making import Circumstances, make_plan
-from aclog.planning.plan import JournalMark, Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
-from aclog.planning.plan_file import parse_plan, plan_lines
-from aclog.planning.transients import transient_denials
+from aclog.planning.effect import transient_denials
+from aclog.planning.journal import (
+    Entry,
+    EntryKind,
+    Journal,
+    JournalAction,
+    JournalStep,
+    checksum_of,
+    entry_line,
+    head_line,
+    open_journal,
+    read_journal,
+    settle,
+)
+from aclog.planning.plan import (
+    JournalMark,
+    Origin,
+    PlaceAddress,
+    PlaceKind,
+    Plan,
+    PlanPlace,
+    RefusedError,
+    parse_plan,
+    plan_lines,
+)
+from aclog.planning.planner import Circumstances, DeleteLimit, make_plan
 from tests.support.planning.cases import Case
 from tests.support.planning.memory_place import Fuse, Killed, MemoryPlace
 
@@ -234,5 +248,5 @@ def _fragile_journal(fuse: Fuse) -> Iterator[None]:
         write_all(fd, data[half:])
         fuse.point()
 
-    with patch.object(journal_file, "write_all", write):
+    with patch.object(journal_module, "write_all", write):
         yield

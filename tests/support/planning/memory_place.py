@@ -7,15 +7,12 @@ from random import Random
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.rule_content import content_of
 from aclog.authorizer.settings import Settings
-from aclog.places.request_order import independent_runs
-from aclog.planning.batching import Batching
-from aclog.planning.journal.sent import Made
-from aclog.planning.place import ApplyNote, PlaceState
-from aclog.planning.step import Step
+from aclog.planning.plan import ApplyNote, Batching, Made, PlaceState, Step
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
+from aclog.targets.cluster import independent_runs
 
 
 class Killed(BaseException):

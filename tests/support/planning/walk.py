@@ -7,10 +7,10 @@ from typing import NamedTuple
 from attrs import define, field
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions.region import Region
+from aclog.analysis.regions import Region
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.settings import Settings
-from aclog.planning.step import Step
+from aclog.planning.plan import Step
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import union
 from tests.support.analysis.model import PolicyModel

@@ -17,14 +17,12 @@ import traceback
 from pathlib import Path
 from typing import Self
 
-from aclog.metalog.batch_run import BatchRun
-from aclog.metalog.filelog.file_names import list_checkpoints
-from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.mirror import QuorumMirror
-from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.client.fetching import EpochEnd, ObserverOptions
+from aclog.client.quorum_log import QuorumLog, QuorumMirror
+from aclog.config.node_config import HostPort
+from aclog.metalog.batches import BatchRun
+from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
 from tests.support.processes.waiting import SECONDS
 
 SEGMENT_BYTES = 1500

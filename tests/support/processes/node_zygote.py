@@ -111,7 +111,7 @@ class ForkedNode:
 
 def _hold_replay(until: Path) -> None:
     """In the child: let a replay end only once there is a file."""
-    from aclog.nodes.controller import controller_server
+    from aclog.server.controller import controller_server
 
     replay = controller_server.replay
 
@@ -155,10 +155,9 @@ def main() -> None:
     """Until the end of stdin."""
     import aclog.cli.app
     import aclog.cli.format
-    import aclog.cli.serve.command
-    import aclog.cli.serve.run  # noqa: F401 - so that no child has to
-    from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
-    from aclog.nodes.wire.messages import warm_up
+    import aclog.cli.serve  # noqa: F401 - so that no child has to
+    from aclog.protocol.messages import warm_up
+    from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 
     every = (*BROKER_APIS, *CONTROLLER_APIS)
     warm_up((api.api_key, version) for api in every for version in range(api.min_version, api.max_version + 1))

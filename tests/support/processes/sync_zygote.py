@@ -13,11 +13,9 @@ import sys
 from pathlib import Path
 
 import aclog.cli.app
-import aclog.cli.sync.command
-import aclog.cli.sync.poller
-import aclog.cli.sync.sync
-import aclog.places.log_writer
-import aclog.sources.bootstrap
+import aclog.cli.sync
+import aclog.sources.live
+import aclog.targets.log
 from aclog.__main__ import run
 
 MOST_RECORDS = 3
@@ -40,8 +38,8 @@ def ended(child: int) -> str:
 
 
 def main() -> None:
-    aclog.places.log_writer.MAX_BYTES = 256 + 100 * MOST_RECORDS
-    aclog.cli.sync.poller._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
+    aclog.targets.log.MAX_BYTES = 256 + 100 * MOST_RECORDS
+    aclog.cli.sync._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
     child = 0
     for line in sys.stdin:
         command, *words = line.split()

@@ -7,13 +7,11 @@ import pytest
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acls_image import FileOrigin
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.located_rule import StatedRules
-from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.reading import read_tree
+from aclog.sources.formats.rule import DirectoryTree, ReadContext, StatedRules
 
 
 @frozen(kw_only=True)

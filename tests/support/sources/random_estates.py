@@ -5,7 +5,7 @@ from random import Random
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.writers.writing import WRITERS
+from aclog.sources.formats.writers import WRITERS
 from tests.support.builders.acls import acl
 
 _ODD = (

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.creation_checks import refusal
+from aclog.authorizer.control import refusal
 from aclog.cli.flags.common import ExportFormat
 from aclog.sources.formats.format import AclsFormat
 from tests.support.cli.command import aclog

@@ -9,9 +9,9 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.metalog.codec import decode_record
 from aclog.metalog.filelog import open_reader
-from aclog.metalog.json_form import record_json
+from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.text_forms import record_json
 
 _ACL = ("id", "resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
 _SCHEMA = pa.schema(

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.uuids import uuid_text
+from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import recover
 from tests.support.spark.history import log_bytes
 
 _FEW, _MOST = 10, 600

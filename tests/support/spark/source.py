@@ -10,14 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
-from aclog.cli.log.dump import dump_rows
+from aclog.cli.log import dump_rows
 from aclog.metalog.batches import decode_batch, iter_batches
-from aclog.pipeline.source.directory import plan
-from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.range_reader import Query, read_range
-from aclog.pipeline.source.row_selection import RowSelection
-from aclog.pipeline.source.schema import LOG_SCHEMA
-from aclog.terminal.json_text import json_text
+from aclog.pipeline.source.directory import Query, plan, read_options, read_range
+from aclog.pipeline.source.rows import LOG_SCHEMA, RowSelection
+from aclog.terminal.columns import json_text
 
 DATA = Path(__file__).parents[2] / "data"
 LOGS = tuple(sorted(DATA.glob("kafka-*/__cluster_metadata-0")))

@@ -8,18 +8,14 @@ from pathlib import Path
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.file_tree import DirectoryTree
-from aclog.sources.formats.located_rule import LocatedRule
-from aclog.sources.formats.read_context import ReadContext
-from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.rule import DirectoryTree, LocatedRule, ReadContext
 from aclog.sources.formats.terraform import claims, read
-from aclog.sources.formats.terraform.evaluation import evaluate
-from aclog.sources.formats.terraform.functions.json_text import json_text
-from aclog.sources.formats.terraform.functions.table import FUNCTIONS
-from aclog.sources.formats.terraform.hcl.bodies import read_expression
-from aclog.sources.formats.terraform.scope import NoNames, Scope
-from aclog.sources.formats.terraform.values.types import Kind, Type
-from aclog.sources.formats.terraform.values.value import first_unknown
+from aclog.sources.formats.terraform.evaluation import NoNames, Scope, evaluate
+from aclog.sources.formats.terraform.file_functions import FUNCTIONS
+from aclog.sources.formats.terraform.functions import json_text
+from aclog.sources.formats.terraform.hcl import read_expression
+from aclog.sources.formats.terraform.values import Kind, Type, first_unknown
 
 RULE_KEYS = (
     "resourceType",

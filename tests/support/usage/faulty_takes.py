@@ -13,8 +13,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.index.run import TakenContent
-from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.usage_index import TakenContent, UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
 from tests.support.processes.write_faults import fault_at
 

@@ -7,15 +7,12 @@ import pyarrow as pa
 
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
 from aclog.authorizer.settings import Settings
-from aclog.usage.access_counter import AccessCounter, SeenAccesses
+from aclog.usage.counting import AccessCounter, DayTallies, SeenAccesses
 from aclog.usage.coverage import Coverage
-from aclog.usage.day_tally import DayTallies
-from aclog.usage.decisions.necessary_acls import NecessaryAcls
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.decisions.versions import change_times
-from aclog.usage.index.run import Batch, Run
-from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.run_rules import seen_rules
+from aclog.usage.decisions.bulk_authorizer import NecessaryAcls
+from aclog.usage.decisions.intervals import Rules, change_times
+from aclog.usage.index.usage_index import Batch, Run, UsageIndex
+from aclog.usage.rules import seen_rules
 from tests.support.usage.timelines import Access, Timeline
 from tests.usage.decisions.test_bulk_authorizer import Interval, table_of
 

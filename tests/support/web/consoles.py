@@ -1,12 +1,9 @@
 """Consoles on states that a test holds in its hands."""
 
 from aclog.authorizer.settings import Settings
-from aclog.console.live_state import LiveState
-from aclog.console.pages.asked import Asked, url
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.page import Cell, Page, Table
-from aclog.console.pages.states import States
+from aclog.console.live import LiveState
+from aclog.console.pages.page import Asked, Cell, CommandLine, Page, Table, url
+from aclog.console.pages.states import Console, States
 from aclog.console.pages.views import VIEWS
 from aclog.snapshots.state_source import StateSource
 from tests.support.web.points import HeldSource

@@ -4,11 +4,8 @@ from collections.abc import Iterable
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.settings import Settings
-from aclog.planning.batching import Batching
-from aclog.planning.making import Circumstances, make_plan
-from aclog.planning.place import PlaceState
-from aclog.planning.plan import Origin, PlaceAddress, PlaceKind, Plan, PlanPlace
-from aclog.planning.planner import PlannedChange
+from aclog.planning.plan import Batching, Origin, PlaceAddress, PlaceKind, PlaceState, Plan, PlanPlace
+from aclog.planning.planner import Circumstances, PlannedChange, make_plan
 from tests.support.analysis.policies import image_of
 
 

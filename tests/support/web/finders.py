@@ -5,14 +5,11 @@ from collections.abc import Callable, Mapping
 from attrs import define, evolve, field
 
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report.located_finding import LocatedRule
+from aclog.analysis.lint_report import LocatedRule
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import FileOrigin
-from aclog.console.findings.item import Archived, Item, Kind
-from aclog.console.findings.looked import Finder, Looked, Subject
-from aclog.console.findings.lookout import Lookout
-from aclog.console.pages.console import Console
-from aclog.console.pages.states import NotReadyError, State
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.console.findings import Archived, Finder, Item, Kind, Looked, Lookout, Subject
+from aclog.console.pages.states import Console, NotReadyError, State
 
 
 @define(eq=False)

@@ -11,15 +11,11 @@ from starlette.routing import Route
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
-from aclog.console.hosts import Hosts
-from aclog.console.line_file import LineFile
-from aclog.console.login.cookies import Cookies
-from aclog.console.login.guard import Guard, csrf_token_of
-from aclog.console.login.sessions import Sessions
-from aclog.console.login.sights import Sights
-from aclog.console.login.visibility import Own
-from aclog.console.login.visit import Visit
-from aclog.console.login.way import Way
+from aclog.console.http import Hosts
+from aclog.console.login.forms import Cookies
+from aclog.console.login.guard import Guard, Own, Sights, csrf_token_of
+from aclog.console.login.sessions import Sessions, Visit, Way
+from aclog.console.shared import LineFile
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.points import image_of

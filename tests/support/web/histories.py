@@ -5,15 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aclog.authorizer.settings import Settings
-from aclog.console.followed_applies import FollowedApplies
-from aclog.console.live_history import KnownHistory, LiveHistory
-from aclog.console.live_state import LiveState
-from aclog.console.pages.command_line import CommandLine
-from aclog.console.pages.console import Console
-from aclog.console.pages.history import History
-from aclog.console.pages.states import States
+from aclog.console.live import FollowedApplies, KnownHistory, LiveHistory, LiveState
+from aclog.console.pages.page import CommandLine
+from aclog.console.pages.states import Console, History, States
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.paths import LogSource
+from aclog.sources.logs import LogSource
 from tests.support.processes.waiting import wait_until
 
 

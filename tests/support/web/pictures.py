@@ -17,8 +17,8 @@ from attrs import frozen
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from aclog.places.applies_file import append_applies, applied_line, done_line
-from aclog.planning.place import ApplyNote
+from aclog.planning.plan import ApplyNote
+from aclog.targets.place_state import append_applies, applied_line, done_line
 from tests.support.web.chromium import ROOT, launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, write_accesses, write_estate

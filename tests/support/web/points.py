@@ -9,18 +9,14 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.console.hosts import Hosts
-from aclog.console.line_file import LineFile
-from aclog.console.live_state import LiveState
-from aclog.console.pdp.app import DecisionPoint
-from aclog.console.pdp.audit import Audit
+from aclog.console.http import Hosts
+from aclog.console.live import LiveState
+from aclog.console.pdp.app import DecisionPoint, Measures, Tokens
 from aclog.console.pdp.authzen import AuthZen
-from aclog.console.pdp.deciders import Deciders
-from aclog.console.pdp.decision_log import DecisionLog
-from aclog.console.pdp.mapping import Mapped, default_mapping
-from aclog.console.pdp.mapping_file import read_mapping
-from aclog.console.pdp.measures import Measures
-from aclog.console.pdp.tokens import Tokens
+from aclog.console.pdp.deciding import Deciders
+from aclog.console.pdp.mapping import Mapped, default_mapping, read_mapping
+from aclog.console.pdp.opa import Audit, DecisionLog
+from aclog.console.shared import LineFile
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.snapshots.image import Image
 from aclog.snapshots.state_source import StateSource

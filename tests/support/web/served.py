@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from aclog.cli.serving import Endpoint, Server, server_config
+from aclog.config.node_config import HostPort
+from aclog.console.connections import Refusals
 from aclog.console.pdp.app import DecisionPoint
-from aclog.console.refusals import Refusals
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.connection_budget import ConnectionBudget
+from aclog.server.connection_budget import ConnectionBudget
 from tests.support.processes.waiting import SECONDS
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from attrs import define, field
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
-from aclog.console.login.headers import CSP_REPORT
+from aclog.console.login.forms import CSP_REPORT
 from tests.support.web.chromium import PATIENCE_MS
 
 _TABS = 600

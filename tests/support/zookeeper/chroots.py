@@ -1,7 +1,7 @@
 """Chroots of a ZooKeeper, which a broker makes when it starts."""
 
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
+from aclog.zookeeper.client import zk_settings
+from aclog.zookeeper.connect import open_client
 
 
 def made_chroot(connect: str) -> str:

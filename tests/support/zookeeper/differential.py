@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from random import Random
 
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.zookeeper.authorizer import AclAuthorizer
 from tests.support.processes.waiting import SECONDS, wait_until
 from tests.support.zookeeper import estates
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer

@@ -10,5 +10,5 @@ from unittest import mock
 @contextmanager
 def impatient() -> Iterator[None]:
     """Until the end of the `with`, an hour passes between two looks at the clock by whoever changes a store."""
-    with mock.patch("aclog.zkstore.acl_store.time", SimpleNamespace(monotonic=itertools.count(0, 3600).__next__)):
+    with mock.patch("aclog.zookeeper.acl_store.time", SimpleNamespace(monotonic=itertools.count(0, 3600).__next__)):
         yield

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import fastavro
 import pytest
 
-from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.events import event_schema
-from aclog.usage.accesses.access_input import AvroPart, find_accesses, read_part
-from aclog.usage.accesses.new_accesses import only_new
+from aclog.pipeline.accesses.kafka_log import event_schema
+from aclog.usage.accesses.access_log import AvroPart, find_accesses, only_new, read_part
 
 MILLIS = 1_795_255_200_123
 TIME = datetime(2026, 11, 21, 10, 0, 0, 123_000, tzinfo=UTC)

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_input import find_accesses, read_part
-from aclog.usage.accesses.new_accesses import NewAccesses, only_new
+from aclog.usage.accesses.access_log import NewAccesses, find_accesses, only_new, read_part
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.parquet_parts import latest_time, plain_parts, read_plain
+from aclog.usage.accesses.parquet import latest_time, plain_parts, read_plain
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 UTC_MICROS = pa.timestamp("us", tz="UTC")

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses import json_block, line_parts
-from aclog.usage.accesses.access_input import find_accesses, read_part
-from aclog.usage.accesses.form import AccessForm
-from aclog.usage.accesses.json_block import read_json
-from aclog.usage.accesses.kafka_block import read_kafka_lines
+from aclog.usage.accesses import events
+from aclog.usage.accesses import lines as lines_module
+from aclog.usage.accesses.access_batch import AccessForm, read_kafka_lines
+from aclog.usage.accesses.access_log import find_accesses, read_part
+from aclog.usage.accesses.events import read_json
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text
@@ -91,13 +91,13 @@ def told(batches) -> tuple[list, Counter]:
 @given(lines=LINES)
 def test_a_block_of_json_says_what_its_lines_say(lines):
     lines = b"\n".join(lines).split(b"\n")
-    one_by_one = told(json_block._line_by_line(line, UTC) for line in lines)
+    one_by_one = told(events._line_by_line(line, UTC) for line in lines)
     assert told([read_json(b"\n".join(lines), UTC)]) == one_by_one
     assert told([read_json(b"".join(line + b"\n" for line in lines), UTC)]) == one_by_one
 
 
 def test_plain_blocks_of_json_are_parsed_as_a_whole(monkeypatch):
-    monkeypatch.setattr(json_block, "_line_by_line", None)
+    monkeypatch.setattr(events, "_line_by_line", None)
     for time in TIMES[:5] + TIMES[10:12]:
         block = json.dumps(FIVE | {"timestamp": time, "broker": 3, "more": {"x": [1]}}).encode() + b"\n"
         (first, second), rejects = told([read_json(block * 2, UTC)])
@@ -164,8 +164,8 @@ def test_an_audit_line():
 @pytest.mark.parametrize("part", [1, 10, 400, 1 << 20])
 @pytest.mark.parametrize("block", [1, 150, 1 << 20])
 def test_every_line_is_in_one_part(monkeypatch, tmp_path, part, block):
-    monkeypatch.setattr(line_parts, "_PART", part)
-    monkeypatch.setattr(line_parts, "_BLOCK", block)
+    monkeypatch.setattr(lines_module, "_PART", part)
+    monkeypatch.setattr(lines_module, "_BLOCK", block)
     lines = [json.dumps(FIVE | {"resourceName": "x" * n}).encode() for n in range(12)]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))  # the last has no line feed
     (tmp_path / "b.jsonl").write_bytes(b"\n".join(lines) + b"\n")
@@ -183,7 +183,7 @@ def test_only_whole_lines(tmp_path):
     path = tmp_path / "log"
     for text, end in ((b"a\nb\nc", 4), (b"a\nb\n", 4), (b"abc", 0), (b"", 0)):
         path.write_bytes(text)
-        parts = line_parts.line_parts(line_parts.PinnedFile.of(str(path)), only_whole=True)
+        parts = lines_module.line_parts(lines_module.PinnedFile.of(str(path)), only_whole=True)
         assert sum(part.end - part.start for part in parts) == end
 
 
@@ -227,9 +227,9 @@ def test_an_append_is_read_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
 
         def appended(path):
             ledger.execute("INSERT INTO appends VALUES (2, 1)")
-            return line_parts.PinnedFile(path=path, size=0, device=0, inode=0)
+            return lines_module.PinnedFile(path=path, size=0, device=0, inode=0)
 
-        monkeypatch.setattr(line_parts.PinnedFile, "of", appended)
+        monkeypatch.setattr(lines_module.PinnedFile, "of", appended)
         with pytest.raises(ConfigError, match="out: was appended to while its files were being listed"):
             find_accesses([places[0]], UTC)
 

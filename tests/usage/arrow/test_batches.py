@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from aclog.usage.arrow.batches import regrouped
+from aclog.usage.arrow import regrouped
 
 
 def test_batches_are_regrouped():

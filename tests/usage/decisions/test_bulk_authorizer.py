@@ -14,18 +14,15 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    in_cidr,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import in_cidr
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.generation import Generation
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import Generation, Settings, parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.usage.decisions import bulk_authorizer
-from aclog.usage.decisions.acl_intervals import ALWAYS, RULE_COLUMNS, AclIntervals, rule_table
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.usage.decisions.decision_codes import DecisionCode
-from aclog.usage.decisions.kafka_times import KafkaTimes, Ranges
+from aclog.usage.decisions.decisions import DecisionCode, KafkaTimes, Ranges
+from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, AclIntervals, rule_table
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine, told

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
 from aclog.usage.decisions.accesses import ParsedAccess
-from aclog.usage.decisions.acl_intervals import AclIntervals
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decision_codes import DecisionCode
-from aclog.usage.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
+from aclog.usage.decisions.bulk_authorizer import MOST_IN_A_GROUP, BulkAuthorizer, NecessaryAcls
+from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.intervals import AclIntervals
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import estates

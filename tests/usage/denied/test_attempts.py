@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.usage.access_counter import COUNTED
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.denied.attempts import attempts_of, least
-from aclog.usage.denied.refusals import refusals
+from aclog.usage.counting import COUNTED
+from aclog.usage.decisions.intervals import Rules
+from aclog.usage.denied import attempts_of, least, refusals
 from tests.support.builders.images import with_ids
 from tests.support.runs.profiles import examples
 

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.vectors import Bytes
-from aclog.usage.index.lives import latest_rows
-from aclog.usage.index.seen_rules import STILL, UNKNOWN, SeenRules
+from aclog.usage.index.lives import STILL, UNKNOWN, SeenRules, latest_rows
+from aclog.usage.index.tallies import DayRows, Kind, UsedWriter, bitmaps, days_of, used
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.index.used_store import DayRows, Kind, UsedWriter, bitmaps, days_of, used
 from tests.support.builders.index_runs import DAY, PlainUse, history, plain_rules, run_of, tally_of
 
 FIRST = 20_000 * DAY

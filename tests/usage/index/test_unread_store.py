@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.usage.index.database import FILE
-from aclog.usage.index.run import Batch, TakenContent
-from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.unread import EARLIEST, LATEST, OLDER_INDEX, UnreadAccesses, UnreadCounter, UnreadKey, UnreadSpan
+from aclog.usage.index.usage_index import Batch, TakenContent, UsageIndex
+from aclog.usage.window import EARLIEST, LATEST, OLDER_INDEX, UnreadAccesses, UnreadCounter, UnreadKey, UnreadSpan
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
 from tests.support.runs.profiles import examples
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.index.run import Batch, TakenContent
-from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.usage_index import Batch, TakenContent, UsageIndex
 from tests.support.builders.index_runs import DAY, PlainUse, plain_rules, run_of, tally_of
 from tests.support.runs.profiles import examples
 

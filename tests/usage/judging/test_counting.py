@@ -10,13 +10,12 @@ import pytest
 
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.usage import access_counter
-from aclog.usage.accesses.access_input import TablePart
-from aclog.usage.accesses.parquet_parts import parquet_parts
+from aclog.usage import counting
+from aclog.usage.accesses.access_log import TablePart
+from aclog.usage.accesses.parquet import parquet_parts
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
-from aclog.usage.decisions.acl_intervals import AclIntervals
-from aclog.usage.judging.counting import HowToCount, count_log
-from aclog.usage.judging.processes import each_in_processes
+from aclog.usage.decisions.intervals import AclIntervals
+from aclog.usage.judging import HowToCount, count_log, each_in_processes
 from aclog.usage.window import DAY, Window, of_micros
 from tests.support.builders import acls
 from tests.support.builders.images import with_ids
@@ -67,7 +66,7 @@ def test_processes_say_the_same_as_one(monkeypatch, tmp_path, own_time):
     assert sum(one.accesses.column("count").to_pylist()) == one.rows.total - one.rows.outside
     two = count_log(parts, how(), partial(each_in_processes, workers=2), counted=lambda _: None)
     assert (two.rows, two.days, rows_of(two)) == (one.rows, one.days, rows_of(one))
-    monkeypatch.setattr(access_counter, "_MOST_HELD", 0)  # every batch is told by itself
+    monkeypatch.setattr(counting, "_MOST_HELD", 0)  # every batch is told by itself
     small = count_log(
         parts_of(sorted(map(str, tmp_path.iterdir())), 1),
         how(),

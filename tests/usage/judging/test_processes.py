@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.judging.processes import each_in_processes
+from aclog.usage.judging import each_in_processes
 
 
 def _squaring() -> Callable[[int], int]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from aclog.analysis.answers.intents import Intent
+from aclog.analysis.who_can import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -17,15 +17,12 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import build_authorizer
-from aclog.usage.access_counter import AccessCounter, SeenAccesses
-from aclog.usage.decisions.rules import Rules
-from aclog.usage.suggestion.need import Needs
-from aclog.usage.suggestion.proof import SuggestionError, prove
-from aclog.usage.suggestion.suggestion import Question, suggest
+from aclog.usage.counting import AccessCounter, SeenAccesses
+from aclog.usage.decisions.intervals import Rules
+from aclog.usage.suggestion import Needs, Question, SuggestionError, prove, suggest
 from tests.support.builders.acls import acl
 
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE

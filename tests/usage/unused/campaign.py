@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from aclog.usage.answer import Answer
+from aclog.usage.unused import Answer
 from aclog.usage.unused_report import UnusedReport
 from tests.usage.unused import test_unused_report as histories
 

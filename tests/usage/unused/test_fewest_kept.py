@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.usage.unused.access_sets import AccessSets
-from aclog.usage.unused.fewest_kept import fewest_kept
-from aclog.usage.unused.keep_clauses import NO_PREMISE, KeepClause, keep_clauses
+from aclog.usage.unused import NO_PREMISE, KeepClause, fewest_kept, keep_clauses
+from aclog.usage.window import AccessSets
 
 RULES = 9
 numbers = st.integers(0, RULES - 1)

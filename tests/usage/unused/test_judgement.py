@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from aclog.usage.answer import Answer
-from aclog.usage.unused.judgement import ANSWERS, Judgement, RuleLives, Unjudged
+from aclog.usage.unused import ANSWERS, Answer, Judgement, RuleLives, Unjudged
 
 START, FIRST_ACCESS = 1_000, 1_200
 

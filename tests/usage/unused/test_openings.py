@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
-from aclog.usage.unused.openings import may_open
+from aclog.usage.unused import may_open
 from tests.support.builders.images import with_ids
 from tests.support.models.estates import Request
 from tests.usage.decisions.test_necessary_acls import matches

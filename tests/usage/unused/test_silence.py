@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.usage.unused.silence import HOUR, HeardHours, Silence, first_heard, silences
+from aclog.usage.unused import HOUR, HeardHours, Silence, first_heard, silences
 
 TICK = HOUR // 4
 times = st.lists(st.integers(0, 80), max_size=25).map(lambda ticks: sorted(tick * TICK for tick in ticks))

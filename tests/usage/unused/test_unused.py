@@ -14,12 +14,18 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.usage.answer import Answer
-from aclog.usage.unused.access_sets import AccessSets
-from aclog.usage.unused.judgement import ANSWERS, RuleLives
-from aclog.usage.unused.silence import HeardHours, first_heard
-from aclog.usage.unused.state_rules import StateRules
-from aclog.usage.unused.unused import JudgedWindow, Unused, WindowUse
+from aclog.usage.unused import (
+    ANSWERS,
+    Answer,
+    HeardHours,
+    JudgedWindow,
+    RuleLives,
+    StateRules,
+    Unused,
+    WindowUse,
+    first_heard,
+)
+from aclog.usage.window import AccessSets
 from tests.support.builders.images import with_ids
 from tests.support.models.estates import Request
 from tests.support.usage.timelines import DAY, HOUR, Access, Life, Timeline, matches, random_timeline

@@ -7,11 +7,8 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.usage.answer import Answer
-from aclog.usage.index.run import Batch
-from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.unused.judgement import ANSWERS
-from aclog.usage.unused.state_rules import StateRules
+from aclog.usage.index.usage_index import Batch, UsageIndex
+from aclog.usage.unused import ANSWERS, Answer, StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 from tests.support.usage.indexed_timelines import history_of, state_of, take
 from tests.support.usage.timelines import DAY, Life, Timeline, random_timeline

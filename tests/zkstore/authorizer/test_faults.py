@@ -9,9 +9,8 @@ import pytest
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.errors import DisconnectedError, StoreError
-from aclog.zkstore.znodes.acl_json import entry_of
-from aclog.zkstore.znodes.paths import PREFIXED_TREE, TREES, resource_path
+from aclog.zookeeper.client import DisconnectedError, StoreError
+from aclog.zookeeper.znodes import PREFIXED_TREE, TREES, entry_of, resource_path
 from tests.support.builders.acls import acl
 from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import wait_until
@@ -117,8 +116,8 @@ def test_too_many_conflicts_are_an_error(store):
 
 
 def _written(store, acl):
-    from aclog.zkstore.client.nodes import CreateNode, SetNode
-    from aclog.zkstore.znodes.acl_json import encode_acls
+    from aclog.zookeeper.client import CreateNode, SetNode
+    from aclog.zookeeper.znodes import encode_acls
 
     there = store.client.get(PATH)
     data = encode_acls([entry_of(acl)])
@@ -265,8 +264,8 @@ def test_expired_change_events_are_deleted(connect, store, monkeypatch):
     store.create_paths()
     for number in range(5):
         store.update(PATH, lambda held, number=number: held | {entry_of(rule(number))})
-    monkeypatch.setattr("aclog.zkstore.store_follower.CHANGE_EXPIRATION_MS", -1_000_000)
-    monkeypatch.setattr("aclog.zkstore.store_follower._PURGE_INTERVAL_S", 0)
+    monkeypatch.setattr("aclog.zookeeper.acl_store.CHANGE_EXPIRATION_MS", -1_000_000)
+    monkeypatch.setattr("aclog.zookeeper.acl_store._PURGE_INTERVAL_S", 0)
     with our_authorizer(connect) as ours:
         store.update(PATH, lambda held: held | {entry_of(rule(5))})
         wait_until(lambda: not store.client.children("/kafka-acl-changes").names, "the purge")
@@ -296,7 +295,7 @@ def test_a_deletion_whose_response_was_lost_is_reported(connect, ours, monkeypat
 
 
 def test_changes_are_rejected_before_configure_and_after_close(connect):
-    from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+    from aclog.zookeeper.authorizer import AclAuthorizer
 
     authorizer = AclAuthorizer()
     with pytest.raises(ConfigError, match="not configured"):

@@ -4,7 +4,7 @@ import pytest
 
 from aclog.authorizer.acl import PatternType
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
+from aclog.zookeeper.authorizer import PROTOCOL_VERSION, takes_prefixed
 from tests.support.builders.acls import acl
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.differential import exactly, our_authorizer, ours_create, ours_delete, rules_of

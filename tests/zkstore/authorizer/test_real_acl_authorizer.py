@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
-from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
-from aclog.zkstore.znodes.paths import TREES, name_problem
+from aclog.zookeeper.znodes import TREES, decode_acls, encode_acls, name_problem
 from tests.support.builders.acls import acl
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper import estates

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.authorizer.settings import acl_authorizer_settings
+from aclog.zookeeper.authorizer import acl_authorizer_settings
 from tests.support.zookeeper.real_acl_authorizer import RealError
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
@@ -86,7 +86,7 @@ def test_without_kazoo_the_error_names_the_extra():
     code = """
 import sys
 sys.modules["kazoo"] = None
-from aclog.authorizer.loader import load_authorizer_class
+from aclog.authorizer.standard import load_authorizer_class
 authorizer = load_authorizer_class("kafka.security.authorizer.AclAuthorizer")()
 try:
     authorizer.configure({"zookeeper.connect": "127.0.0.1:1"})

@@ -5,11 +5,10 @@ from kazoo.exceptions import NoAuthError
 
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import ZkSettings
-from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.token_store import TokenStore
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.client import ZkSettings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.stores import ScramStore, TokenStore
 from tests.support.zookeeper.server import zookeeper_client
 
 

@@ -6,11 +6,17 @@ import pytest
 from kazoo.security import make_digest_acl
 
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.multi_read import MAX_PATHS, MultiRead, portions
-from aclog.zkstore.client.nodes import CreateNode, DeleteNode, SetNode
-from aclog.zkstore.client.settings import zk_settings
-from aclog.zkstore.errors import ConflictError, DisconnectedError, StoreError
+from aclog.zookeeper.client import (
+    ConflictError,
+    CreateNode,
+    DeleteNode,
+    DisconnectedError,
+    SetNode,
+    StoreError,
+    zk_settings,
+)
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.session import MAX_PATHS, MultiRead, portions
 from tests.support.processes.waiting import wait_until
 from tests.support.zookeeper.server import zookeeper_client
 

@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.client.settings import KEYS, ZkTls, zk_settings
+from aclog.zookeeper.client import KEYS, ZkTls, zk_settings
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclPermissionType
-from aclog.cli.migrate.target import AclIds
+from aclog.cli.migration_targets import AclIds
 from aclog.metalog.batches import build_batch
 from aclog.snapshots.applier import Applier
-from aclog.zkstore.migration.access_state import AccessState, difference, record_values, state_of_image
+from aclog.zookeeper.migration import AccessState, difference, record_values, state_of_image
 from tests.zkstore.migration.entries import ACL, CREDENTIAL, TOKEN
 
 names = st.sampled_from("abcd")

@@ -2,8 +2,7 @@
 
 from attrs import evolve
 
-from aclog.zkstore.migration.access_state import AccessState
-from aclog.zkstore.migration.comparison import compare, generated_requests
+from aclog.zookeeper.migration import AccessState, compare, generated_requests
 from tests.zkstore.migration.entries import ACL
 
 

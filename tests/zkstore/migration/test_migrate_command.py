@@ -13,16 +13,16 @@ import pexpect
 import pytest
 
 from aclog.authorizer.acl import ResourceType
-from aclog.cli.schema.documents import schema_of
+from aclog.cli.schema import schema_of
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.files import list_segments
 from aclog.metalog.records import BeginTransactionRecord
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, METADATA
-from aclog.places.log_writer import open_writer
-from aclog.snapshots.bootstrap_records import read_bootstrap
-from aclog.snapshots.features import METADATA_VERSION
-from aclog.snapshots.recovery import recover
+from aclog.protocol.headers import CREATE_ACLS, DESCRIBE_ACLS, METADATA
+from aclog.snapshots.checkpoints import read_bootstrap
+from aclog.snapshots.image import METADATA_VERSION
+from aclog.snapshots.publisher import recover
+from aclog.targets.log import open_writer
 from tests.scenarios.migration.estate import fill, in_image, in_store
 from tests.scenarios.migration.running import ended, finish, start
 from tests.support.cli.command import aclog
@@ -256,8 +256,8 @@ def test_until_quiet_follows_changes(store, migrate, tmp_path, monkeypatch):
         now += 59
         return SECONDS
 
-    monkeypatch.setattr("aclog.cli.migrate.to_kraft.time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr("aclog.cli.migrate.to_kraft.patience", at_each_look)
+    monkeypatch.setattr("aclog.cli.migration.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("aclog.cli.migration.patience", at_each_look)
     done = migrate("--log", log, "--until-quiet", "60").ok()
     assert done.err.count("followed: 1 ACLs added, 0 removed") == 3
     # Two looks after the last change it is time; one more is taken before the switchover, and one after it.
@@ -515,7 +515,7 @@ def test_a_permanent_zookeeper_outage_leaves_nothing_visible(own, tmp_path, monk
         server.kill()
         return 0.1
 
-    monkeypatch.setattr("aclog.cli.migrate.to_kraft.patience", killed)
+    monkeypatch.setattr("aclog.cli.migration.patience", killed)
     lost = aclog("migrate", *source, "--log", log, "--until-quiet", "3600")
     assert lost.code == 2
     assert "copied into" in lost.err

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.zkstore.migration.node_content import NodeContent, node_content, store_state
+from aclog.zookeeper.migration import NodeContent, node_content, store_state
 from tests.zkstore.recorded import NODES
 
 ACL = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}

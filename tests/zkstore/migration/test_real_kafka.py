@@ -11,25 +11,20 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
-from aclog.credentials.scram import ScramMechanism
-from aclog.credentials.scram_control import credential_record
-from aclog.credentials.scram_keys import salted_password
+from aclog.client.connection import connect
+from aclog.client.errors import LoginError
+from aclog.config.node_config import ClientSecurity, HostPort, SecurityProtocol
+from aclog.credentials.scram import ScramMechanism, credential_record, salted_password
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.nodes.client.errors import LoginError
-from aclog.nodes.client.login import connect
-from aclog.nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
-from aclog.snapshots.recovery import recover
-from aclog.zkstore.acl_store import AclStore
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.session import ZkClient
-from aclog.zkstore.client.settings import ZkSettings
-from aclog.zkstore.migration.access_state import AccessState
-from aclog.zkstore.migration.store_watch import StoreWatch
-from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.token_store import TokenStore
-from aclog.zkstore.znodes.acl_json import AclEntry
-from aclog.zkstore.znodes.paths import resource_path
+from aclog.snapshots.publisher import recover
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.client import ZkSettings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.migration import AccessState, StoreWatch
+from aclog.zookeeper.session import ZkClient
+from aclog.zookeeper.stores import ScramStore, TokenStore
+from aclog.zookeeper.znodes import AclEntry, resource_path
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import KAFKA_44, KAFKA_VERSION
 from tests.support.kafka.real_node import RealNode

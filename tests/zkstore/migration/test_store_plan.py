@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.credentials.scram import ScramMechanism
-from aclog.zkstore.migration.access_state import AccessState, difference
-from aclog.zkstore.migration.store_plan import storable, store_plan
-from aclog.zkstore.znodes.acl_json import entry_of
+from aclog.zookeeper.migration import AccessState, difference, storable, store_plan
+from aclog.zookeeper.znodes import entry_of
 from tests.zkstore.migration.entries import ACL, CREDENTIAL, TOKEN
 
 acls = st.frozensets(

@@ -7,10 +7,9 @@ import pytest
 from attrs import define
 from kazoo.security import CREATOR_ALL_ACL
 
-from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import ZkSettings
-from aclog.zkstore.errors import StoreError
-from aclog.zkstore.migration.store_watch import StoreWatch
+from aclog.zookeeper.client import StoreError, ZkSettings
+from aclog.zookeeper.connect import open_client
+from aclog.zookeeper.migration import StoreWatch
 from tests.scenarios.migration.estate import Changes, fill, in_state, in_store
 from tests.support.processes.waiting import SECONDS
 from tests.support.zookeeper.server import expire, zookeeper_client

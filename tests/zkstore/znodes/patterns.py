@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
-from aclog.zkstore.znodes.paths import name_problem
+from aclog.zookeeper.znodes import name_problem
 
 patterns = st.builds(
     ResourcePattern,

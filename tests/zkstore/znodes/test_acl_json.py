@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType
 from aclog.metalog.errors import DecodeError
-from aclog.zkstore.znodes.acl_json import AclEntry, decode_acls, encode_acls
+from aclog.zookeeper.znodes import AclEntry, decode_acls, encode_acls
 
 PATH = "/kafka-acl/Topic/orders"
 RULE = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}

@@ -5,8 +5,7 @@ from hypothesis import given
 
 from aclog.authorizer.acl import ResourcePattern, ResourceType
 from aclog.metalog.errors import DecodeError
-from aclog.zkstore.znodes.change_events import decode_event, encode_event
-from aclog.zkstore.znodes.paths import LITERAL_TREE, PREFIXED_TREE, tree_of
+from aclog.zookeeper.znodes import LITERAL_TREE, PREFIXED_TREE, decode_event, encode_event, tree_of
 from tests.zkstore.znodes.patterns import patterns
 
 

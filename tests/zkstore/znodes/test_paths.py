@@ -5,13 +5,7 @@ from hypothesis import given
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.zkstore.znodes.paths import (
-    is_sensitive,
-    paths_of,
-    pattern_of,
-    resource_path,
-    sequence_of,
-)
+from aclog.zookeeper.znodes import is_sensitive, paths_of, pattern_of, resource_path, sequence_of
 from tests.zkstore.znodes.patterns import patterns
 
 

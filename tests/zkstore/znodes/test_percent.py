@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.zkstore.znodes.percent import percent_decoded, percent_encoded
+from aclog.zookeeper.znodes import percent_decoded, percent_encoded
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

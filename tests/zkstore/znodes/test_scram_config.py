@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.zkstore.znodes.paths import CONFIG_CHANGES_PATH, USERS_PATH
-from aclog.zkstore.znodes.scram_config import (
+from aclog.zookeeper.znodes import (
+    CONFIG_CHANGES_PATH,
+    USERS_PATH,
     UserConfig,
     decode_credential,
     decode_user_config,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.zkstore.znodes.paths import TOKENS_PATH
-from aclog.zkstore.znodes.token_json import decode_token, encode_token, token_path
+from aclog.zookeeper.znodes import TOKENS_PATH, decode_token, encode_token, token_path
 from tests.zkstore.recorded import DESCRIBED, SECRET, below
 
 RECORDED = below(TOKENS_PATH)

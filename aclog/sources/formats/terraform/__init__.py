@@ -1,5 +1,5 @@
 """Terraform as a source of rules: configurations in HCL and JSON, plans and states."""
 
-from aclog.sources.formats.terraform.reading import claims, read
+from aclog.sources.formats.terraform.configuration import claims, read
 
 __all__ = ["claims", "read"]

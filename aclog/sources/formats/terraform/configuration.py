@@ -1,26 +1,254 @@
-"""Rules of a Terraform configuration: every root module of a tree, expanded."""
+"""Terraform as a format: its files, its plans and states, and their ACLs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TypeAlias, TypeVar
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from attrs import frozen
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.located_rule import LocatedRule
-from aclog.sources.formats.read_context import ReadContext
-from aclog.sources.formats.source_file import SourceFile
-from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema, may_make_rules
-from aclog.sources.formats.terraform.errors import EvaluationError
-from aclog.sources.formats.terraform.evaluation import evaluate
-from aclog.sources.formats.terraform.hcl.syntax import Block
-from aclog.sources.formats.terraform.instances import Key
-from aclog.sources.formats.terraform.loading import Modules
-from aclog.sources.formats.terraform.module import Module
-from aclog.sources.formats.terraform.root_module import root_module
-from aclog.sources.formats.terraform.values.conversion import convert
-from aclog.sources.formats.terraform.values.errors import TooLargeError, ValueFault
-from aclog.sources.formats.terraform.values.types import STRING
-from aclog.sources.formats.terraform.values.value import Value, string
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.rule import LocatedRule, ReadContext
+from aclog.sources.formats.terraform.collection_functions import Function
+from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
+from aclog.sources.formats.terraform.file_functions import FUNCTIONS, ModuleFiles, file_functions
+from aclog.sources.formats.terraform.hcl import (
+    Attribute,
+    Block,
+    Digits,
+    LocatedObject,
+    parse_located,
+    read_body,
+    read_json_values,
+    read_template,
+)
+from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
+from aclog.sources.formats.terraform.values import (
+    DYNAMIC,
+    MAPPINGS,
+    STRING,
+    EvaluationError,
+    TooLargeError,
+    Value,
+    ValueFault,
+    convert,
+    string,
+)
+
+# Root modules: their variables' values come from files.
+
+
+def root_module(modules: Modules, directory: str) -> Module:
+    """Return the root module in a directory, with the values that its files give its variables.
+
+    Raises:
+        ConfigError: a file is wrong, with the line; OSError: one cannot be read.
+
+    """
+    files = ModuleFiles(modules.context.tree, directory)
+    functions = {**FUNCTIONS, **file_functions(files)}
+    functions["templatefile"] = _templatefile(files, dict(functions), modules.budget)
+    return Module(
+        modules=modules,
+        source=modules.source(directory),
+        root=directory,
+        functions=functions,
+        progress=Progress(modules.budget),
+        given=_given(modules.context, directory),
+    )
+
+
+def _given(context: ReadContext, directory: str) -> dict[str, tuple[Attribute, Scope]]:
+    """Return the values of variables, in Terraform's order of precedence: later files win."""
+    names = context.tree.entries(directory)
+    automatic = sorted(name for name in names if name.endswith((".auto.tfvars", ".auto.tfvars.json")))
+    given: dict[str, tuple[Attribute, Scope]] = {}
+    for name in ("terraform.tfvars", "terraform.tfvars.json", *automatic):
+        if name in names:
+            file = SourceFile(context.tree, posixpath.join(directory, name))
+            scope = Scope(file.name, NoNames(), {})
+            given.update({key: (attribute, scope) for key, attribute in _values(file).items()})
+    return given
+
+
+def _values(file: SourceFile) -> dict[str, Attribute]:
+    if file.path.endswith(".json"):
+        return read_json_values(file.content, file.name)
+    body = read_body(file.content, file.name)
+    for block in body.blocks:
+        raise ConfigError(f"{block.file}:{block.line}: {block.type}: a file of variables holds no blocks")
+    return dict(body.attributes)
+
+
+def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Budget) -> Function:
+    def _render(path: Value, names: Value) -> Value:
+        if names.type.kind not in MAPPINGS:
+            raise ValueFault("the second argument must be a map or an object")
+        text, shown = files.text(path.text), files.tree.display(files.path(path.text))
+        scope = Scope(shown, NoNames(), functions, names.entries, budget)
+        return evaluate(read_template(text, shown), scope)
+
+    return Function(parameters=(STRING, DYNAMIC), body=_render, structural=True)
+
+
+# The resources that make rules: Mongey's `kafka_acl`, and Confluent's `confluent_kafka_acl`.
+
+
+_Member = TypeVar("_Member")
+MakeError: TypeAlias = Callable[[str, str], ConfigError]
+"""Makes an error about an attribute: its name, and what is wrong."""
+
+_META = frozenset(
+    {"count", "for_each", "provider", "depends_on", "lifecycle", "connection", "provisioner", "id", "timeouts"}
+)
+"""What every resource may have."""
+
+
+@frozen(kw_only=True)
+class AclSchema:
+    """How a kind of resource names the parts of a rule, and their values."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+    defaults: Mapping[str, str]
+    resource_types: Mapping[str, ResourceType]
+    pattern_types: Mapping[str, PatternType]
+    operations: Mapping[str, AclOperation]
+    permission_types: Mapping[str, AclPermissionType]
+    others: frozenset[str]
+    """Attributes and blocks that say nothing of the rule."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that make the rule."""
+        return (
+            self.resource_type,
+            self.resource_name,
+            self.pattern_type,
+            self.principal,
+            self.host,
+            self.operation,
+            self.permission_type,
+        )
+
+    def rule(self, texts: Mapping[str, str], hidden: Collection[str], error: MakeError) -> StandardAcl:
+        """Return the rule that the attributes state, of which those that are hidden are not shown in an error.
+
+        Raises:
+            ConfigError: a word that the provider does not know, or a rule that no Kafka accepts.
+
+        """
+
+        def _word(name: str, words: Mapping[str, _Member]) -> _Member:
+            found = words.get(texts[name])
+            if found is None:
+                shown = "" if name in hidden else f" {texts[name][:40]!r}"
+                raise error(name, f"{name}{shown} is not one of {', '.join(words)}")
+            return found
+
+        acl = StandardAcl(
+            resource_type=_word(self.resource_type, self.resource_types),
+            resource_name=texts[self.resource_name],
+            pattern_type=_word(self.pattern_type, self.pattern_types),
+            principal=texts[self.principal],
+            host=texts[self.host],
+            operation=_word(self.operation, self.operations),
+            permission_type=_word(self.permission_type, self.permission_types),
+        )
+        refused = refusal(acl)
+        if refused is not None:
+            raise error("", f"no Kafka accepts this rule: {refused}")
+        return acl
+
+
+_TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.DELEGATION_TOKEN,
+)
+_OPERATIONS = (
+    AclOperation.ALL,
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE,
+)
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
+_PERMISSIONS = (AclPermissionType.DENY, AclPermissionType.ALLOW)
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_")).removesuffix("Id") + (
+        "ID" if name.endswith("_ID") else ""
+    )
+
+
+_KAFKA = AclSchema(
+    resource_type="resource_type",
+    resource_name="resource_name",
+    pattern_type="resource_pattern_type_filter",
+    principal="acl_principal",
+    host="acl_host",
+    operation="acl_operation",
+    permission_type="acl_permission_type",
+    defaults=MappingProxyType({"resource_pattern_type_filter": "Literal"}),
+    resource_types=MappingProxyType({_camel(each.name): each for each in _TYPES}),
+    pattern_types=MappingProxyType({_camel(each.name): each for each in _PATTERNS}),
+    operations=MappingProxyType({_camel(each.name): each for each in _OPERATIONS}),
+    permission_types=MappingProxyType({_camel(each.name): each for each in _PERMISSIONS}),
+    others=_META,
+)
+_CONFLUENT = AclSchema(
+    resource_type="resource_type",
+    resource_name="resource_name",
+    pattern_type="pattern_type",
+    principal="principal",
+    host="host",
+    operation="operation",
+    permission_type="permission",
+    defaults=MappingProxyType({}),
+    resource_types=MappingProxyType({each.name: each for each in _TYPES}),
+    pattern_types=MappingProxyType({each.name: each for each in _PATTERNS}),
+    operations=MappingProxyType({each.name: each for each in _OPERATIONS}),
+    permission_types=MappingProxyType({each.name: each for each in _PERMISSIONS}),
+    others=_META | {"kafka_cluster", "rest_endpoint", "http_endpoint", "credentials"},
+)
+
+SCHEMAS: Mapping[str, AclSchema] = MappingProxyType(
+    {"kafka_acl": _KAFKA, "confluent_kafka_acl": _CONFLUENT, "confluentcloud_kafka_acl": _CONFLUENT}
+)
+"""By the kind of resource; `confluentcloud` is what Confluent's provider was called before."""
+
+_MAKES_ACLS = re.compile(r"kafka\w*acl|acl\w*kafka")
+
+
+def may_make_rules(kind: str) -> bool:
+    """Return whether a kind of resource that has no schema here is, by its name, for ACLs of Kafka."""
+    return kind not in SCHEMAS and _MAKES_ACLS.search(kind) is not None
+
+
+# Rules of a Terraform configuration: every root module of a tree, expanded.
 
 
 def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
@@ -121,3 +349,188 @@ def _count_others(modules: Modules, context: ReadContext) -> None:
         for kind, _ in (*source.resources, *source.data):
             if kind not in SCHEMAS:
                 context.ignore(kind)
+
+
+# What Terraform says in JSON: plans and states by `terraform show -json`, and state files (terraform.tfstate).
+
+
+_MARKS = (b'"format_version"', b'"lineage"')
+_PARTS = (b'"planned_values"', b'"root_module"', b'"terraform_version"')
+"""A plan or a state has one of each; other programs' files have one of the former at most."""
+_FORMATS = ("0.", "1.")
+
+
+def claims_json(file: SourceFile) -> bool:
+    """Return whether a file is a plan or a state. Raises ConfigError, OSError: it cannot be read."""
+    if file.has_suffix(".tfstate"):
+        return True
+    return file.has_suffix(".json") and file.mentions(*_MARKS) and file.mentions(*_PARTS)
+
+
+def read_json(file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules of a plan (as it will be once applied) or a state.
+
+    Raises:
+        ConfigError: neither, of a version that is not known, or a part of a rule is known after apply only.
+
+    """
+    top = parse_located(file.content, file.name)
+    if not isinstance(top, LocatedObject):
+        raise file.error(1, "neither a plan nor a state of Terraform")
+    if "format_version" in top:
+        version = str(top["format_version"])
+        if not version.startswith(_FORMATS):
+            raise file.error(top.line_of("format_version"), f"format_version {version[:20]!r}: expected 0.x or 1.x")
+        yield from _shown(file, top, context)
+    elif str(top.get("version")) == "4":
+        yield from _state(file, top, context)
+    else:
+        raise file.error(top.line, "neither `terraform show -json` nor a state of version 4")
+
+
+def _shown(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
+    if top.get("errored") is True:
+        raise file.error(top.line_of("errored"), "the plan failed: it does not hold all resources")
+    unknowns = _unknown_after(top)
+    key = "planned_values" if "planned_values" in top else "values"
+    values = top.get(key)
+    if values is None and key == "values":
+        return  # an empty state
+    if not isinstance(values, LocatedObject):
+        raise file.error(top.line, f"{key} is not an object")
+    pending = [values.get("root_module")]
+    while pending:
+        module = pending.pop()
+        if module is None:
+            continue
+        if not isinstance(module, LocatedObject):
+            raise file.error(top.line_of(key), "a module is not an object")
+        for resource in _objects(file, module, "resources"):
+            address = str(resource.get("address"))
+            if resource.get("mode") == "managed":
+                _check_kind(file, resource)
+            if resource.get("mode") == "managed" and resource.get("type") in SCHEMAS:
+                yield _rule(file, resource, resource.get("values"), address, unknowns.get(address))
+            else:
+                context.ignore(str(resource.get("type")))
+        pending.extend(reversed(_objects(file, module, "child_modules")))
+
+
+def _unknown_after(top: LocatedObject) -> Mapping[str, object]:
+    """Return what a plan says of each resource that is known after apply only."""
+    changes = top.get("resource_changes")
+    found: dict[str, object] = {}
+    for change in changes if isinstance(changes, list) else []:
+        inner = change.get("change") if isinstance(change, LocatedObject) else None
+        if isinstance(change, LocatedObject) and isinstance(inner, LocatedObject):
+            found[str(change.get("address"))] = inner.get("after_unknown")
+    return found
+
+
+def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
+    for resource in _objects(file, top, "resources"):
+        kind = resource.get("type")
+        if resource.get("mode") == "managed":
+            _check_kind(file, resource)
+        if resource.get("mode") != "managed" or kind not in SCHEMAS:
+            context.ignore(str(kind))
+            continue
+        name = ".".join(str(resource[key]) for key in ("module", "type", "name") if key in resource)
+        for instance in _objects(file, resource, "instances"):
+            if "deposed" in instance:
+                raise file.error(
+                    instance.line, f"{name}: an object to be destroyed is still there: apply the change first"
+                )
+            index = instance.get("index_key")
+            address = name if index is None else f"{name}[{json.dumps(index, ensure_ascii=False)}]"
+            typed = LocatedObject([*instance.items(), ("type", kind)], instance.line, [])
+            yield _rule(file, typed, instance.get("attributes"), address, None)
+
+
+def _check_kind(file: SourceFile, resource: LocatedObject) -> None:
+    kind = str(resource.get("type"))
+    if may_make_rules(kind):
+        raise file.error(resource.line, f"a {kind[:60]} may make rules: expected one of {', '.join(SCHEMAS)}")
+
+
+def _objects(file: SourceFile, owner: LocatedObject, key: str) -> list[LocatedObject]:
+    items = owner.get(key, [])
+    if not isinstance(items, list) or not all(isinstance(item, LocatedObject) for item in items):
+        raise file.error(owner.line_of(key), f"{key} is not a list of objects")
+    return items
+
+
+def _rule(file: SourceFile, resource: LocatedObject, values: object, address: str, unknown: object) -> LocatedRule:
+    schema = SCHEMAS[str(resource["type"])]
+    if not isinstance(values, LocatedObject):
+        raise file.error(resource.line, f"{address} has no values")
+    unexpected = [name for name in values if name not in schema.names and name not in schema.others]
+    if unexpected:
+        raise file.error(
+            values.line_of(unexpected[0]), f"{address} has an attribute {unexpected[0]!r}, which is not known"
+        )
+    texts = {name: _text(file, values, schema, name, address, unknown) for name in schema.names}
+
+    def _error(name: str, what: str) -> ConfigError:
+        return file.error(values.line_of(name) if name in values else resource.line, f"{address}: {what}")
+
+    origin = FileOrigin(file=file.name, line=resource.line, address=address)
+    return LocatedRule(acl=schema.rule(texts, (), _error), origin=origin)
+
+
+def _text(file: SourceFile, values: LocatedObject, schema: AclSchema, name: str, address: str, unknown: object) -> str:
+    if isinstance(unknown, LocatedObject) and unknown.get(name) is True:
+        raise file.error(values.line, f"{address}: {name} is known after apply only: read the state once it is applied")
+    value = values.get(name)
+    if value is None and name in schema.defaults:
+        return schema.defaults[name]
+    if not isinstance(value, str) or isinstance(value, Digits):
+        raise file.error(values.line, f"{address}: {name} is missing, or not text")
+    return value
+
+
+# Terraform as a format: which files are its, and their rules.
+
+
+_MOST_FRAMES = 20_000
+"""References lead to others, and through modules: a few frames each. Frames of Python take no stack of C."""
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether a file is of a module, a plan or a state."""
+    return is_module_file(file.base_name) or claims_json(file)
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules of all modules, plans and states.
+
+    Raises:
+        ConfigError: something on the way to a rule is wrong, unknown or not understood, with file and line.
+        OSError: a file cannot be read.
+
+    """
+    configuration = [file for file in files if is_module_file(file.base_name)]
+    for file in files:
+        if is_module_file(file.base_name):
+            continue
+        if configuration:
+            context.ignore("plan or state beside a configuration")
+        else:
+            yield from read_json(file, context)
+    if configuration:
+        with _deep_recursion():
+            try:
+                rules = list(read_configuration(configuration, context))
+            except RecursionError as error:
+                raise ConfigError(f"{context.tree.name}: references or calls lead too deep") from error
+        yield from rules
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _MOST_FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

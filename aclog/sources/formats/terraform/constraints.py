@@ -5,12 +5,9 @@ from types import MappingProxyType
 
 from attrs import field, frozen
 
-from aclog.sources.formats.terraform.evaluation import evaluate
-from aclog.sources.formats.terraform.hcl.syntax import Call, Expression, Literal, ObjectOf, Traversal, TupleOf
-from aclog.sources.formats.terraform.scope import Scope
-from aclog.sources.formats.terraform.values.conversion import convert
-from aclog.sources.formats.terraform.values.errors import ValueFault
-from aclog.sources.formats.terraform.values.types import (
+from aclog.sources.formats.terraform.evaluation import Scope, evaluate
+from aclog.sources.formats.terraform.hcl import Call, Expression, Literal, ObjectOf, Traversal, TupleOf
+from aclog.sources.formats.terraform.values import (
     BOOL,
     DYNAMIC,
     NUMBER,
@@ -18,11 +15,16 @@ from aclog.sources.formats.terraform.values.types import (
     STRING,
     Kind,
     Type,
+    Value,
+    ValueFault,
+    convert,
     list_of,
     map_of,
+    object_value,
     set_of,
+    tuple_value,
+    with_sensitivity,
 )
-from aclog.sources.formats.terraform.values.value import Value, object_value, tuple_value, with_sensitivity
 
 _PRIMITIVES: Mapping[str, Type] = MappingProxyType({"string": STRING, "number": NUMBER, "bool": BOOL, "any": DYNAMIC})
 _COLLECTIONS: Mapping[str, Callable[[Type], Type]] = MappingProxyType({"list": list_of, "set": set_of, "map": map_of})

@@ -1,12 +1,16 @@
-"""Evaluation of expressions, as HCL's own evaluator does it (hashicorp/hcl/v2/hclsyntax)."""
+"""Evaluation of expressions, as HCL's own evaluator does it (hashicorp/hcl)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.terraform.errors import EvaluationError
-from aclog.sources.formats.terraform.hcl.syntax import (
+from aclog.sources.formats.terraform.collection_functions import Function
+from aclog.sources.formats.terraform.hcl import (
     ITEM,
     Binary,
     Call,
@@ -25,25 +29,244 @@ from aclog.sources.formats.terraform.hcl.syntax import (
     TupleOf,
     Unary,
 )
-from aclog.sources.formats.terraform.operators import binary, unary
-from aclog.sources.formats.terraform.scope import Scope
-from aclog.sources.formats.terraform.values.access import elements, get_attribute, get_index, is_iterable
-from aclog.sources.formats.terraform.values.conversion import as_text, convert, unify
-from aclog.sources.formats.terraform.values.errors import ValueFault
-from aclog.sources.formats.terraform.values.types import BOOL, DYNAMIC, SEQUENCES, STRING, Kind, list_of
-from aclog.sources.formats.terraform.values.value import (
+from aclog.sources.formats.terraform.values import (
+    BOOL,
+    DYNAMIC,
     FALSE,
     NULL,
+    NUMBER,
+    SEQUENCES,
+    STRING,
     TRUE,
+    EvaluationError,
+    Kind,
+    Number,
+    TooLargeError,
+    Type,
     Unknown,
     Value,
+    ValueFault,
+    as_text,
+    boolean,
+    convert,
+    elements,
+    equal,
     first_unknown,
+    get_attribute,
+    get_index,
+    is_iterable,
     is_sensitive,
+    list_of,
+    number,
     object_value,
+    rounded,
     string,
     tuple_value,
+    unify,
     with_sensitivity,
 )
+
+# Where an expression stands: what its names mean.
+
+
+class Names(Protocol):
+    """What the names of a module mean: `var`, `local`, `module`, resources."""
+
+    def resolve(self, reference: Traversal, scope: "Scope") -> tuple[Value, int]:
+        """Return the value at the beginning of a reference, and how many of its steps led there.
+
+        Raises:
+            ConfigError: it refers to nothing that is declared, or to itself.
+
+        """
+        ...
+
+
+MOST_STEPS = 1_000_000
+"""Of all root modules of a tree: some seconds."""
+
+
+@define
+class Budget:
+    """How much was evaluated, in rounds of loops and what takes as long; owned by the reading of one tree."""
+
+    steps: int = 0
+
+    def spend(self, steps: int = 1) -> None:
+        """Count steps. Raises TooLargeError: there were too many."""
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            raise TooLargeError(
+                f"more than {MOST_STEPS:,} steps to evaluate these files: rounds of loops, instances, long values"
+            )
+
+    def spend_on(self, result: Value, *operands: Value) -> None:
+        """Count what it takes to make a large value, and to look through large ones. Raises as `spend`."""
+        self.spend((result.size >> 4) + (sum([operand.size for operand in operands]) >> 8))
+
+
+@frozen
+class Scope:
+    """What the names in one expression mean. Immutable; `with_local` returns another one."""
+
+    file: str
+    names: Names
+    functions: Mapping[str, Function]
+    local: Mapping[str, Value] = field(factory=dict)
+    """`each`, `count`, and the variables of `for`."""
+    budget: Budget = field(factory=Budget)
+
+    def with_local(self, local: Mapping[str, Value]) -> "Scope":
+        """Return a scope with more variables; they hide those of the same name."""
+        return Scope(self.file, self.names, self.functions, {**self.local, **local}, self.budget)
+
+    def error(self, line: int, what: str) -> EvaluationError:
+        """Return an error at a line: this has no value."""
+        return EvaluationError(f"{self.file}:{line}: {what}")
+
+    def refusal(self, line: int, what: str) -> ConfigError:
+        """Return an error at a line that `try` does not catch."""
+        return ConfigError(f"{self.file}:{line}: {what}")
+
+
+class NoNames:
+    """Of expressions that may refer to nothing: types, defaults, files of variables."""
+
+    def resolve(self, reference: Traversal, scope: Scope) -> tuple[Value, int]:
+        """Raise ConfigError."""
+        raise scope.refusal(reference.line, f"{reference.root}: no reference is possible here")
+
+
+# What is being evaluated, to find references that lead back to themselves.
+
+
+_Result = TypeVar("_Result")
+_DEEPEST = 1_000
+
+
+@define(eq=False)
+class Progress:
+    """The names whose values are being found, and those that are known; owned by the evaluation of one root module."""
+
+    budget: Budget
+    _open: dict[Hashable, str] = field(factory=dict, init=False)
+    _done: dict[Hashable, object] = field(factory=dict, init=False)
+
+    def once(self, key: Hashable, name: str, where: str, find: Callable[[], _Result]) -> _Result:
+        """Return what `find` returns; it is asked once for each key.
+
+        Raises:
+            ConfigError: finding it asks for it again: a cycle; or what `find` raises, which `try` does not catch here.
+
+        """
+        if key in self._done:
+            return self._done[key]  # type: ignore[return-value]
+        with self._opened(key, name, where):
+            try:
+                found = find()
+            except EvaluationError as error:
+                raise ConfigError(str(error)) from error
+            except TooLargeError as error:
+                raise ConfigError(f"{where}: {error}") from error
+        self._done[key] = found
+        return found
+
+    @contextmanager
+    def _opened(self, key: Hashable, name: str, where: str) -> Iterator[None]:
+        if key in self._open:
+            names = list(self._open.values())
+            cycle = names[list(self._open).index(key) :]
+            raise ConfigError(f"{where}: a cycle: {' -> '.join([*cycle, name])}")
+        if len(self._open) >= _DEEPEST:
+            raise ConfigError(f"{where}: references lead to others more than {_DEEPEST:,} deep")
+        self._open[key] = name
+        try:
+            yield
+        finally:
+            del self._open[key]
+
+
+# Operators of Terraform's language.
+
+
+def binary(operator: str, left: Value, right: Value) -> Value:
+    """Return what an operator makes of two values. Raises ValueFault: they are not of its types."""
+    if operator in ("==", "!="):
+        same = equal(left, right)
+        if isinstance(same, Unknown):
+            return Value(BOOL, same)
+        return boolean(same is (operator == "=="))
+    if operator in ("&&", "||"):
+        return _logical(operator, convert(left, BOOL), convert(right, BOOL))
+    one, other = _operand(left, NUMBER), _operand(right, NUMBER)
+    missing = one.unknown or other.unknown
+    result_type = BOOL if operator in _COMPARISONS else NUMBER
+    if missing is not None:
+        return Value(result_type, missing)
+    if operator in _COMPARISONS:
+        return boolean(_COMPARISONS[operator](one.number, other.number))
+    return number(rounded(_ARITHMETIC[operator](one.number, other.number)))
+
+
+def unary(operator: str, operand: Value) -> Value:
+    """Return what an operator makes of a value. Raises ValueFault: it is not of its type."""
+    value = _operand(operand, BOOL if operator == "!" else NUMBER)
+    if value.unknown is not None:
+        return value
+    return boolean(value.payload is False) if operator == "!" else number(-value.number)
+
+
+def _operand(value: Value, wanted: Type) -> Value:
+    if value.is_null:
+        raise ValueFault(f"an operand is null: expected a {wanted}")
+    return convert(value, wanted)
+
+
+def _logical(operator: str, left: Value, right: Value) -> Value:
+    deciding = operator == "||"
+    if deciding in (left.payload, right.payload):
+        return boolean(deciding)
+    if left.is_null or right.is_null:
+        raise ValueFault("an operand is null: expected a bool")
+    missing = left.unknown or right.unknown
+    return boolean(not deciding) if missing is None else Value(BOOL, missing)
+
+
+def _divide(one: Number, other: Number) -> Number:
+    if other == 0:
+        raise ValueFault("a division by zero")
+    quotient = Fraction(one) / Fraction(other)
+    return quotient.numerator if quotient.denominator == 1 else quotient
+
+
+def _modulo(one: Number, other: Number) -> Number:
+    if other == 0:
+        return one  # so go-cty answers
+    quotient = Fraction(one) / Fraction(other)
+    rest = Fraction(one) - int(quotient) * Fraction(other)
+    return rest.numerator if rest.denominator == 1 else rest
+
+
+_ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = MappingProxyType(
+    {
+        "+": lambda one, other: one + other,
+        "-": lambda one, other: one - other,
+        "*": lambda one, other: one * other,
+        "/": _divide,
+        "%": _modulo,
+    }
+)
+_COMPARISONS: Mapping[str, Callable[[Number, Number], bool]] = MappingProxyType(
+    {
+        "<": lambda one, other: one < other,
+        "<=": lambda one, other: one <= other,
+        ">": lambda one, other: one > other,
+        ">=": lambda one, other: one >= other,
+    }
+)
+
+
+# Evaluation of expressions, as HCL's own evaluator does it (hashicorp/hcl/v2/hclsyntax).
 
 
 def evaluate(expression: Expression, scope: Scope) -> Value:

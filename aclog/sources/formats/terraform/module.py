@@ -1,33 +1,402 @@
 """A module, evaluated: what its names mean."""
 
+import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.rule import ReadContext
+from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.constraints import Constraint, constraint_of
-from aclog.sources.formats.terraform.errors import EvaluationError
-from aclog.sources.formats.terraform.evaluation import evaluate
-from aclog.sources.formats.terraform.functions.function import Function
-from aclog.sources.formats.terraform.hcl.syntax import Attribute, Block, GetAttribute, GetIndex, Traversal
-from aclog.sources.formats.terraform.instances import Instances, Key, instances_of
-from aclog.sources.formats.terraform.loading import Modules
-from aclog.sources.formats.terraform.module_source import Address, ModuleSource, attribute_value
-from aclog.sources.formats.terraform.progress import Progress
-from aclog.sources.formats.terraform.scope import NoNames, Scope
-from aclog.sources.formats.terraform.values.errors import ValueFault
-from aclog.sources.formats.terraform.values.sets import quoted
-from aclog.sources.formats.terraform.values.types import DYNAMIC, STRING, Kind, Type
-from aclog.sources.formats.terraform.values.value import (
+from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
+from aclog.sources.formats.terraform.hcl import (
+    Attribute,
+    Block,
+    Body,
+    Expression,
+    GetAttribute,
+    GetIndex,
+    Literal,
+    Traversal,
+    read_body,
+    read_json_body,
+)
+from aclog.sources.formats.terraform.values import (
+    DYNAMIC,
+    MAPPINGS,
     NULL,
+    NUMBER,
+    STRING,
+    EvaluationError,
+    Kind,
     OpenEntries,
+    Type,
     Unknown,
     Value,
+    ValueFault,
+    convert,
+    number,
     object_value,
+    quoted,
     string,
     tuple_value,
 )
+
+# A module as its files state it: a directory of `.tf` and `.tf.json` files, merged.
+
+
+_Item = TypeVar("_Item", Attribute, Block)
+
+Address = tuple[str, str]
+"""Type and name of a resource."""
+
+
+@frozen(kw_only=True)
+class ModuleSource:
+    """The declarations of one directory."""
+
+    directory: str
+    """In the tree."""
+    variables: Mapping[str, Block] = field(factory=dict)
+    locals: Mapping[str, Attribute] = field(factory=dict)
+    outputs: Mapping[str, Block] = field(factory=dict)
+    calls: Mapping[str, Block] = field(factory=dict)
+    resources: Mapping[Address, Block] = field(factory=dict)
+    data: Mapping[Address, Block] = field(factory=dict)
+
+
+_LABELS = {"variable": 1, "output": 1, "module": 1, "resource": 2, "data": 2, "ephemeral": 2}
+_IGNORED = frozenset(
+    {"terraform", "provider", "moved", "removed", "import", "check", "locals", "ephemeral", "action", "language"}
+)
+
+
+def is_module_file(name: str) -> bool:
+    """Return whether Terraform reads a file of this name as part of a module."""
+    hidden = name.startswith((".", "#")) or name.endswith(("~", "#"))
+    return not hidden and name.endswith((".tf", ".tf.json", ".tofu", ".tofu.json"))
+
+
+def module_files(directory: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names in a directory that are files of its module.
+
+    Raises:
+        ConfigError: `x.tofu` beside `x.tf`, which OpenTofu reads instead of that, and Terraform does not read.
+
+    """
+    found = [name for name in names if is_module_file(name)]
+    for name in found:
+        replaced = name.replace(".tofu", ".tf")
+        if name != replaced and replaced in found:
+            what = f"OpenTofu reads it in place of {replaced}, Terraform does not: expected one of the two"
+            raise ConfigError(f"{posixpath.join(directory, name)}: {what}")
+    return found
+
+
+def is_override(name: str) -> bool:
+    """Return whether a file is merged into the others instead of being added to them."""
+    stem = name.removesuffix(".json").removesuffix(".tf").removesuffix(".tofu")
+    return stem == "override" or stem.endswith("_override")
+
+
+def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]) -> ModuleSource:
+    """Return the module that files state, with those of the overrides in place of what they override.
+
+    Raises:
+        ConfigError: something is declared twice, or overridden and not declared, or of no kind that Terraform has.
+
+    """
+    declared: dict[tuple[str, ...], Block] = {}
+    stated: dict[str, Attribute] = {}
+    for body in files:
+        _check_top(body)
+        for block in body.blocks:
+            key = (block.type, *block.labels)
+            if block.type in _LABELS:
+                _add(declared, key, block, " ".join(key))
+            for name, value in _locals_of(block).items():
+                _add(stated, name, value, f"local.{name}")
+    for body in overrides:
+        _check_top(body)
+        for block in body.blocks:
+            key = (block.type, *block.labels)
+            if block.type in _LABELS:
+                if key not in declared:
+                    raise _error(block, f"overrides {' '.join(key)}, which is not declared")
+                declared[key] = _merged(declared[key], block)
+            stated.update(_locals_of(block))
+    by_type = {kind: {key[1:]: block for key, block in declared.items() if key[0] == kind} for kind in _LABELS}
+    return ModuleSource(
+        directory=directory,
+        variables={name: block for (name,), block in by_type["variable"].items()},
+        locals=stated,
+        outputs={name: block for (name,), block in by_type["output"].items()},
+        calls={name: block for (name,), block in by_type["module"].items()},
+        resources={(key[0], key[1]): block for key, block in by_type["resource"].items()},
+        data={(key[0], key[1]): block for key, block in by_type["data"].items()},
+    )
+
+
+def _check_top(body: Body) -> None:
+    for attribute in body.attributes.values():
+        raise ConfigError(
+            f"{attribute.file}:{attribute.line}: {attribute.name}: no attribute is expected outside of a block"
+        )
+    for block in body.blocks:
+        if block.type not in _LABELS and block.type not in _IGNORED:
+            raise _error(block, f"{block.type} is not a kind of block that Terraform has")
+        if len(block.labels) != _LABELS.get(block.type, len(block.labels)):
+            raise _error(block, f"a block {block.type} has {_LABELS[block.type]} labels")
+
+
+def _locals_of(block: Block) -> Mapping[str, Attribute]:
+    return block.body.attributes if block.type == "locals" else {}
+
+
+def _add(known: "dict[_Key, _Item]", key: "_Key", item: _Item, name: str) -> None:
+    if key in known:
+        first = known[key]
+        raise _error(item, f"{name} is declared twice, first in {first.file}:{first.line}")
+    known[key] = item
+
+
+_Key = TypeVar("_Key", str, tuple[str, ...])
+
+
+def _merged(block: Block, over: Block) -> Block:
+    """Return a block with the attributes of an override, and its nested blocks in place of those of the same type."""
+    replaced = {_nested_type(inner) for inner in over.body.blocks}
+    kept = [inner for inner in block.body.blocks if _nested_type(inner) not in replaced]
+    body = Body({**block.body.attributes, **over.body.attributes}, (*kept, *over.body.blocks))
+    return evolve(block, body=body)
+
+
+def _nested_type(block: Block) -> str:
+    return block.labels[0] if block.type == "dynamic" and block.labels else block.type
+
+
+def _error(item: Attribute | Block, what: str) -> ConfigError:
+    return ConfigError(f"{item.file}:{item.line}: {what}")
+
+
+def attribute_value(block: Block, name: str) -> Expression | None:
+    """Return the expression of an attribute of a block, if it has it."""
+    found = block.body.attributes.get(name)
+    return found.value if found is not None else None
+
+
+# Modules of a tree: parsed once each, and where a call of one leads.
+
+
+_MANIFEST = ".terraform/modules/modules.json"
+
+
+@define(eq=False)
+class Modules:
+    """The modules of a tree; owned by one reading of it."""
+
+    context: ReadContext
+    budget: Budget = field(factory=Budget, init=False)
+    _sources: dict[str, ModuleSource] = field(factory=dict, init=False)
+    _manifests: dict[str, Mapping[str, str]] = field(factory=dict, init=False)
+
+    def source(self, directory: str) -> ModuleSource:
+        """Return the module in a directory. Raises ConfigError, OSError: its files cannot be read, or are wrong."""
+        directory = posixpath.normpath(directory)
+        found = self._sources.get(directory)
+        if found is None:
+            names = module_files(self.context.tree.display(directory), self.context.tree.entries(directory))
+            bodies = {name: self._body(posixpath.join(directory, name)) for name in names}
+            found = merge_files(
+                directory,
+                [body for name, body in bodies.items() if not is_override(name)],
+                [body for name, body in bodies.items() if is_override(name)],
+            )
+            self._sources[directory] = found
+        return found
+
+    def read(self) -> list[ModuleSource]:
+        """Return all modules that were asked for, in the order of their directories."""
+        return [self._sources[directory] for directory in sorted(self._sources)]
+
+    def roots(self, directories: Iterable[str]) -> list[str]:
+        """Return those of the directories that no other one calls as a module.
+
+        Raises:
+            ConfigError: there is none: they call each other; or a file is wrong.
+
+        """
+        normal = sorted({posixpath.normpath(each) for each in directories})
+        called = set()
+        for directory in normal:
+            for block in self.source(directory).calls.values():
+                target = self.local_target(directory, _source_text(block))
+                if target is not None and target != directory:
+                    called.add(target)
+        roots = [each for each in normal if each not in called]
+        if normal and not roots:
+            raise ConfigError(f"{self.context.tree.display(normal[0])}: every module is called by another one")
+        return roots
+
+    def local_target(self, directory: str, source: str) -> str | None:
+        """Return the directory to which a call leads from another directory; None: that is not in the tree."""
+        if source.startswith(("./", "../")) or source in (".", ".."):
+            return posixpath.normpath(posixpath.join(directory, source))
+        given = self.context.modules.get(source)
+        return None if given is None else self._given(given)
+
+    def target(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> str:
+        """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
+
+        Raises:
+            ConfigError: it is not in the tree, and nobody told where it is.
+
+        """
+        source = _source_text(call)
+        found = self.local_target(directory, source)
+        if found is None:
+            vendored = self._manifest(root).get(".".join(path))
+            found = None if vendored is None else posixpath.normpath(posixpath.join(root, vendored))
+        if found is None:
+            raise ConfigError(
+                f"{call.file}:{call.line}: module {call.labels[0]}: {source!r} is not in this tree, and it may hold "
+                f"rules: run `terraform init` ({_MANIFEST}), or give its directory by --module '{source}=DIR'"
+            )
+        if not any(map(is_module_file, self.context.tree.entries(found))):
+            shown = self.context.tree.display(found)
+            raise ConfigError(f"{call.file}:{call.line}: module {call.labels[0]}: {shown} has no .tf files")
+        return found
+
+    def _given(self, directory: str) -> str:
+        """Return a directory, absolute or from the top of what the tree is part of, as one from the tree's root."""
+        if directory.startswith("/"):
+            return posixpath.normpath(directory)
+        root = self.context.tree.display(".").rpartition(":")[2]
+        return posixpath.normpath(directory) if root.startswith("/") else posixpath.relpath(directory, root or ".")
+
+    def _manifest(self, root: str) -> Mapping[str, str]:
+        """Return the directories of the modules that `terraform init` fetched, by their path of calls."""
+        known = self._manifests.get(root)
+        if known is None:
+            path = posixpath.join(root, _MANIFEST)
+            known = _manifest_of(SourceFile(self.context.tree, path)) if self.context.tree.is_file(path) else {}
+            self._manifests[root] = known
+        return known
+
+    def _body(self, path: str) -> Body:
+        file = SourceFile(self.context.tree, path)
+        read = read_json_body if path.endswith(".json") else read_body
+        try:
+            return read(file.content, file.name)
+        except RecursionError as error:
+            raise ConfigError(f"{file.name}: nested too deeply") from error
+
+
+def _manifest_of(file: SourceFile) -> Mapping[str, str]:
+    try:
+        modules = json.loads(file.text)["Modules"]
+        return {str(each["Key"]): str(each["Dir"]) for each in modules}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{file.name}: not a list of modules as `terraform init` writes it") from error
+
+
+def _source_text(call: Block) -> str:
+    expression = attribute_value(call, "source")
+    if isinstance(expression, Literal) and isinstance(expression.value.payload, str):
+        return expression.value.payload
+    raise ConfigError(
+        f"{call.file}:{call.line}: module {call.labels[0]}: its source must be a string without references"
+    )
+
+
+# Instances of resources and modules: `count` and `for_each`.
+
+
+Key = str | int | None
+"""Of an instance: a key of for_each, an index of count, None without either."""
+
+_MOST = 100_000
+
+
+@frozen
+class Instances:
+    """The instances that a block makes: the local names of each by its key."""
+
+    repeated: str | None
+    """`count`, `for_each`, or None."""
+    locals: Mapping[Key, Mapping[str, Value]] = field(factory=dict)
+    unknown: Unknown | None = None
+    """What is unknown about how many there are."""
+    where: str = ""
+    """`FILE:LINE` of count or for_each."""
+
+    def known(self) -> "Mapping[Key, Mapping[str, Value]]":
+        """Return the instances. Raises ConfigError: how many there are is unknown."""
+        if self.unknown is not None:
+            raise ConfigError(f"{self.where}: {self.repeated} depends on {self.unknown}")
+        return self.locals
+
+
+def instances_of(block: Block, scope: Scope) -> Instances:
+    """Return the instances of a resource or a module call.
+
+    Raises:
+        ConfigError: count or for_each is not of the type that it must be.
+
+    """
+    for inner in block.body.of_type("lifecycle"):
+        enabled = inner.body.attributes.get("enabled")
+        if enabled is not None:
+            raise ConfigError(f"{enabled.file}:{enabled.line}: lifecycle.enabled is not understood: use count")
+    count, for_each = block.body.attributes.get("count"), block.body.attributes.get("for_each")
+    if count is not None and for_each is not None:
+        raise ConfigError(f"{for_each.file}:{for_each.line}: count and for_each exclude each other")
+    if count is not None:
+        return _counted(count, scope)
+    if for_each is not None:
+        return _for_each(for_each, scope)
+    return Instances(None, {None: {}})
+
+
+def _counted(attribute: Attribute, scope: Scope) -> Instances:
+    where = f"{attribute.file}:{attribute.line}"
+    value = evaluate(attribute.value, scope)
+    if value.unknown is not None:
+        return Instances("count", unknown=value.unknown, where=where)
+    try:
+        times = convert(value, NUMBER).payload
+    except ValueFault as fault:
+        raise ConfigError(f"{where}: count: {fault}") from fault
+    if not isinstance(times, int) or not 0 <= times <= _MOST:
+        raise ConfigError(f"{where}: count must be a whole number from 0 to {_MOST:,}")
+    return Instances("count", {n: {"count": object_value({"index": number(n)})} for n in range(times)}, where=where)
+
+
+def _for_each(attribute: Attribute, scope: Scope) -> Instances:
+    where = f"{attribute.file}:{attribute.line}"
+    value = evaluate(attribute.value, scope)
+    if value.unknown is not None:
+        return Instances("for_each", unknown=value.unknown, where=where)
+    if value.is_null:
+        raise ConfigError(f"{where}: for_each is null: expected a map or a set of strings")
+    if value.type.kind in MAPPINGS:
+        pairs = dict(value.entries)
+    elif value.type.kind is Kind.SET and all(isinstance(item.payload, str) for item in value.items):
+        pairs = {item.text: item for item in value.items}
+    else:
+        raise ConfigError(f"{where}: for_each is a {value.type}: expected a map or a set of strings (toset)")
+    made: dict[Key, Mapping[str, Value]] = {
+        key: {"each": object_value({"key": string(key), "value": item})} for key, item in pairs.items()
+    }
+    return Instances("for_each", made, where=where)
+
+
+# A module, evaluated: what its names mean.
+
 
 _CALL_WORDS = frozenset({"source", "version", "providers", "depends_on", "count", "for_each"})
 _RESOURCE_WORDS = frozenset({"count", "for_each", "provider", "depends_on"})

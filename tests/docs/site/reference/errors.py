@@ -7,7 +7,7 @@ from functools import cache
 
 from attrs import frozen
 
-from aclog.nodes.wire import error_codes
+from aclog.protocol import error_codes
 from tests.docs.site.places import ROOT
 from tests.docs.site.reference.tables import prose, table
 

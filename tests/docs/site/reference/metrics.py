@@ -7,8 +7,8 @@ from itertools import groupby
 
 from attrs import frozen
 
-from aclog.cli.test.verdicts import Color
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.cli.test_follow import Color
+from aclog.server.telemetry import Metrics
 from tests.docs.site.places import ROOT
 from tests.docs.site.reference.tables import plain, table
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG as AUTHORIZER
-from aclog.nodes.config.key_check import CLIENT_KEYS, OWN_KEYS, PER_LISTENER_KEYS, USED_KEYS
-from aclog.nodes.config.metadata_log import CLIENT_PREFIX
-from aclog.nodes.config.refused_keys import CHECKED_KEYS
+from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG as AUTHORIZER
+from aclog.config.client_config import CHECKED_KEYS
+from aclog.config.node_settings import CLIENT_PREFIX
+from aclog.config.server_properties import CLIENT_KEYS, OWN_KEYS, PER_LISTENER_KEYS, USED_KEYS
 from tests.docs.site.places import ROOT, slug
 from tests.docs.site.reference.tables import table
 
@@ -21,8 +21,8 @@ when a node starts; unknown ones are warned of, and refused with `--strict`. "Al
 """
 _PAGE = ROOT / "docs/configuration.md"
 _SETTINGS = (
-    "aclog/nodes/config/node_config.py",
-    "aclog/credentials/token_control.py",
+    "aclog/config/node_config.py",
+    "aclog/credentials/tokens.py",
     "aclog/metalog/topiclog/settings.py",
 )
 

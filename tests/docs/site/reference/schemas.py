@@ -2,7 +2,7 @@
 
 import json
 
-from aclog.cli.schema.documents import schema_names, schema_of, schema_rows
+from aclog.cli.schema import schema_names, schema_of, schema_rows
 from tests.docs.site.reference.tables import plain, table
 
 _INTRODUCTION = """JSON schemas (draft 2020-12) of what commands print, as `aclog schema NAME` prints them. A schema

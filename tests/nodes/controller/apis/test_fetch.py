@@ -7,15 +7,14 @@ from uuid import UUID
 
 import pytest
 
+from aclog.config.node_config import HostPort
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.filelog.file_names import CheckpointFile
-from aclog.metalog.log import EpochStart
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.controller.apis.fetch import FetchHandler
-from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, LeaderAndEpoch, Quorum
-from aclog.nodes.wire.api_keys import FETCH
-from aclog.nodes.wire.message_builder import build
+from aclog.metalog.committed_log import EpochStart
+from aclog.metalog.filelog.files import CheckpointFile
+from aclog.protocol.headers import FETCH
+from aclog.protocol.messages import build
+from aclog.protocol.request import RequestError
+from aclog.server.controller.fetch import METADATA_TOPIC_ID, FetchHandler, LeaderAndEpoch, Quorum
 from tests.support.fakes.held_log import HeldLog
 from tests.support.nodes.node_requests import answer, request
 
@@ -113,7 +112,7 @@ class TestRecords:
         assert found.high_watermark == 20
 
     async def test_a_follower_far_behind(self, monkeypatch):
-        monkeypatch.setattr("aclog.nodes.controller.apis.fetch._NEAR", 2)
+        monkeypatch.setattr("aclog.server.controller.fetch._NEAR", 2)
         assert bases((await fetched(fetching(), fetch_offset=12))[1]) == [12, 14, 16, 18]
 
 

@@ -2,20 +2,19 @@
 
 from attrs import evolve
 
-from aclog.authorizer.generation import Generation
+from aclog.authorizer.settings import Generation
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.controller.apis.handlers import ControllerApis
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
-from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import UNREGISTER_CONTROLLER
-from aclog.nodes.wire.api_versions import CONTROLLER_APIS, served_by
-from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.messages import decode_response
-from aclog.snapshots.recovery import recover
+from aclog.protocol.headers import UNREGISTER_CONTROLLER
+from aclog.protocol.messages import build, decode_response
+from aclog.protocol.responses import CONTROLLER_APIS, served_by
+from aclog.server.apis.acls import AuthHelper
+from aclog.server.controller.activation import LOG_DIRECTORY
+from aclog.server.controller.apis import ControllerApis
+from aclog.server.network.dispatch import Dispatcher
+from aclog.server.telemetry import Metrics
+from aclog.snapshots.publisher import recover
 from tests.support.nodes.controllers import formatted, running
 from tests.support.nodes.node_requests import frame, session
 

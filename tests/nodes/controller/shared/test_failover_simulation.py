@@ -13,8 +13,8 @@ from attrs import define, field
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.control_records import LeaderChange, decode_control_batch
-from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
-from aclog.nodes.offload import committed
+from aclog.protocol.request import OutcomeUnknownError, RequestError
+from aclog.server.loops import committed
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
 from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT
@@ -165,8 +165,8 @@ class Fate:
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow(1)) for seed in range(4, 16))])
 @pytest.mark.sample(2)
 async def test_acknowledged_changes_survive_and_uncommitted_ones_are_never_visible(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr("aclog.nodes.controller.shared.topic_controller._RESIGN_SECONDS", 0.02)
-    monkeypatch.setattr("aclog.nodes.controller.shared.leadership_term._POLL_SECONDS", 0.02)
+    monkeypatch.setattr("aclog.server.controller.topic_controller._RESIGN_SECONDS", 0.02)
+    monkeypatch.setattr("aclog.server.controller.leadership._POLL_SECONDS", 0.02)
     topic, chance = SharedTopic(), Random(seed)
     history, failures = History(topic), []
     async with three(tmp_path, topic, on_failure=failures.append) as nodes:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topiclog import TopicId
-from aclog.nodes.controller.shared import identity_keeper, topic_watch
-from aclog.nodes.controller.shared.topic_identity import (
+from aclog.server.controller import leadership, shared
+from aclog.server.controller.shared import (
     IDENTITY_FILE,
     LogEnd,
     OtherLogError,
@@ -20,8 +20,8 @@ from aclog.nodes.controller.shared.topic_identity import (
     read_identity,
     write_identity,
 )
-from aclog.nodes.offload import committed
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.server.loops import committed
+from aclog.server.telemetry import Metrics
 from tests.nodes.controller.shared.test_topic_controller import create, names, same
 from tests.support.fakes.shared_log import SharedTopic
 from tests.support.nodes.shared_controllers import candidate, three, until
@@ -34,11 +34,11 @@ IDENTITY = TopicIdentity(
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Checks without the waits that real brokers need."""
-    monkeypatch.setattr(topic_watch, "_RECORD_SECONDS", 0.005)
-    monkeypatch.setattr(topic_watch, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(topic_watch, "_SETTINGS_SECONDS", 0.02)
-    monkeypatch.setattr(identity_keeper, "_SURE_SECONDS", 0.001)
-    monkeypatch.setattr(identity_keeper, "_ARRIVE_SECONDS", 0.05)
+    monkeypatch.setattr(leadership, "_RECORD_SECONDS", 0.005)
+    monkeypatch.setattr(leadership, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(leadership, "_SETTINGS_SECONDS", 0.02)
+    monkeypatch.setattr(shared, "_SURE_SECONDS", 0.001)
+    monkeypatch.setattr(shared, "_ARRIVE_SECONDS", 0.05)
 
 
 class TestFile:
@@ -101,7 +101,7 @@ async def refusal(topic, home, what=OtherLogError):
 
 class TestStart:
     async def test_the_log_is_known_before_its_first_change_is_acknowledged(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(topic_watch, "_RECORD_SECONDS", 3600)
+        monkeypatch.setattr(leadership, "_RECORD_SECONDS", 3600)
         async with three(tmp_path, SharedTopic()) as nodes:
             await committed(create(nodes[1], "t"))
             assert read_identity(tmp_path / "c1").end.end_offset > 0
@@ -110,7 +110,7 @@ class TestStart:
         def full(*_):
             raise LogError("no space left on device")
 
-        monkeypatch.setattr(identity_keeper, "write_identity", full)
+        monkeypatch.setattr(shared, "write_identity", full)
         topic = SharedTopic()
         node = candidate(topic, tmp_path / "c1", 1)
         starting = asyncio.create_task(node.start())
@@ -329,7 +329,7 @@ class TestWatch:
             def full(*_: object) -> None:
                 raise LogError("the disk is full")
 
-            monkeypatch.setattr(identity_keeper, "write_identity", full)
+            monkeypatch.setattr(shared, "write_identity", full)
             await committed(create(nodes[1], "t"))
             await until(lambda: "the disk is full; trying again" in caplog.text)
             assert nodes[1].active
@@ -350,16 +350,16 @@ class Shortened:
 
 @pytest.mark.parametrize("end", [10, 50])
 def test_what_was_removed_from_a_topic_does_not_contradict_what_was_recorded(tmp_path, end):
-    assert identity_keeper.difference(Shortened(), LogEnd(end_offset=end, epoch=1)) is None
+    assert shared.difference(Shortened(), LogEnd(end_offset=end, epoch=1)) is None
     (tmp_path / f"{end:020}-0000000001.checkpoint").touch()
-    keeper = identity_keeper.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
+    keeper = shared.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
     write_identity(tmp_path, evolve(IDENTITY, end=LogEnd(end_offset=end, epoch=1)))
     keeper._recorded = read_identity(tmp_path)
     keeper.check_contents(Shortened())
 
 
 def test_a_topic_that_begins_after_the_checkpoint_is_not_adopted(tmp_path):
-    keeper = identity_keeper.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
+    keeper = shared.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
     (tmp_path / f"{49:020}-0000000001.checkpoint").touch()
     with pytest.raises(OtherLogError, match="it begins at offset 50"):
         keeper.check_contents(Shortened())
@@ -369,7 +369,7 @@ def test_a_topic_that_begins_after_the_checkpoint_is_not_adopted(tmp_path):
 
 def test_a_record_never_goes_back(tmp_path):
     topic = SharedTopic()
-    keeper = identity_keeper.IdentityKeeper(topic.of(1), tmp_path, tmp_path)
+    keeper = shared.IdentityKeeper(topic.of(1), tmp_path, tmp_path)
     keeper.establish()
     keeper.record(LogEnd(end_offset=10, epoch=2))
     keeper.record(LogEnd(end_offset=5, epoch=1))

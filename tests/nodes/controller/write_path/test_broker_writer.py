@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
+from aclog.config.node_config import BrokerSettings
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import (
@@ -17,12 +18,10 @@ from aclog.metalog.records import (
     NoOpRecord,
     RegisterBrokerRecord,
 )
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.config.node_config import BrokerSettings
-from aclog.nodes.controller.write_path.broker_control import Heartbeat, HeartbeatReply
-from aclog.nodes.controller.write_path.broker_writer import BrokerWriter
-from aclog.nodes.controller.write_path.quorum_controller import QuorumController
-from aclog.nodes.offload import committed
+from aclog.protocol.request import RequestError
+from aclog.server.controller.quorum_controller import QuorumController
+from aclog.server.controller.registrations import BrokerWriter, Heartbeat, HeartbeatReply
+from aclog.server.loops import committed
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.held_log import HeldLog
 
@@ -246,7 +245,7 @@ async def test_a_paused_controller_gives_everybody_another_session(monkeypatch):
         except StopIteration:
             raise asyncio.CancelledError from None
 
-    monkeypatch.setattr("aclog.nodes.controller.write_path.broker_writer.asyncio.sleep", sleep)
+    monkeypatch.setattr("aclog.server.controller.registrations.asyncio.sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await place.writer.run()
     assert naps[0] == 9 / 8

@@ -10,20 +10,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from aclog.metalog.filelog.file_names import checkpoint_name, image_path
-from aclog.nodes.controller.write_path import image_maker
-from aclog.nodes.controller.write_path.image_maker import ImageMaker
-from aclog.snapshots.checkpoint_writer import write_checkpoint
-from aclog.snapshots.image_reader import read_image_file
-from aclog.snapshots.image_writer import write_image_file
+from aclog.metalog.filelog.files import checkpoint_name, image_path
+from aclog.server.controller import snapshot_generator
+from aclog.server.controller.snapshot_generator import ImageMaker
+from aclog.snapshots.checkpoints import read_image_file, write_checkpoint, write_image_file
 from tests.support.builders.random_log import random_image
 
-LOGGER = image_maker.__name__
+LOGGER = snapshot_generator.__name__
 
 
 @pytest.fixture
 def checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_maker, "WORTH_A_FILE", 0)
+    monkeypatch.setattr(snapshot_generator, "WORTH_A_FILE", 0)
     return write_checkpoint(random_image(3), tmp_path)
 
 
@@ -60,14 +58,14 @@ async def test_a_damaged_one_is_made_anew(tmp_path, checkpoint):
 
 
 async def test_small_checkpoints_need_none(tmp_path, checkpoint, monkeypatch):
-    monkeypatch.setattr(image_maker, "WORTH_A_FILE", checkpoint.stat().st_size + 1)
+    monkeypatch.setattr(snapshot_generator, "WORTH_A_FILE", checkpoint.stat().st_size + 1)
     await made(ImageMaker(directory=tmp_path), checkpoint)
     assert list(tmp_path.iterdir()) == [checkpoint]
 
 
 async def test_only_the_newest_that_waits_is_made(tmp_path, checkpoint, monkeypatch):
     asked = []
-    monkeypatch.setattr(image_maker, "_needs_one", asked.append)
+    monkeypatch.setattr(snapshot_generator, "_needs_one", asked.append)
     maker = ImageMaker(directory=tmp_path)
     for name in "abc":
         maker.make(tmp_path / name)
@@ -99,7 +97,7 @@ async def test_a_failure_is_a_line_in_the_log(tmp_path, checkpoint, caplog):
 
 
 async def test_no_process_at_all(tmp_path, checkpoint, monkeypatch, caplog):
-    monkeypatch.setattr(image_maker.sys, "executable", str(tmp_path / "none"))
+    monkeypatch.setattr(snapshot_generator.sys, "executable", str(tmp_path / "none"))
     await made(ImageMaker(directory=tmp_path), checkpoint)
     assert caplog.messages == [f"cannot make the image file of {checkpoint.name}"]
 
@@ -114,7 +112,7 @@ async def test_a_checkpoint_that_is_gone(tmp_path, checkpoint, caplog):
 async def test_it_ends_with_the_node(tmp_path, checkpoint, monkeypatch):
     part = f"{checkpoint.stem}-0123456789abcdef.image.part"
     hangs = f"import time; open({str(tmp_path / part)!r}, 'w'); time.sleep(600)"
-    monkeypatch.setattr(image_maker, "_command", lambda _: (sys.executable, "-c", hangs))
+    monkeypatch.setattr(snapshot_generator, "_command", lambda _: (sys.executable, "-c", hangs))
     maker = ImageMaker(directory=tmp_path)
     maker.make(checkpoint)
     async with asyncio.timeout(60):

@@ -16,15 +16,12 @@ from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import NoOpRecord
-from aclog.nodes.apis.request import RequestError
-from aclog.nodes.controller.write_path.quorum_controller import QuorumController
-from aclog.nodes.controller.write_path.write_event import ControllerResult
-from aclog.nodes.offload import committed
-from aclog.nodes.telemetry.metrics import Metrics
+from aclog.protocol.request import RequestError
+from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
+from aclog.server.loops import committed
+from aclog.server.telemetry import Metrics
 from aclog.snapshots.image import Image
-from aclog.snapshots.merger import Merger
-from aclog.snapshots.publisher import Publisher
-from aclog.snapshots.recovery import recover
+from aclog.snapshots.publisher import Merger, Publisher, recover
 from tests.support.builders.acls import acl
 from tests.support.fakes.held_log import HeldLog
 from tests.support.fakes.memory_log import MemoryLog
@@ -162,7 +159,7 @@ class TestAnswers:
         assert quorum.failure is None
 
     async def test_too_many_uncommitted_bytes_make_others_wait(self, monkeypatch):
-        monkeypatch.setattr("aclog.nodes.controller.write_path.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
+        monkeypatch.setattr("aclog.server.controller.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
         log = held()
         quorum = controller(log)
         futures = await created_apart(quorum, 9)

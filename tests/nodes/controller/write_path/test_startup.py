@@ -11,11 +11,10 @@ from aclog.metalog.control_records import KRaftVersion
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import read_committed
-from aclog.metalog.filelog.file_names import list_segments
-from aclog.metalog.filelog.quorum_state import QuorumState, write_quorum_state
-from aclog.nodes.controller import controller_server as server_module
-from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, open_controller_log
-from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.metalog.filelog.files import QuorumState, list_segments, write_quorum_state
+from aclog.server.controller import controller_server as server_module
+from aclog.server.controller.activation import LOG_DIRECTORY, open_controller_log
+from aclog.snapshots.checkpoints import read_checkpoint
 from tests.support.nodes.controllers import controller_server, formatted, running
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.sources.formats.terraform import scope
+from aclog.sources.formats.terraform import evaluation
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 
@@ -301,13 +301,13 @@ def test_values_that_double_without_end(tmp_path: Path) -> None:
 
 def test_loops_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loops = "[for a in range(1000) : [for b in range(1000) : [for c in range(1000) : 1]]]"
-    monkeypatch.setattr(scope, "MOST_STEPS", 10_000)
+    monkeypatch.setattr(evaluation, "MOST_STEPS", 10_000)
     told = message(tmp_path, {"main.tf": acl(resource=f"jsonencode({loops})")})
     assert told.startswith("main.tf:4: resource_name: more than 10,000 steps to evaluate these files")
 
 
 def test_work_without_end_in_calls_templates_and_long_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope, "MOST_STEPS", 10_000)
+    monkeypatch.setattr(evaluation, "MOST_STEPS", 10_000)
     calls = "".join(f'module "m{n}" {{\n  source = "../%s"\n}}\n' for n in range(10))
     modules = {f"l{n}/main.tf": calls.replace("%s", f"l{n + 1}") for n in range(6)}
     templates = 'jsonencode([for a in range(100) : templatefile("t.tpl", {})])'

@@ -1,1 +1,0 @@
-"""What single rules add to a policy, decided over sets of rules."""

@@ -1,1 +1,0 @@
-"""What becomes of lint's findings: suppressed or reported, and in which form."""

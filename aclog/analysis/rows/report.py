@@ -1,0 +1,312 @@
+"""A report on a change: text, JSON lines, SARIF, Arrow, pandas and HTML."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from html import escape
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
+
+from attrs import field, frozen
+
+from aclog.analysis.policy import only_on
+from aclog.analysis.regions import (
+    Direction,
+    JsonObject,
+    Request,
+    decided_by_object,
+    hosts_text,
+    request_object,
+    who_text,
+)
+from aclog.analysis.rows.row import Bound, Row, bound_text, claim_text, directions_text, summary_text, what_text
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
+from aclog.authorizer.acls_image import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
+from aclog.authorizer.explain import located_text
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Generation
+from aclog.metalog.errors import ConfigError, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+# A report on a change: rows with what is counted for each, as lines of text or as a table in markdown.
+
+
+_LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)", re.IGNORECASE)
+"""What begins a mention or a link."""
+_NOTHING = "&#8203;"
+"""A blank of no width, which ends one."""
+
+TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
+
+
+@frozen(kw_only=True)
+class ReportRow:
+    """A row; how many existing topics its names hold and how many of some accesses it flips, if that is known."""
+
+    row: Row
+    topics: int | None = None
+    accesses: int | None = None
+    origins: TwoOrigins = field(factory=TwoOrigins)
+    """Where the rules of both sides stand."""
+    places: tuple[FileOrigin, ...] = ()
+    """Where the changed rules behind it stand, those of the second side first."""
+    only: Generation | None = None
+    """That of Kafka by which alone it is so, if several may decide."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, row_lines(self)))
+
+    def counts(self) -> str:
+        """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""
+        found = []
+        if self.topics is not None:
+            most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
+            found.append(f"{most}{self.topics:,} topic{' exists' if self.topics == 1 else 's exist'}")
+        if self.accesses is not None:
+            found.append(f"{self.accesses:,} access{' flips' if self.accesses == 1 else 'es flip'}")
+        return ", ".join(found)
+
+
+def request_text(request: Request) -> str:
+    """Return such as `User:a READ TOPIC 'orders' from 10.0.0.1`."""
+    operation, kind = code_name(AclOperation, request.operation), code_name(ResourceType, request.resource_type)
+    return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
+
+
+def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
+    """Return a deciding rule as text, and where it stands; None: Kafka's authorizer throws on the request."""
+    if rule is None:
+        return "no answer (Kafka's authorizer throws)"
+    return rule if isinstance(rule, str) else located_text(rule, origins)
+
+
+def row_lines(report: ReportRow) -> Iterator[str]:
+    """Yield the lines of a row."""
+    row = report.row
+    claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
+    yield f"{directions_text(row)}  {claim}{only_on(report.only)}"
+    if row.summary is not None:
+        yield f"  {summary_text(row, row.summary)}"
+    before, after = _decided_by(report)
+    yield f"  such as {_example(row)}: {before}; now {after}"
+    if report.counts():
+        yield f"  {report.counts()}"
+
+
+def markdown_lines(rows: Sequence[ReportRow], premises: Premises = ALL_KNOWN) -> Iterator[str]:
+    """Yield a table, and a line that says how many rows it has.
+
+    `premises`: what could turn that there is no row.
+    """
+    if not rows:
+        yield f"{premises.decided('No difference')}."
+        return
+    counted = any(row.counts() for row in rows)
+    titles = (*TITLES, "counts") if counted else TITLES
+    yield _markdown_row(titles)
+    yield _markdown_row("---" for _ in titles)
+    for report in rows:
+        cells = row_cells(report)
+        yield _markdown_row((*cells, report.counts()) if counted else cells)
+
+
+def _decided_by(report: ReportRow) -> tuple[str, str]:
+    row, origins = report.row, report.origins
+    return decided_by_text(row.before, origins.old), decided_by_text(row.after, origins.new)
+
+
+def row_cells(report: ReportRow) -> tuple[str, ...]:
+    """Return the cells of a row, under TITLES."""
+    row = report.row
+    what = claim_text(row) + bound_text(row)
+    if row.summary is not None:
+        what = f"{what}: {summary_text(row, row.summary)}"
+    return (
+        directions_text(row),
+        who_text(row.principals),
+        what,
+        hosts_text(row.hosts),
+        *_decided_by(report),
+        _example(row),
+    )
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(markdown_text(cell) for cell in cells)} |"
+
+
+def markdown_text(text: str) -> str:
+    r"""Escape what markdown would take for more than text, such as `*`, which is common in ACLs.
+
+    GitHub and GitLab also notify whom `@name` names, make links of addresses and of `#12`, and set what stands between
+    two `$` as a formula, where `User:ad{}min` reads `User:admin`; a stranger chose them.
+    """
+    escaped = "".join(f"\\{character}" if character in r"\|*_<>[]`~" else character for character in text)
+    return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;")).replace("$", "&#36;")
+
+
+def _example(row: Row) -> str:
+    return request_text(row.witness) + ("" if row.legal else " (no topic can have such a name)")
+
+
+# A report on a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its rules.
+
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_STDIN = "stdin"
+_NAMES = {Direction.GAINED: "access-gained", Direction.LOST: "access-lost"}
+_ABOUT = {Direction.GAINED: "Requests that were denied are allowed", Direction.LOST: "Allowed requests are denied"}
+
+
+def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None, refs: Collection[str] = ()) -> JsonObject:
+    """Return a SARIF 2.1.0 log with a result for each row, at the lines of the changed rules behind it.
+
+    `path` is the file to which those belong of which none is known, if any. `refs`: commits that files are of; the
+    names of these begin with one and a colon, which no path in a repository does.
+    """
+    driver: JsonObject = {
+        "name": "aclog",
+        "version": version,
+        "rules": [
+            {"id": _NAMES[direction], "shortDescription": {"text": _ABOUT[direction]}} for direction in Direction
+        ],
+    }
+    run = {"tool": {"driver": driver}, "results": [_result(report, path, refs) for report in rows]}
+    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonObject:
+    row = report.row
+    logical = [{"name": what_text([clause]), "kind": "resource"} for clause in row.clauses]
+    places = [_physical(_without_ref(place.file, refs), place.line) for place in report.places if place.file != _STDIN]
+    if not places and path is not None:
+        places = [_physical(_without_ref(path, refs), 1)]
+    first: JsonObject = {"logicalLocations": logical, **(places[0] if places else {})}
+    properties: JsonObject = {
+        "witness": request_object(row.witness),
+        "old": decided_by_object(row.before, report.origins.old),
+        "new": decided_by_object(row.after, report.origins.new),
+        "topics": report.topics,
+        "accesses": report.accesses,
+        "generation": None if report.only is None else report.only.value,
+    }
+    return {
+        "ruleId": _NAMES[row.directions[0]],
+        "level": "warning",
+        "message": {"text": "\n".join(row_lines(report))},
+        "locations": [first, *places[1:]],
+        "properties": {key: value for key, value in properties.items() if value is not None},
+    }
+
+
+def _physical(path: str, line: int) -> JsonObject:
+    uri = quote(path, errors="surrogateescape")  # the name of a file need not be text
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}}
+
+
+def _without_ref(path: str, refs: Collection[str]) -> str:
+    return next((path.removeprefix(f"{ref}:") for ref in refs if path.startswith(f"{ref}:")), path)
+
+
+# Rows in the forms of notebooks and data frames: Arrow, pandas and HTML.
+
+
+MOST_ROWS = 20
+"""Rows of an HTML table: a notebook keeps what it shows."""
+MOST_CHARACTERS = 80
+"""Characters of one of its cells."""
+
+Cell: TypeAlias = str | int | bool | None
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    TIME = "time"
+    """In ms since 1970; negative if it is unknown."""
+    FLAG = "flag"
+
+
+def arrow_table(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "pa.Table":
+    """Return rows as an Arrow table; times are timestamps in UTC.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ConfigError("to_arrow needs pyarrow: pip install 'aclog[parquet]'") from None
+    types = {
+        Kind.TEXT: pa.string(),
+        Kind.NUMBER: pa.int64(),
+        Kind.TIME: pa.timestamp("ms", "UTC"),
+        Kind.FLAG: pa.bool_(),
+    }
+    columns = _columns(kinds, rows)
+    return pa.table({name: pa.array(columns[name], types[kind]) for name, kind in kinds.items()})
+
+
+def pandas_frame(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "pd.DataFrame":
+    """Return rows as a data frame; times are timestamps in UTC.
+
+    Raises:
+        ConfigError: pandas is not installed.
+
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ConfigError("to_pandas needs pandas: pip install pandas") from None
+    columns: dict[str, Any] = _columns(kinds, rows)
+    for name, kind in kinds.items():
+        if kind is Kind.TIME:
+            columns[name] = pd.to_datetime(pd.Series(columns[name], dtype="Int64"), unit="ms", utc=True)
+        elif kind is Kind.TEXT:
+            columns[name] = pd.Series(columns[name], dtype="object")
+    return pd.DataFrame(columns, columns=list(kinds))
+
+
+def html_table(titles: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str, total: int | None = None) -> str:
+    """Return the first rows as an HTML table, everything escaped; `total` is how many there are, if it is known."""
+    shown = list(islice(rows, MOST_ROWS + 1))
+    more = len(shown) > MOST_ROWS
+    head = "".join(f"<th>{_html(title)}</th>" for title in titles)
+    body = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in shown[:MOST_ROWS])
+    rest = "more" if total is None else f"{total - MOST_ROWS:,} more"
+    foot = f'<tr><td colspan="{len(titles)}">... and {rest}</td></tr>' if more else ""
+    return (
+        f"<table><caption>{_html(caption, 4 * MOST_CHARACTERS)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}{foot}</tbody></table>"
+    )
+
+
+def html_text(text: str) -> str:
+    """Return lines as preformatted HTML, with the caps of a table."""
+    lines = text.splitlines()
+    shown = [_html(line, 2 * MOST_CHARACTERS) for line in lines[: 2 * MOST_ROWS]]
+    if len(lines) > len(shown):
+        shown.append(f"... and {len(lines) - len(shown):,} more lines")
+    return f"<pre>{'<br>'.join(shown)}</pre>"
+
+
+def _html(cell: Cell, most: int = MOST_CHARACTERS) -> str:
+    text = printable("" if cell is None else str(cell))
+    return escape(text if len(text) <= most else f"{text[: most - 1]}\u2026")
+
+
+def _columns(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> dict[str, list[Cell]]:
+    values = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    columns = {name: list(column) for name, column in zip(kinds, values, strict=True)}
+    for name, kind in kinds.items():
+        if kind is Kind.TIME:
+            columns[name] = [None if not isinstance(time, int) or time < 0 else time for time in columns[name]]
+    return columns

@@ -1,0 +1,469 @@
+"""Outcomes as text and JSON objects, with the nearest change that would make a failing case hold."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Protocol, TypeAlias
+
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.comparison import allowed
+from aclog.analysis.policy import Policy, generation_object, is_allowed, merged, only_on
+from aclog.analysis.regions import (
+    REQUESTED,
+    JsonObject,
+    Literal,
+    Query,
+    Region,
+    Request,
+    decided_by_object,
+    everyone_but,
+    only,
+    operations_of,
+    region_object,
+    request_object,
+    witness,
+)
+from aclog.analysis.rows.report import decided_by_text, request_text
+from aclog.analysis.rule_tests.case import Case, Failure, Outcome, changed_policy
+from aclog.analysis.rule_tests.expectations import Can, Cannot, CanOnly, Decides, HasIntent, NoNewAccess, SameAs, WhoCan
+from aclog.analysis.rule_tests.mutation import MutationResult
+from aclog.analysis.who_can import RulesAbout, permissions
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    ChangePlace,
+    PatternType,
+    ResourcePattern,
+    StandardAcl,
+    acl_command,
+    acl_text,
+)
+from aclog.authorizer.acls_image import Origins, RuleChange, changes_between, origin_object
+from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
+
+# The nearest change that makes a failing case hold: as few rules as possible to add or to remove.
+
+
+_Changes: TypeAlias = tuple[RuleChange, ...]
+
+MOST_CHANGES = 8
+"""A longer list of changes is no advice."""
+
+
+def nearest_change(case: Case, policy: Policy) -> tuple[RuleChange, ...]:
+    """Return the fewest changes of rules that were found to make a failing case hold; () if none was.
+
+    Each candidate is tried: the case is run on the policy that it makes.
+    """
+    for candidate in sorted(_candidates(case, policy), key=len):
+        if 0 < len(candidate) <= MOST_CHANGES and case.run(changed_policy(policy, candidate)).passed:
+            return _fewest(case, policy, candidate)
+    return ()
+
+
+def _fewest(case: Case, policy: Policy, changes: _Changes) -> _Changes:
+    """Return what is left of some changes after leaving out, one by one, those without which the case holds, too."""
+    for change in changes if len(changes) > 1 else ():
+        less = tuple(each for each in changes if each != change)
+        if less and case.run(changed_policy(policy, less)).passed:
+            changes = less
+    return changes
+
+
+def _candidates(case: Case, policy: Policy) -> Iterator[_Changes]:
+    queries = case.queries(policy.settings)
+    if isinstance(case, Can | HasIntent) or (isinstance(case, Decides) and case.decision == "ALLOWED"):
+        yield from _granting(policy, queries)
+    elif isinstance(case, Cannot) or (isinstance(case, Decides) and case.decision == "DENIED"):
+        yield from _revoking(policy, queries)
+    elif isinstance(case, WhoCan):
+        yield from _correcting(policy, case)
+    elif isinstance(case, SameAs | NoNewAccess):
+        other = case.other if isinstance(case, SameAs) else case.than
+        yield tuple(changes_between(policy.acls, other.policy(policy.settings).acls))
+    elif isinstance(case, CanOnly):
+        yield from _by_regions(policy, case)
+
+
+def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
+    adding = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.ALLOW))
+    denying = dict.fromkeys(rule for query in queries for rule in RulesAbout.of(policy, query).denying)
+    added = tuple(change for change in adding if policy.acls.find(change.acl) is None)
+    removed = _gone(denying)
+    yield from (added, removed, removed + added)
+
+
+def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
+    """Yield the removal of what gives it, and a DENY; first what takes no more than is asked, if it does not matter."""
+    giving = _giving(policy, queries)
+    removed = _gone(giving)
+    added = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.DENY))
+    narrow = all(_is_within(rule, query.resources) for query in queries for rule in giving)
+    added = tuple(change for change in added if policy.acls.find(change.acl) is None)
+    yield from (removed, added) if narrow else (added, removed)
+
+
+def _correcting(policy: Policy, case: WhoCan) -> Iterator[_Changes]:
+    (query,) = case.queries(policy.settings)
+    who = [each for each in case.expected if not each.startswith("not ")]
+    rest = evolve(query, principals=everyone_but(*query.principals.named, *who))
+    removed = _gone(rule for rule in _giving(policy, (rest,)) if rule.principal not in who)
+    granted = [each for each in who if next(allowed(policy, evolve(query, principals=only(each))), None) is None]
+    added = _new(
+        rule for each in granted for rule in _rules_for(evolve(query, principals=only(each)), AclPermissionType.ALLOW)
+    )
+    yield from (removed, added, removed + added)
+
+
+def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
+    """Yield the removal of what gives too much, and rules for what is lacking."""
+    (query,) = case.queries(policy.settings)
+    about = RulesAbout.of(policy, query)
+    giving: list[StandardAcl] = []
+    lacking: list[StandardAcl] = []
+    for region in (failure.region for failure in case.run(policy).failures):
+        if region is not None and is_allowed(policy, witness(region)):
+            giving += about.giving(region)
+        elif region is not None:
+            lacking += _rules_for(_query_of(region), AclPermissionType.ALLOW)
+    added = tuple(change for change in _new(lacking) if policy.acls.find(change.acl) is None)
+    yield _gone(giving) + added
+
+
+def _query_of(region: Region) -> Query:
+    """Return a query for at least a region; from any host unless it has a single one."""
+    resources = tuple(
+        ResourcePattern(resource_type=region.resource_type, name=part.name)
+        if isinstance(part, Literal)
+        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
+        for part in region.names
+    )
+    single = len(region.hosts.entries) == 1 and not region.hosts.complement and "/" not in region.hosts.entries[0]
+    return Query(
+        resources=resources,
+        operations=region.operations,
+        principals=region.principals,
+        host=region.hosts.entries[0] if single else None,
+    )
+
+
+def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]:
+    found = (rule for query in queries for each in permissions(policy, query) for rule in each.rules)
+    return dict.fromkeys(rule for rule in found if isinstance(rule, StandardAcl))
+
+
+def _rules_for(query: Query, permission: AclPermissionType) -> Iterator[StandardAcl]:
+    """Yield the rules that are about all of a query and no more."""
+    every = query.operations == REQUESTED
+    operations = (AclOperation.ALL,) if every else tuple(operations_of(query.operations))
+    named = (WILDCARD_PRINCIPAL,) if query.principals.complement else query.principals.named
+    for resource in query.resources:
+        all_names = not resource.name  # every name: LITERAL `*`, as an empty name is no ACL's
+        for principal in named:
+            for operation in operations:
+                yield StandardAcl(
+                    resource_type=resource.resource_type,
+                    resource_name=WILDCARD if all_names else resource.name,
+                    pattern_type=PatternType.LITERAL if all_names else resource.pattern_type,
+                    principal=principal,
+                    host=query.host or WILDCARD,
+                    operation=operation,
+                    permission_type=permission,
+                )
+
+
+def _is_within(rule: StandardAcl, resources: Sequence[ResourcePattern]) -> bool:
+    """Return whether a rule covers no more names than some resources have."""
+    if rule.pattern_type == PatternType.LITERAL and rule.resource_name == WILDCARD:
+        return any(not each.name for each in resources)
+    return any(
+        rule.resource_name == each.name and rule.pattern_type == each.pattern_type
+        if each.pattern_type == PatternType.LITERAL
+        else rule.resource_name.startswith(each.name)
+        for each in resources
+    )
+
+
+def _new(rules: Iterable[StandardAcl]) -> _Changes:
+    return tuple(RuleChange(added=True, acl=rule) for rule in dict.fromkeys(rules))
+
+
+def _gone(rules: Iterable[StandardAcl]) -> _Changes:
+    return tuple(RuleChange(added=False, acl=rule) for rule in dict.fromkeys(rules))
+
+
+# A failing case as lines for people: where it is written, what is so instead, why, and what would mend it.
+
+
+_SHOWN = 5
+"""Failures of one case, and rules of one explanation; the JSON lines have all failures."""
+
+NEAREST_CHANGE = "the nearest change:"
+"""After this line stands what would mend a case."""
+
+
+@frozen(kw_only=True, eq=False)
+class TestedState:
+    """What cases were run on, and what is known of it."""
+
+    __test__ = False
+    """It is none for pytest."""
+
+    policy: Policy
+    """With ids (aclog.analysis.rule_tests.case.with_ids), so that changes are tried quickly."""
+    policies: Mapping[Generation, Policy] = field(factory=dict)
+    """By the generation of Kafka that may decide, if several may; with ids, too."""
+    origins: Origins
+    place: ChangePlace
+    """Where its rules are changed."""
+
+    def failing(self, outcome: Outcome) -> Policy:
+        """Return the policy on which a case fails: of several the first one."""
+        return self.policy_of(outcome.failures[0]) if outcome.failures else self.policy
+
+    def policy_of(self, failure: Failure) -> Policy:
+        """Return a policy on which a case fails so: of several the first one."""
+        return self.policy if failure.only is None else self.policies[failure.only]
+
+
+def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
+    """Yield the lines of a failing case."""
+    case = outcome.case
+    yield f"FAILED {case.origin.file}:{case.origin.line}: {case.test}"
+    yield f"  expected: {case.text}"
+    for failure in outcome.failures[:_SHOWN]:
+        yield f"  found: {failure.found}"
+        yield from _why(failure, state)
+    if len(outcome.failures) > _SHOWN:
+        yield f"  and {len(outcome.failures) - _SHOWN:,} more: --format jsonl has all"
+    for failure in outcome.failures:
+        if failure.request is not None:
+            yield from (f"  {line}" for line in _explanation(failure.request, state.policy_of(failure), state.origins))
+            break
+    changes = nearest_change(case, state.failing(outcome))
+    if changes:
+        yield f"  {NEAREST_CHANGE}"
+        yield from (f"    {line}" for change in changes for line in change_lines(change, state.place))
+
+
+def change_lines(change: RuleChange, place: ChangePlace) -> Iterator[str]:
+    """Yield a change and the command that makes it."""
+    yield f"{'adding' if change.added else 'removing'} {acl_text(change.acl)}"
+    command = acl_command(change.acl, add=change.added, place=place)
+    if command is not None:
+        yield f"  {command}"
+
+
+def _why(failure: Failure, state: TestedState) -> Iterator[str]:
+    if failure.request is not None:
+        such_as = "" if failure.region is None else f"such as {request_text(failure.request)}, "
+        yield f"    {such_as}decided by {decided_by_text(failure.decided_by, state.origins)}"
+
+
+def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator[str]:
+    """Yield the rules that cover what is asked for, the most important first, and what to know about them."""
+    found = _explained(request, policy)
+    if found is None:
+        return
+    total = sum(found.counts.values())
+    if not total:
+        yield "no ACL covers this resource"
+        return
+    parts = ", ".join(f"{found.counts[role]:,} {role.value}" for role in Role if found.counts.get(role))
+    yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
+    for examined in found.rules:
+        yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, origins)}"
+        yield from (f"    ({note})" for note in examined.notes)
+    for text in (*found.quirks, *found.near_misses):
+        yield f"  note: {text}"
+
+
+def _explained(request: Request, policy: Policy) -> Explanation | None:
+    if not request.resource_name:  # of any resource of a type, or of none
+        return None
+    context = RequestContext(principal=request.principal, host=request.host)
+    resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+    action = Action(operation=request.operation, resource_pattern=resource)
+    settings = policy.settings
+    image = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    options = ExplainOptions(allow_everyone=settings.allow_everyone, limit=_SHOWN)
+    try:
+        return explain(image, policy.authorizer.decide(context, action), context, action, options=options)
+    except InvalidRequestError:
+        return None
+
+
+def failing(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return those that do not hold."""
+    return [outcome for outcome in outcomes if not outcome.passed]
+
+
+# Outcomes as JSON objects: the lines of `aclog test --format jsonl` (docs/testing-rules.md).
+
+
+class Tested(Protocol):
+    """Knows what a case was run on."""
+
+    @property
+    def state(self) -> TestedState:
+        """What the case was run on; asked for only if it fails."""
+        ...
+
+
+def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) -> JsonObject:
+    """Return a case, whether it holds, and if not, why not; with `nearest` also what would mend it."""
+    case = outcome.case
+    line: JsonObject = {
+        "test": case.test,
+        "file": case.origin.file,
+        "line": case.origin.line,
+        "case": case.text,
+        "verdict": "PASSED" if outcome.passed else "FAILED",
+    }
+    if outcome.passed:
+        return line
+    state = tested.state
+    line["failures"] = [_failure(each, state.origins) for each in outcome.failures]
+    if not nearest:
+        return line
+    changes = [
+        {
+            "change": "add" if change.added else "remove",
+            "rule": stated_object(change.acl, state.origins),
+            "command": acl_command(change.acl, add=change.added, place=state.place),
+        }
+        for change in nearest_change(case, state.failing(outcome))
+    ]
+    return {**line, "nearest": changes}
+
+
+def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:
+    """Return a mutant and whether a case fails with it; of one that survives, what it changes."""
+    mutant = result.mutant
+    line: JsonObject = {
+        "mutant": mutant.mutation.value,
+        "rule": stated_object(mutant.rule, origins),
+        "becomes": None if mutant.becomes is None else decided_by_object(mutant.becomes),
+        "verdict": "KILLED" if result.killed else "SURVIVED",
+    }
+    if result.changed is None:
+        return line
+    return {**line, "change": result.changed.direction.value, "region": region_object(result.changed.region)}
+
+
+def stated_object(rule: StandardAcl | str | None, origins: Origins) -> JsonObject | str | None:
+    """Return a rule with the first place that states it, or another reason of a decision."""
+    found = decided_by_object(rule)
+    if not isinstance(rule, StandardAcl) or not isinstance(found, dict):
+        return found
+    return {**found, **(origin_object(origins.of(rule)[0]) if origins.of(rule) else {})}
+
+
+def _failure(failure: Failure, origins: Origins) -> JsonObject:
+    return {
+        "found": failure.found,
+        "request": None if failure.request is None else request_object(failure.request),
+        "rule": stated_object(failure.decided_by, origins),
+        "region": None if failure.region is None else region_object(failure.region),
+        **generation_object(failure.only),
+    }
+
+
+# Cases whose outcome an unknown premise could turn, or another Kafka that may decide: none of them passes.
+
+
+@define(eq=False)
+class PremisedRun:
+    """Runs cases on a policy of whose settings something is unknown.
+
+    A case that passes is run again with all that is unknown the other way: with the principals that it names as super
+    users, and with everything open that no ACL is for. If it fails then, it is not known to pass.
+    """
+
+    policy: Policy
+    premises: Premises
+    given: AbstractSet[str] = frozenset()
+    """The properties of brokers whose values the settings of the policy have."""
+    _policies: dict[tuple[frozenset[str], bool], Policy] = field(factory=dict, init=False)
+
+    def run(self, case: Case) -> Outcome:
+        """Return what became of the case. Raises as Case.run."""
+        outcome = case.run(self.policy)
+        premises = self._unknown(case) if outcome.passed else ALL_KNOWN
+        if not premises:
+            return outcome
+        each_alone = map(Premises, ((premise,) for premise in premises.unknown))
+        turning = Premises(tuple(each.unknown[0] for each in each_alone if not self._passes(case, each)))
+        if not turning and not self._passes(case, premises):
+            turning = premises
+        if not turning:
+            return outcome
+        reason = f"it is not known to hold: it does not if {turning.unless()}"
+        return evolve(outcome, failures=(Failure(found=reason),))
+
+    def _unknown(self, case: Case) -> Premises:
+        """Return what is unknown of the policy, or of one that it was compared with: both have its settings."""
+        other = case.than if isinstance(case, NoNewAccess) else case.other if isinstance(case, SameAs) else None
+        if other is None:
+            return self.premises
+        more = other.premises.without(self.given | set(self.premises.names))
+        return Premises((*self.premises.unknown, *more.unknown))
+
+    def _passes(self, case: Case, others: Premises) -> bool:
+        """Return whether a case passes if these are the other way; False if it is not known what that is."""
+        if not {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG}.issuperset(others.names):
+            return False
+        users = frozenset(_named(case, self.policy)) if SUPER_USERS_CONFIG in others.names else frozenset[str]()
+        is_open = ALLOW_EVERYONE_CONFIG in others.names
+        return not (users or is_open) or case.run(self._changed(users, is_open=is_open)).passed
+
+    def _changed(self, users: frozenset[str], *, is_open: bool) -> Policy:
+        key = users, is_open
+        if key not in self._policies:
+            settings = self.policy.settings
+            changed = evolve(
+                settings,
+                super_users=settings.super_users | users,
+                allow_everyone=settings.allow_everyone or is_open,
+            )
+            self._policies[key] = Policy(self.policy.acls, changed)
+        return self._policies[key]
+
+
+def _named(case: Case, policy: Policy) -> Iterator[str]:
+    """Yield the principals that a case is about by name; of everybody, super users are left out anyway."""
+    for query in case.queries(policy.settings):
+        if not query.principals.complement:
+            yield from query.principals.named
+
+
+@frozen(eq=False)
+class EachRun:
+    """Runs cases on the policies of all generations of Kafka that may decide: one passes if it passes on each."""
+
+    runs: Mapping[Generation, PremisedRun]
+
+    @classmethod
+    def of(
+        cls, policies: Mapping[Generation, Policy], premises: Premises, given: AbstractSet[str] = frozenset()
+    ) -> "EachRun":
+        """Return it for policies of whose settings something is unknown; as PremisedRun has these."""
+        return cls({generation: PremisedRun(policy, premises, given) for generation, policy in policies.items()})
+
+    def run(self, case: Case) -> Outcome:
+        """Return what became of the case; how it fails on one Kafka only is marked. Raises as Case.run."""
+        outcomes = {generation: run.run(case) for generation, run in self.runs.items()}
+        if len(outcomes) == 1:
+            return next(iter(outcomes.values()))
+        failures = merged({generation: outcome.failures for generation, outcome in outcomes.items()}, _key)
+        found = (evolve(each, found=f"{each.found}{only_on(only)}", only=only) for each, only in failures)
+        return Outcome(case=case, failures=tuple(found))
+
+
+def _key(failure: Failure) -> Hashable:
+    return failure.found, failure.request, failure.decided_by, failure.region

@@ -1,0 +1,422 @@
+"""When the answer to a question was yes: intervals of a log."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
+from functools import cached_property
+from heapq import merge
+from itertools import chain, groupby
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias
+
+from attrs import define, field, frozen
+
+from aclog.analysis.comparison import allowed, denied, differences
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import (
+    REQUESTED,
+    Direction,
+    Principals,
+    Query,
+    Region,
+    Request,
+    only,
+    root_of_pattern,
+    within,
+    witness,
+)
+from aclog.analysis.who_can import Need, holders, names_that_exist, rule_order, rules_on
+from aclog.authorizer.acl import (
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    code_name,
+    is_cidr,
+    record_of,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import Decision
+from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explain_set
+from aclog.authorizer.index.acl_index import Change as RecordChange
+from aclog.authorizer.index.layout import known_type
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.settings import Generation, Settings, is_set, pattern_text
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.snapshots.deciding_kafka import KafkaChange
+from aclog.snapshots.history import Change, ChangeKind
+from aclog.snapshots.image import Image
+
+# Questions of each state of a log (aclog.analysis.timeline).
+
+
+@define
+class AnyAllowed:
+    """Is any request of a query allowed?"""
+
+    query: Query
+    _example: Request | None = field(default=None, init=False)
+    """One that was allowed in the last state asked."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        return (self.query,)
+
+    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
+        """Return whether a rule can have a part in the answer."""
+        return concerns(self.query, rule, settings)
+
+    def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:
+        """Return whether some request is allowed in `new`."""
+        if self._example is not None and is_allowed(new, self._example):
+            return True
+        if self._example is None and changed is not None:
+            gained = differences(old, new, query=self.query, changed=(changed,))
+            found = next((each.region for each in gained if each.direction is Direction.GAINED), None)
+        else:
+            found = next(allowed(new, self.query), None)
+        self._example = None if found is None else witness(found)
+        return self._example is not None
+
+
+@frozen(kw_only=True)
+class IntentHeld:
+    """Does an intent hold for any of some principals?"""
+
+    needs: tuple[Need, ...]
+    principals: Principals
+    host: str | None = None
+    """In the form of `host_address`; None for any."""
+
+    @cached_property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        return tuple(need.query(self.principals) for need in self.needs)
+
+    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
+        """Return whether a rule can have a part in the answer."""
+        return any(concerns(query, rule, settings) for query in self.queries)
+
+    def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:  # noqa: ARG002
+        """Return whether it holds for somebody in `new`."""
+        return next(holders(new, self.needs, principals=self.principals, host=self.host), None) is not None
+
+
+def question_of(query: Query, needs: tuple[Need, ...]) -> AnyAllowed | IntentHeld:
+    """Return the question whether an intent holds, or, without needs, whether any request of a query is allowed."""
+    if needs:
+        return IntentHeld(needs=needs, principals=query.principals, host=query.host)
+    return AnyAllowed(query)
+
+
+def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
+    """Return whether a rule can have a part in the decision on a request of a query."""
+    who = rule.principal
+    # Where uncovered names are open, any rule closes its resource; one without a colon stops Kafka's authorizer.
+    if who != WILDCARD_PRINCIPAL and ":" in who and who not in query.principals and not settings.allow_everyone:
+        return False
+    literal = rule.pattern_type == PatternType.LITERAL
+    root = root_of_pattern(known_type(rule.resource_type), rule.resource_name, literal=literal)
+    return root is not None and any(within(root, query.roots))
+
+
+# One decision on all names that begin with a prefix: there is one only if all of them are decided alike.
+
+
+class NamesDifferError(ConfigError):
+    """Some of the names are allowed and some denied."""
+
+
+@frozen(kw_only=True)
+class SetDecision:
+    """The decision on all names of a set; the reason is that of one of them."""
+
+    decision: Decision
+    example: str
+
+
+def decide_set(policy: Policy, context: RequestContext, action: Action) -> SetDecision:
+    """Return the decision on all names that begin with the prefix of an action.
+
+    Names that no topic can have do not count, unless the prefix itself is none of a topic's.
+
+    Raises:
+        NamesDifferError: the decision differs between names; it names one that is allowed and one that is denied.
+        ConfigError: not one of the operations that requests have, or no resource can have such a name.
+        InvalidRequestError: Kafka's authorizer throws on them.
+
+    """
+    resource = action.resource_pattern
+    if not REQUESTED >> max(action.operation, 0) & 1:
+        name = code_name(AclOperation, action.operation)
+        raise ConfigError(f"operation {name} on {_text(resource)}: expected one that requests have, such as READ")
+    query = Query(
+        resources=(resource,), operations=1 << action.operation, principals=only(context.principal), host=context.host
+    )
+    let_in, kept_out = _example(resource, allowed(policy, query)), _example(resource, denied(policy, query))
+    if let_in is not None and kept_out is not None and let_in[1] != kept_out[1]:
+        # One of both is about names that no topic can have.
+        let_in, kept_out = (let_in, None) if let_in[1] else (None, kept_out)
+    if let_in is not None and kept_out is not None:
+        operation = code_name(AclOperation, action.operation)
+        raise NamesDifferError(
+            f"{_text(resource)}: the decision differs between names: {context.principal} {operation} is "
+            f"ALLOWED on {let_in[0]!r} and DENIED on {kept_out[0]!r}: ask about one name, or who can {operation} "
+            f"{pattern_text(resource)}"
+        )
+    found = let_in or kept_out
+    if found is None:
+        raise ConfigError(f"{_text(resource)}: no resource can have such a name")
+    asked = Action(
+        operation=action.operation,
+        resource_pattern=ResourcePattern(resource_type=resource.resource_type, name=found[0]),
+    )
+    return SetDecision(decision=policy.authorizer.decide(context, asked), example=found[0])
+
+
+def explained(policy: Policy, context: RequestContext, action: Action, options: ExplainOptions) -> Explanation:
+    """Return the explanation of the decision on a name, or on all that begin so.
+
+    Raises:
+        NamesDifferError, ConfigError: as `decide_set`.
+        InvalidRequestError: Kafka's authorizer throws on it.
+
+    """
+    if not is_set(action.resource_pattern):
+        decision = policy.authorizer.decide(context, action)
+        return explain(policy.acls, decision, context, action, options=options)
+    found = decide_set(policy, context, action)
+    rules = sorted(dict.fromkeys(rules_on(policy, action.resource_pattern)), key=lambda found: rule_order(found.acl))
+    return explain_set(
+        policy.acls, found.decision, context, action, example=found.example, rules=rules, options=options
+    )
+
+
+def _example(resource: ResourcePattern, regions: Iterator[Region]) -> tuple[str, bool] | None:
+    """Return a name of regions, and whether a resource can have it: one that can, if there is one."""
+    illegal: tuple[str, bool] | None = None
+    for region in regions:
+        name = witness(region).resource_name
+        if names_that_exist(ResourceType(resource.resource_type), region.names):
+            return name, True
+        illegal = illegal or (name, False)
+    return illegal
+
+
+def _text(resource: ResourcePattern) -> str:
+    return f"{code_name(ResourceType, resource.resource_type)} {pattern_text(resource)}"
+
+
+# When the answer to a question was yes: intervals of a log, each end with the change that made it.
+
+
+_MANY_CHANGES = 4096
+"""From this size on an overlay is merged, unless most rules are in it."""
+
+
+class Question(Protocol):
+    """What is asked of each state; it may remember the last answer, as it is asked in the order of the log."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        ...
+
+    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
+        """Return whether a rule can have a part in any answer."""
+        ...
+
+    def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:
+        """Return whether the answer is yes in `new`, which differs from `old`, the last state asked, in one rule.
+
+        None: in any rules.
+        """
+        ...
+
+
+@frozen(kw_only=True)
+class Event:
+    """An end of an interval. `change` is None where the log begins: the state was so before it.
+
+    It may be a change of what decides: another Kafka.
+    `offset` and `timestamp` (ms since 1970; -1: unknown) are those of the change's record, `end_offset` is that of the
+    first state that includes it.
+    """
+
+    offset: int
+    end_offset: int
+    timestamp: int
+    change: Change | KafkaChange | None
+
+
+@frozen(kw_only=True)
+class Interval:
+    """From the first state in which the answer was yes to the first one in which it was no longer; None: until now."""
+
+    start: Event
+    end: Event | None
+    only: Generation | None = None
+    """That of Kafka by which alone it was so, while several may have decided."""
+
+
+def intervals(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Question,
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None = None,
+) -> Iterator[Interval]:
+    """Yield the intervals in which the answer was yes, in the order of the log.
+
+    `begin` is the state with which the history begins, `changes` are what came after it, in order; rules of the
+    beginning among them are left out (aclog.snapshots.history.history_from). Changes that became visible together
+    are one step: what was so only between them was never so.
+
+    `kafka` returns which generations of Kafka may have decided when (snapshots.deciding_kafka), up to the same end; it
+    is only called if a rule has a part in the answer whose host is a range. None: `settings` name the one that did.
+    """
+    start, answer = None, _NO
+    for event, now in _answers(begin, changes, question, settings, kafka):
+        if start is not None and now != answer:
+            yield Interval(start=start, end=event, only=answer.only)
+            start = None
+        if start is None and now.holds:
+            start = event
+        answer = now
+    if start is not None:
+        yield Interval(start=start, end=None, only=answer.only)
+
+
+class _Answer(NamedTuple):
+    """Whether the answer is yes; `only`: by one of the generations of Kafka that may decide, which alone says so."""
+
+    holds: bool
+    only: Generation | None = None
+
+
+_NO: Final = _Answer(holds=False)
+
+_Step: TypeAlias = tuple[int, list[Change]]
+"""Changes of rules that became visible together, at this end offset."""
+_Moment: TypeAlias = tuple[int, list[Change] | KafkaChange]
+
+
+def _answers(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Question,
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None,
+) -> Iterator[tuple[Event, _Answer]]:
+    """Yield the answer in the state of the beginning, and each later one that may be another, with what made it."""
+    rules = _of_matter(begin.acls, question, settings)
+    state = _State(question=question, policy=Policy(rules, settings))
+    state.holds(None)
+    concerned = (each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings))
+    steps: Iterator[_Step] = ((end, list(step)) for end, step in groupby(concerned, lambda change: change.end_offset))
+    if kafka is not None and any(is_cidr(rule.acl.host) for rule in rules):
+        yield from _by_kafka(state, begin, steps, kafka())
+        return
+    yield _beginning(begin), _Answer(state.answer)
+    for end, step in steps:
+        if kafka is not None and any(is_cidr(change.rule.acl.host) for change in step):
+            since = _by_kafka(state, begin, chain([(end, step)], steps), kafka())
+            next(since)  # without a range all decide alike: the answer is the one so far
+            yield from since
+            return
+        flipped = state.flipped(step)
+        if flipped is not None:
+            yield flipped, _Answer(state.answer)
+
+
+def _by_kafka(
+    state: "_State", begin: Image, steps: Iterable[_Moment], kafka: Iterable[KafkaChange]
+) -> Iterator[tuple[Event, _Answer]]:
+    """Yield the same where the generations of Kafka may answer differently; the first is the answer before `steps`."""
+    states = {generation: state.of_generation(generation) for generation in Generation}
+    first, *later = kafka
+    of_kafka: Iterable[_Moment] = ((each.end_offset, each) for each in later)
+    moments = merge(of_kafka, steps, key=lambda moment: moment[0])
+    deciding = first.kafka.generations
+    yield _beginning(begin), _answer_of(states, deciding)
+    for _, moment in groupby(moments, lambda each: each[0]):
+        software, event = None, None
+        for _, what in moment:
+            if isinstance(what, KafkaChange):
+                software, deciding = what, what.kafka.generations
+                continue
+            flipped = {generation: state.flipped(what) for generation, state in states.items()}
+            seen = (flip for generation, flip in flipped.items() if generation in deciding and flip is not None)
+            event = max(seen, key=lambda flip: flip.offset, default=None)
+        if event is None and software is not None:
+            event = Event(
+                offset=software.offset,
+                end_offset=software.end_offset,
+                timestamp=software.timestamp,
+                change=software,
+            )
+        if event is not None:
+            yield event, _answer_of(states, deciding)
+
+
+def _answer_of(states: Mapping[Generation, "_State"], deciding: Collection[Generation]) -> _Answer:
+    yes = [generation for generation in deciding if states[generation].answer]
+    only = yes[0] if len(yes) == 1 and len(deciding) > 1 else None
+    return _Answer(holds=bool(yes), only=only)
+
+
+def _of_matter(acls: AclsImage, question: Question, settings: Settings) -> AclsImage:
+    """Return those ACLs that can have a part in the answer."""
+    return AclsImage.from_acls(rule for rule in acls if question.concerns(rule.acl, settings))
+
+
+def _beginning(image: Image) -> Event:
+    return Event(offset=image.end_offset, end_offset=image.end_offset, timestamp=image.timestamp, change=None)
+
+
+@define(kw_only=True)
+class _State:
+    """The state so far, of the rules that matter, and the answer in it."""
+
+    question: Question
+    policy: Policy
+    answer: bool = False
+
+    def holds(self, changed: StandardAcl | None, acls: AclsImage | None = None) -> bool:
+        """Move on to other rules, if given, and return the answer."""
+        new = self.policy if acls is None else Policy(acls, self.policy.settings)
+        self.answer = self.question.holds(self.policy, new, changed)
+        self.policy = new
+        return self.answer
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same state as a Kafka of this generation decides."""
+        settings = self.policy.settings.of_generation(generation)
+        acls = self.policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        found = type(self)(question=copy(self.question), policy=Policy(acls, settings))
+        found.holds(None)
+        return found
+
+    def flipped(self, changes: Iterable[Change]) -> Event | None:
+        """Apply changes that became visible together; return the one that changed the answer, if it did."""
+        before, last = self.answer, None
+        for change in changes:
+            was, acls = self.answer, self.policy.acls.apply((_record(change),))
+            if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
+                acls = acls.merged()
+            if self.holds(change.rule.acl, acls) is not was:
+                last = change
+        return _event(last) if last is not None and self.answer is not before else None
+
+
+def _record(change: Change) -> RecordChange:
+    id = change.rule.id  # noqa: A001  # Kafka's name for it
+    if id is None:
+        raise ValueError(f"a change of a log has an id: {change}")
+    return record_of(change.rule.acl, id) if change.kind is ChangeKind.ADDED else RemoveAccessControlEntryRecord(id=id)
+
+
+def _event(change: Change) -> Event:
+    return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)

@@ -1,0 +1,788 @@
+"""What a policy allows, with the ACLs behind it.
+
+Who can do something, what a principal can do, and who holds an intent.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import reduce
+from operator import and_, or_
+from typing import TypeAlias
+
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.comparison import allowed, differences
+from aclog.analysis.engine.host_classes import Partition, is_address, partition
+from aclog.analysis.policy import PatternIndex, Policy
+from aclog.analysis.regions import (
+    EVERYONE,
+    EVERYWHERE,
+    REQUESTED,
+    Hosts,
+    JsonObject,
+    Literal,
+    NamePart,
+    Names,
+    Principals,
+    Query,
+    Region,
+    Root,
+    Subtree,
+    common,
+    covers_all,
+    decided_by_object,
+    everyone_but,
+    has_legal_name,
+    hosts_text,
+    less,
+    only,
+    operations_of,
+    pattern_meets,
+    region_object,
+    witness,
+    witness_object,
+)
+from aclog.analysis.rows.row import Clause, what_text
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    address_number,
+    cidr_range,
+    is_cidr,
+    resource_of,
+)
+from aclog.authorizer.acls_image import NO_ORIGINS, Origins
+from aclog.authorizer.audit import Basis
+from aclog.authorizer.explain import located_text
+from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.index.queries import rules_of
+from aclog.authorizer.settings import Settings, is_set, pattern_text
+from aclog.metalog.errors import ConfigError
+
+# How much of the names that a question is about is allowed: all that begin with a prefix, or some.
+
+
+_LONGER_THAN_STAR = Subtree(prefix=WILDCARD, except_literals=(WILDCARD,))
+"""What LITERAL `*` does not cover in Kafka."""
+
+
+@frozen(kw_only=True)
+class Extent:
+    """How much of what was asked a permission is about."""
+
+    is_all: bool
+    text: str
+    """Such as `all of pii-*`."""
+
+
+def extent_of(names: Names, kind: ResourceType, asked: Sequence[ResourcePattern]) -> Extent:
+    """Return how much of some resources of one type a set of names has."""
+    texts = ", ".join(map(pattern_text, asked))
+    lacking = tuple(part for each in asked for part in _lacking(names, kind, each))
+    if not lacking:
+        return Extent(is_all=True, text=f"all of {texts}")
+    if all(less((part,), _LONGER_THAN_STAR) == () for part in lacking):
+        return Extent(is_all=False, text=f"all of {texts} but longer names that begin with *")
+    return Extent(is_all=False, text=f"some of {texts}")
+
+
+def names_that_exist(kind: ResourceType, names: Names) -> Names:
+    """Return the parts of a set that have a name which a resource can have; only topic names are restricted."""
+    return tuple(part for part in names if has_legal_name(_region(kind, (part,))))
+
+
+def _lacking(names: Names, kind: ResourceType, asked: ResourcePattern) -> Names:
+    if kind == ResourceType.CLUSTER:
+        whole: Names = (Literal(name=CLUSTER_NAME),)
+    elif is_set(asked):
+        whole = (Subtree(prefix=asked.name),)
+    else:
+        whole = (Literal(name=asked.name),)
+    lacking: Names = reduce(less, names, whole)
+    # A mistyped prefix, below which no topic can be, is compared as it is written.
+    return names_that_exist(kind, lacking) if names_that_exist(kind, whole) else lacking
+
+
+def _region(kind: ResourceType, names: Names) -> Region:
+    return Region(resource_type=kind, operations=REQUESTED, principals=EVERYONE, hosts=EVERYWHERE, names=names)
+
+
+# Intents: what real clients ask for together, and the requests that each of them makes.
+
+
+_READ, _WRITE, _CREATE, _DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE
+_ALTER, _DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
+_TOPIC, _GROUP, _TRANSACTION = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+
+
+class Intent(StrEnum):
+    """What a client is for."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    TRANSACT = "transact"
+    """Produce in transactions; with a group, also commit its offsets in them (READ on its topics is CONSUME's)."""
+    STREAM = "stream"
+    """Kafka Streams: the application id is the group's name."""
+    ADMIN = "admin"
+    """Create, change and delete topics."""
+
+
+@frozen(kw_only=True)
+class Need:
+    """All of these operations on one resource: one that a pattern covers, whichever; or on every one of them."""
+
+    resource_type: ResourceType
+    operations: int
+    """A mask (aclog.analysis.regions)."""
+    patterns: tuple[ResourcePattern, ...]
+    """LITERAL: that name; PREFIXED: those that begin with it. Never empty."""
+    every: bool = False
+    """Whether the operations are needed on every name that the patterns cover."""
+
+    def query(self, principals: Principals, host: str | None = None) -> Query:
+        """Return the query for all that meets the need, by some principals from a host, or from any."""
+        return Query(resources=self.patterns, operations=self.operations, principals=principals, host=host)
+
+
+@frozen(kw_only=True)
+class _Part:
+    """A need of an intent; `optional` if it exists only for a resource that is named."""
+
+    resource_type: ResourceType
+    operations: int
+    optional: bool = False
+
+
+def _mask(*operations: AclOperation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+_PARTS: Mapping[Intent, tuple[_Part, ...]] = {
+    Intent.PRODUCE: (_Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),),
+    Intent.CONSUME: (
+        _Part(resource_type=_TOPIC, operations=_mask(_READ, _DESCRIBE)),
+        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE)),
+    ),
+    Intent.TRANSACT: (
+        _Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),
+        _Part(resource_type=_TRANSACTION, operations=_mask(_WRITE, _DESCRIBE)),
+        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE), optional=True),
+    ),
+    Intent.STREAM: (
+        _Part(resource_type=_TOPIC, operations=_mask(_READ, _DESCRIBE)),
+        _Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),
+        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE)),
+    ),
+    Intent.ADMIN: (
+        _Part(
+            resource_type=_TOPIC,
+            operations=_mask(
+                _CREATE, _DELETE, _ALTER, _DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
+            ),
+        ),
+    ),
+}
+_INTERNAL_TOPICS = _mask(_READ, _WRITE, _DESCRIBE, _CREATE, _DELETE)
+"""On the changelog and repartition topics of a Streams application, `<application id>-*`."""
+
+
+def needs_of(intent: Intent, resources: Sequence[ResourcePattern]) -> tuple[Need, ...]:
+    """Return what a client with this intent asks for on these resources; a resource not named may be any one.
+
+    Several resources of a type are alternatives. For STREAM the one group is the application id, and topics are what
+    the application reads and what it writes; a transactional id stands for exactly-once processing.
+
+    Raises:
+        ConfigError: a resource of a type that the intent has no use for, or STREAM without exactly one group.
+
+    """
+    parts = _PARTS[intent]
+    used = {part.resource_type for part in parts} | ({_TRANSACTION} if intent is Intent.STREAM else set())
+    for resource in resources:
+        if resource.resource_type not in used:
+            names = ", ".join(sorted(kind.name for kind in used))
+            kind = ResourceType(resource.resource_type).name
+            raise ConfigError(f"intent {intent}: expected resources of type {names}, not {kind}")
+    needs = [
+        Need(
+            resource_type=part.resource_type,
+            operations=part.operations,
+            patterns=_of_type(part.resource_type, resources) or _any(part.resource_type),
+        )
+        for part in parts
+        if not part.optional or _of_type(part.resource_type, resources)
+    ]
+    return (*needs, *_internal(resources)) if intent is Intent.STREAM else tuple(needs)
+
+
+def _internal(resources: Iterable[ResourcePattern]) -> tuple[Need, ...]:
+    groups, transactions = _of_type(_GROUP, resources), _of_type(_TRANSACTION, resources)
+    if len(groups) != 1 or groups[0].pattern_type != PatternType.LITERAL:
+        raise ConfigError("intent stream: expected one --group, literal: the application id")
+    application = groups[0].name
+    internal = _prefixed(_TOPIC, f"{application}-")
+    needs = [Need(resource_type=_TOPIC, operations=_INTERNAL_TOPICS, patterns=(internal,), every=True)]
+    if transactions:
+        writing = _mask(_WRITE, _DESCRIBE)
+        ids = _prefixed(_TRANSACTION, f"{application}-")
+        needs.append(Need(resource_type=_TRANSACTION, operations=writing, patterns=(ids,), every=True))
+    return tuple(needs)
+
+
+def _of_type(kind: ResourceType, resources: Iterable[ResourcePattern]) -> tuple[ResourcePattern, ...]:
+    return tuple(resource for resource in resources if resource.resource_type == kind)
+
+
+def _any(kind: ResourceType) -> tuple[ResourcePattern, ...]:
+    return (_prefixed(kind, ""),)
+
+
+def _prefixed(kind: ResourceType, name: str) -> ResourcePattern:
+    return ResourcePattern(resource_type=kind, name=name, pattern_type=PatternType.PREFIXED)
+
+
+# The rules behind what is allowed: those that give a region, and those that take a part of what they give away.
+
+
+@define(eq=False, kw_only=True)
+class RulesAbout:
+    """The rules that are about any request of a query; immutable by convention."""
+
+    settings: Settings
+    denying: tuple[StandardAcl, ...]
+    """All of them that deny."""
+    _allowing: dict[str, PatternIndex]
+    _indexed_denying: dict[str, PatternIndex]
+    _all_denying: PatternIndex
+    _odd: tuple[str, ...]
+    """Principals without a colon that have a rule."""
+
+    @staticmethod
+    def of(policy: Policy, query: Query) -> "RulesAbout":
+        """Find the rules of a policy that are about a query."""
+        allowing: dict[str, list[StandardAcl]] = {}
+        denying: dict[str, list[StandardAcl]] = {}
+        for rule in dict.fromkeys(_about(policy, query)):
+            allows = rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule)
+            (allowing if allows else denying).setdefault(rule.principal, []).append(rule)
+        everybody = sorted((rule for rules in denying.values() for rule in rules), key=rule_order)
+        return RulesAbout(
+            settings=policy.settings,
+            denying=tuple(everybody),
+            allowing={principal: PatternIndex.of(rules) for principal, rules in allowing.items()},
+            indexed_denying={principal: PatternIndex.of(rules) for principal, rules in denying.items()},
+            all_denying=PatternIndex.of(everybody),
+            odd=tuple(each for each in denying if ":" not in each),
+        )
+
+    def giving(self, region: Region) -> list[StandardAcl]:
+        """Return the ALLOW rules for the region's principals that are about a request of it.
+
+        If the region has all principals but some, these are the rules for `User:*`.
+        """
+        named = () if region.principals.complement else region.principals.named
+        indexes = [self._allowing[each] for each in (*named, WILDCARD_PRINCIPAL) if each in self._allowing]
+        found = {
+            rule: None
+            for index in indexes
+            for part in region.names
+            for rule in index.near(region.resource_type, part)
+            if self._is_about(rule, region, part)
+        }
+        return sorted(found, key=rule_order)
+
+    def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
+        """Return the rules about the query that deny a part of what some ALLOW rules give."""
+        found: dict[StandardAcl, None] = {}
+        for allow in rules:
+            part = _names_covered(allow)
+            for index in self._denying_of(allow.principal):
+                for deny in index.near(allow.resource_type, part):
+                    if deny not in found and self._overlap(allow, deny):
+                        found[deny] = None
+        return sorted(found, key=rule_order)
+
+    def _denying_of(self, principal: str) -> Sequence[PatternIndex]:
+        if principal == WILDCARD_PRINCIPAL:
+            return (self._all_denying,)
+        return [
+            self._indexed_denying[each]
+            for each in (principal, WILDCARD_PRINCIPAL, *self._odd)
+            if each in self._indexed_denying
+        ]
+
+    def _is_about(self, rule: StandardAcl, region: Region, part: NamePart) -> bool:
+        return (
+            bool(rule_mask(rule.operation, rule.permission_type) & region.operations)
+            and _hosts_meet(rule.host, region.hosts, cidr=self.settings.cidr)
+            and pattern_meets(rule.resource_name, rule.pattern_type, (part,), documented=self.settings.documented)
+        )
+
+    def _overlap(self, allow: StandardAcl, deny: StandardAcl) -> bool:
+        if _is_colonless(deny):
+            return _patterns_overlap(allow, deny, documented=self.settings.documented)
+        operations = rule_mask(deny.operation, deny.permission_type) >> 16
+        return (
+            bool(rule_mask(allow.operation, allow.permission_type) & operations & ALL_OPERATIONS)
+            and (allow.principal == deny.principal or WILDCARD_PRINCIPAL in (allow.principal, deny.principal))
+            and _hosts_overlap(allow.host, deny.host, cidr=self.settings.cidr)
+            and _patterns_overlap(allow, deny, documented=self.settings.documented)
+        )
+
+
+def is_about(rule: StandardAcl, query: Query, settings: Settings) -> bool:
+    """Return whether a rule matches a request of a query, or makes Kafka's authorizer throw on one."""
+    return _is_about_some(rule, query, settings) and any(
+        _covers_some(rule, resource, settings) for resource in query.resources
+    )
+
+
+def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+    return (rule for rule in _of_resources(policy, query) if _is_about_some(rule, query, policy.settings))
+
+
+def _is_about_some(rule: StandardAcl, query: Query, settings: Settings) -> bool:
+    """Return whether a rule is about a query, its resources aside."""
+    mask = rule_mask(rule.operation, rule.permission_type)
+    return _is_colonless(rule) or (
+        bool((mask | mask >> 16) & query.operations)
+        and _is_for(rule.principal, query.principals)
+        and _is_from(rule.host, query.host, cidr=settings.cidr)
+    )
+
+
+def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+    acls = policy.acls.with_options(documented=policy.settings.documented, cidr=policy.settings.cidr)
+    if not query.principals.complement:
+        odd = [each for each in acls.principals() if ":" not in each] if acls.index.has_colonless else []
+        for principal in {*query.principals.named, WILDCARD_PRINCIPAL, *odd}:
+            for found in acls.matching(AclBindingFilter(principal=principal)):
+                if any(_covers_some(found.acl, each, policy.settings) for each in query.resources):
+                    yield found.acl
+        return
+    for resource in query.resources:
+        if resource.pattern_type == PatternType.LITERAL:
+            yield from (found.acl for found in acls.candidates(resource.resource_type, resource.name))
+        else:
+            yield from (found.acl for found in rules_on(policy, resource))
+
+
+def rules_on(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAclWithId]:
+    """Yield the rules that cover a name that begins so, in time that follows how many are near; one may come twice."""
+    root, estate = Root(resource.resource_type, resource.name, literal=False), policy.estate
+    for pattern in (*estate.covering(root), estate.wildcard(root.kind), *estate.under(root)):
+        for found in rules_of(policy.acls.index, pattern):
+            if _covers_some(found.acl, resource, policy.settings):
+                yield found
+
+
+def _covers_some(rule: StandardAcl, resource: ResourcePattern, settings: Settings) -> bool:
+    names = names_of(resource)
+    return rule.resource_type == resource.resource_type and pattern_meets(
+        rule.resource_name, rule.pattern_type, names, documented=settings.documented
+    )
+
+
+def names_of(resource: ResourcePattern) -> Names:
+    """Return the names of a resource of a query."""
+    literal = resource.pattern_type == PatternType.LITERAL
+    return (Literal(name=resource.name) if literal else Subtree(prefix=resource.name),)
+
+
+def _is_colonless(rule: StandardAcl) -> bool:
+    """Return whether a rule makes Kafka's authorizer throw on what it covers, for everybody, so that all is denied."""
+    return ":" not in rule.principal
+
+
+def _names_covered(rule: StandardAcl) -> NamePart:
+    """Return at least the names that a rule covers."""
+    is_literal = rule.pattern_type == PatternType.LITERAL and rule.resource_name != WILDCARD
+    if is_literal:
+        return Literal(name=rule.resource_name)
+    return Subtree(prefix="" if rule.pattern_type == PatternType.LITERAL else rule.resource_name)
+
+
+def _is_for(principal: str, wanted: Principals) -> bool:
+    return principal == WILDCARD_PRINCIPAL or principal in wanted
+
+
+def _patterns_overlap(one: StandardAcl, other: StandardAcl, *, documented: bool) -> bool:
+    if one.pattern_type == PatternType.LITERAL and one.resource_name == WILDCARD:
+        one, other = other, one
+    if one.pattern_type == PatternType.LITERAL and one.resource_name == WILDCARD:
+        return True
+    return pattern_meets(other.resource_name, other.pattern_type, names_of(resource_of(one)), documented=documented)
+
+
+def _hosts_meet(host: str, hosts: Hosts, *, cidr: bool) -> bool:
+    if host == WILDCARD:
+        return True
+    if cidr and "/" in host:
+        # A set that leaves ranges out may leave all of this one out.
+        if hosts.complement:
+            return not any(_hosts_within(host, entry) for entry in hosts.entries)
+        return any(_hosts_overlap(host, entry, cidr=True) for entry in hosts.entries)
+    return host in hosts
+
+
+def _hosts_overlap(one: str, other: str, *, cidr: bool) -> bool:
+    if one == other or WILDCARD in (one, other):
+        return True
+    return cidr and (_hosts_within(one, other) or _hosts_within(other, one))
+
+
+def _hosts_within(inner: str, outer: str) -> bool:
+    """Return whether an address or range is in a range."""
+    range_ = cidr_range(outer)
+    if range_ is None:
+        return False
+    if "/" not in inner:
+        return range_.contains_number(address_number(inner))
+    part = cidr_range(inner)
+    return (
+        part is not None and part.version == range_.version and range_.first <= part.first <= part.last <= range_.last
+    )
+
+
+def _is_from(host: str, address: str | None, *, cidr: bool) -> bool:
+    """Return whether the host of a rule matches an address, or any address at all."""
+    if address is not None:
+        return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
+    return host == WILDCARD or is_address(host) or (cidr and is_cidr(host))
+
+
+def rule_order(rule: StandardAcl) -> tuple[object, ...]:
+    """Return what rules are sorted by."""
+    return (
+        rule.resource_type,
+        rule.resource_name,
+        rule.pattern_type,
+        rule.principal,
+        rule.host,
+        rule.operation,
+        rule.permission_type,
+    )
+
+
+# Who holds an intent: the principals and hosts that are allowed all that it needs.
+
+
+_Place: TypeAlias = tuple[int, Names]
+"""Host classes as a mask, and the names on which all operations of a need are allowed from there."""
+
+
+@frozen(kw_only=True)
+class Holder:
+    """Principals and hosts for which an intent holds: each of these may do all of it, from each of the hosts."""
+
+    principals: Principals
+    hosts: tuple[Hosts, ...]
+    """Disjoint."""
+    grants: tuple[tuple[Region, ...], ...]
+    """By need: the resources that meet it."""
+
+
+def holders(
+    policy: Policy, needs: Sequence[Need], *, principals: Principals = EVERYONE, host: str | None = None
+) -> Iterator[Holder]:
+    """Yield all who hold an intent, in a stable order; each principal and host once."""
+    found = _allowed_of_each(policy, needs, principals, host)
+    if found is None:
+        return
+    search = _Search(needs=needs, regions=found, cidr=policy.settings.cidr)
+    groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
+    for principal in search.named():
+        groups.setdefault(search.regions_of(principal), []).append(principal)
+    others = search.regions_of(None)
+    # Principals that share their regions with everybody else are not named, so that a group is as short as it can be.
+    groups.setdefault(others, [])
+    for key, members in groups.items():
+        if key == others:
+            named = {each for other, rest in groups.items() if other != key for each in rest}
+            yield from search.holder(everyone_but(*named), key)
+        else:
+            yield from search.holder(only(*members), key)
+
+
+def _allowed_of_each(
+    policy: Policy, needs: Sequence[Need], principals: Principals, host: str | None
+) -> list[list[Region]] | None:
+    """Return what is allowed of each need, to those at least who are allowed something of all; None if nobody is."""
+    found: dict[int, list[Region]] = {}
+    # Needs on few names first: often few principals are left for those on any name.
+    for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
+        regions = list(allowed(policy, needs[number].query(principals, host)))
+        if not regions:
+            return None
+        found[number] = regions
+        if not any(region.principals.complement for region in regions):
+            principals = only(*(each for region in regions for each in region.principals.named))
+    return [found[number] for number in range(len(needs))]
+
+
+@define(eq=False, kw_only=True)
+class _Search:
+    needs: Sequence[Need]
+    regions: Sequence[Sequence[Region]]
+    """By need: what is allowed of it."""
+    cidr: bool
+    _classes: Partition = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        every = (region.hosts for regions in self.regions for region in regions)
+        texts = {text for hosts in every for text in (*hosts.entries, *hosts.except_addresses)}
+        self._classes = partition(texts, cidr=self.cidr)
+
+    def named(self) -> list[str]:
+        return sorted({each for regions in self.regions for region in regions for each in region.principals.named})
+
+    def regions_of(self, principal: str | None) -> tuple[tuple[int, ...], ...]:
+        """Return by need the numbers of a principal's regions; None is a principal that none of them names."""
+        return tuple(
+            tuple(n for n, region in enumerate(regions) if _has(region.principals, principal))
+            for regions in self.regions
+        )
+
+    def holder(self, principals: Principals, key: Sequence[Sequence[int]]) -> Iterator[Holder]:
+        """Yield the holder that some principals with these regions are, if they are one."""
+        places = [
+            self._places(need, [regions[number] for number in numbers])
+            for need, regions, numbers in zip(self.needs, self.regions, key, strict=True)
+        ]
+        hosts = reduce(and_, (reduce(or_, (mask for mask, _ in each), 0) for each in places))
+        if not hosts:
+            return
+        grants = tuple(
+            tuple(self._grants(need, principals, each, hosts)) for need, each in zip(self.needs, places, strict=True)
+        )
+        yield Holder(principals=principals, hosts=tuple(self._classes.hosts(hosts)), grants=grants)
+
+    def _grants(self, need: Need, principals: Principals, places: Iterable[_Place], hosts: int) -> Iterator[Region]:
+        for mask, names in places:
+            for each in self._classes.hosts(mask & hosts):
+                yield Region(
+                    resource_type=need.resource_type,
+                    operations=need.operations,
+                    principals=principals,
+                    hosts=each,
+                    names=names,
+                )
+
+    def _places(self, need: Need, regions: Sequence[Region]) -> list[_Place]:
+        """Return where all operations of a need are allowed, by these regions of what is allowed of it."""
+        whole: list[_Place] = []
+        partial: list[Region] = []
+        for region in regions:
+            if region.operations == need.operations:
+                whole.append((self._classes.classes_of(region.hosts), region.names))
+            else:
+                partial.append(region)
+        whole += self._joined(need, [*partial, *(r for r in regions if r.operations == need.operations and partial)])
+        return self._with_every(need, whole) if need.every else list(dict.fromkeys(whole))
+
+    def _joined(self, need: Need, regions: Sequence[Region]) -> Iterator[_Place]:
+        """Yield where each operation is allowed by one of the regions."""
+        places: list[_Place] | None = None
+        for operation in operations_of(need.operations):
+            of_one = [(self._classes.classes_of(r.hosts), r.names) for r in regions if r.operations >> operation & 1]
+            if places is None:
+                places = of_one
+            else:
+                met = ((mask & other, common(names, more)) for mask, names in places for other, more in of_one)
+                places = list(dict.fromkeys(place for place in met if all(place)))
+        yield from places or ()
+
+    def _with_every(self, need: Need, places: Sequence[_Place]) -> list[_Place]:
+        """Return the hosts from which every name of the need's patterns is allowed."""
+        found = 0
+        for number in range(self._classes.count):
+            names = tuple(part for mask, names in places if mask >> number & 1 for part in names)
+            if names and all(covers_all(names, pattern.name) for pattern in need.patterns):
+                found |= 1 << number
+        every = tuple(part for pattern in need.patterns for part in names_of(pattern))
+        return [(found, every)] if found else []
+
+
+def _has(principals: Principals, principal: str | None) -> bool:
+    return principals.complement if principal is None else principal in principals
+
+
+# What a policy allows, with the rules behind it: the answers to "who can" and "what can".
+
+
+SUPER_USER, DEFAULT_ALLOW = Basis.SUPER_USER.value, Basis.DEFAULT_ALLOW.value
+
+
+@frozen(kw_only=True)
+class Permission:
+    """A region that is allowed, and why."""
+
+    region: Region
+    rules: tuple[StandardAcl | str, ...]
+    """ALLOW rules that give it, each of them a part or all; or `SuperUser`, or `DefaultAllow`."""
+    denies: tuple[StandardAcl, ...] = ()
+    """Rules that take away a part of what `rules` would give."""
+    extent: Extent | None = None
+    """How much of the names that are asked about it has; None if the question names no prefix (see `with_extents`)."""
+
+
+def permission_key(permission: Permission) -> Hashable:
+    """Return what two generations of Kafka must agree on, for one permission to be that of both."""
+    return permission.region, permission.rules, permission.denies
+
+
+def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
+    """Yield exactly what a policy allows of a query: by its rules, by allow.everyone.if.no.acl.found, to super users.
+
+    Regions may overlap, unless their reasons are of two of these three kinds.
+    """
+    supers, others = _split(policy, query.principals)
+    if others is not None:
+        asked = evolve(query, principals=others)
+        strict = _without_default(policy)
+        about = RulesAbout.of(policy, asked)
+        yield from (_by_rules(region, about) for region in allowed(strict, asked))
+        if policy.settings.allow_everyone:
+            for difference in differences(strict, policy, query=asked):
+                yield Permission(region=difference.region, rules=(DEFAULT_ALLOW,))
+    if supers is not None:
+        yield from (Permission(region=region, rules=(SUPER_USER,)) for region in _everything(query, supers))
+
+
+def intent_permissions(
+    policy: Policy, needs: Sequence[Need], *, principals: Principals, host: str | None = None
+) -> Iterator[Permission]:
+    """Yield what makes an intent hold: for each of those for whom it does, the resources that meet each need."""
+    supers, others = _split(policy, principals)
+    if others is not None:
+        queries = [need.query(others, host) for need in needs]
+        about = [RulesAbout.of(policy, query) for query in queries]
+        for holder in holders(policy, needs, principals=others, host=host):
+            for grants, rules in zip(holder.grants, about, strict=True):
+                yield from (_by_rules(region, rules) for region in grants)
+    if supers is not None:
+        for need in needs:
+            for region in _everything(need.query(supers, host), supers):
+                yield Permission(region=region, rules=(SUPER_USER,))
+
+
+def with_extents(found: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
+    """Yield permissions with their extent, where the question names a prefix of their type."""
+    asked: dict[int, list[ResourcePattern]] = {}
+    for resource in resources:
+        asked.setdefault(resource.resource_type, []).append(resource)
+    for permission in found:
+        kind, names = permission.region.resource_type, permission.region.names
+        named = asked.get(kind, [])
+        yield evolve(permission, extent=extent_of(names, kind, named)) if any(map(is_set, named)) else permission
+
+
+def _split(policy: Policy, principals: Principals) -> tuple[Principals | None, Principals | None]:
+    """Return the super users among principals, and the others; None for none."""
+    supers = [each for each in policy.settings.super_users if each in principals]
+    if principals.complement:
+        others: Principals | None = everyone_but(*principals.named, *supers)
+    else:
+        rest = set(principals.named) - set(supers)
+        others = only(*rest) if rest else None
+    return only(*supers) if supers else None, others
+
+
+def _without_default(policy: Policy) -> Policy:
+    if not policy.settings.allow_everyone:
+        return policy
+    return Policy(policy.acls, evolve(policy.settings, allow_everyone=False))
+
+
+def _by_rules(region: Region, about: RulesAbout) -> Permission:
+    rules = about.giving(region)
+    if not rules:  # an intent's resource that no rule is about
+        return Permission(region=region, rules=(DEFAULT_ALLOW,))
+    return Permission(region=region, rules=tuple(rules), denies=tuple(about.taking(rules)))
+
+
+def _everything(query: Query, principals: Principals) -> Iterator[Region]:
+    """Yield all requests of a query by these principals."""
+    names: dict[int, list[ResourcePattern]] = {}
+    for resource in query.resources:
+        names.setdefault(resource.resource_type, []).append(resource)
+    for kind, resources in names.items():
+        found = _names(resources)
+        if found:
+            yield Region(
+                resource_type=ResourceType(kind),
+                operations=query.operations,
+                principals=principals,
+                hosts=EVERYWHERE if query.host is None else Hosts(entries=(query.host,)),
+                names=found,
+            )
+
+
+def _names(resources: Iterable[ResourcePattern]) -> Names:
+    return tuple(part for resource in resources for part in _names_of(resource))
+
+
+def _names_of(resource: ResourcePattern) -> Names:
+    if resource.resource_type != ResourceType.CLUSTER:
+        return names_of(resource)
+    prefixed = resource.pattern_type != PatternType.LITERAL and CLUSTER_NAME.startswith(resource.name)
+    return (Literal(name=CLUSTER_NAME),) if prefixed or resource.name == CLUSTER_NAME else ()
+
+
+# Permissions as lines of text and as JSON objects.
+
+
+_SHOWN = 10
+"""Rules of one permission as text; the JSON lines have all."""
+
+
+def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> JsonObject:
+    """Return the region, an example, and the rules that give it and those that take a part of what these give.
+
+    `covers` is whether the region has all names of the prefixes that were asked about, or some.
+    """
+    region = permission.region
+    return {
+        **region_object(region),
+        **({} if permission.extent is None else {"covers": "ALL" if permission.extent.is_all else "SOME"}),
+        "rules": [decided_by_object(rule, origins) for rule in permission.rules],
+        "denies": [decided_by_object(rule, origins) for rule in permission.denies],
+        **witness_object(witness(region), legal=has_legal_name(region)),
+    }
+
+
+def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
+    """Yield who may do what from where, on all names of a prefix or on some; then the rules that allow and deny it."""
+    region = permission.region
+    clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
+    legal = "" if has_legal_name(region) else " (no topic can have such a name)"
+    extent = "" if permission.extent is None else f" ({permission.extent.text})"
+    yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
+    if permission.rules != (SUPER_USER,):
+        yield from _rules("by", permission.rules, origins)
+    yield from _rules("less", permission.denies, origins)
+
+
+def all_of(principals: Principals) -> str:
+    """Return all principals by name."""
+    named = ", ".join(principals.named)
+    if not principals.complement:
+        return named
+    return f"anyone but {named}" if named else "anyone"
+
+
+def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:
+    for rule in rules[:_SHOWN]:
+        yield f"  {word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
+    if len(rules) > _SHOWN:
+        yield f"  {word} {len(rules) - _SHOWN:,} more"

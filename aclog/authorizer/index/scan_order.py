@@ -1,0 +1,295 @@
+"""The order in which Kafka's scan visits the ACLs that cover a name."""
+
+from bisect import bisect_left
+from itertools import chain
+from operator import ne
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId
+from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
+from aclog.authorizer.index.base import Base, row_keys
+from aclog.authorizer.index.layout import (
+    OPERATIONS,
+    ByteStrings,
+    Int32s,
+    KeyTable,
+    known_operation,
+    known_pattern,
+    known_permission,
+    resource_name,
+    sorted_rows,
+    utf16,
+)
+from aclog.authorizer.index.names import UnitCounts, first_unit, prefix_range
+from aclog.authorizer.index.tables import tables_of
+from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
+
+# The order in which Kafka's scan visits the ACLs that cover a name; it decides which of them is named.
+#
+# StandardAuthorizerData.findAclRule walks one sorted set of all ACLs (StandardAcl.compareTo: type ascending, name
+# descending, then `scan_key`) in two sections. The first starts at the resource's name, the second at LITERAL `*`;
+# each goes down to the empty name and, at a name that is no prefix of the resource's, jumps to what the two names
+# share. A DENY ends the scan and is named; otherwise the last ALLOW that was visited is named. So a DENY is named by
+# the order of first visits, an ALLOW by the order of last visits. Nearly always both are the same: longest name
+# first, then LITERAL `*`, then the empty name. Both functions below say where they are not. The exceptions were found
+# by differential tests against the real class.
+
+
+_ALL_PATTERNS = range(5)
+_BELOW_LITERAL, _FROM_LITERAL = range(PatternType.LITERAL), range(PatternType.LITERAL, 5)
+"""Codes of pattern types as Kafka reads them: ANY, MATCH and those that it does not know are below LITERAL."""
+
+
+ScanKey: TypeAlias = tuple[int, int, bytes, bytes, int]
+
+
+def scan_key(rule: StandardAclWithId) -> ScanKey:
+    """Return the sort key of the ACLs on one name (StandardAcl.compareTo after type and name)."""
+    acl = rule.acl
+    return (
+        known_pattern(acl.pattern_type),
+        known_operation(acl.operation),
+        utf16(acl.principal),
+        utf16(acl.host),
+        known_permission(acl.permission_type),
+    )
+
+
+def first_visits(index: AclIndex, levels: Levels, resource_type: int, name: str) -> list[list[Resource]]:
+    """Return the levels, some possibly empty, in the order of Kafka's first visits to them."""
+    if levels.wildcard and levels.empty and _empty_precedes_wildcard(index, resource_type, name):
+        return [*levels.named, levels.empty, levels.wildcard]
+    return [*levels.named, levels.wildcard, levels.empty]
+
+
+class Visit(NamedTuple):
+    """ACLs that Kafka's scan visits one after another: those of these patterns, by `scan_key`."""
+
+    level: list[Resource]
+    patterns: range = _ALL_PATTERNS
+    """Only the ACLs whose pattern type has one of these codes."""
+
+    def has(self, rule: StandardAclWithId) -> bool:
+        """Return whether an ACL of the level is among them."""
+        return known_pattern(rule.acl.pattern_type) in self.patterns
+
+
+def last_visits(index: AclIndex, levels: Levels, resource_type: int, name: str) -> list[Visit]:
+    """Return the levels, some possibly empty or in two parts, in the order of Kafka's last visits to them."""
+    named, wildcard = list(map(Visit, levels.named)), Visit(levels.wildcard)
+    if not levels.empty and utf16(name) >= utf16(WILDCARD):
+        return [*named, wildcard]
+    again, jumps = _second_section(index, resource_type, name)
+    if again:
+        named, twice = [], [wildcard, *named]
+    elif name.startswith(WILDCARD) and named and named[-1].level[0].name == WILDCARD:
+        star = named.pop().level
+        named, twice = [*named, Visit(star, _BELOW_LITERAL)], [Visit(star, _FROM_LITERAL), wildcard]
+    else:
+        twice = [wildcard]
+    if not jumps:
+        return [*named, *twice, Visit(levels.empty)]
+    # The section begins at the LITERAL `*`, and so it jumps to LITERAL on the empty name.
+    return [*named, Visit(levels.empty, _BELOW_LITERAL), *twice, Visit(levels.empty, _FROM_LITERAL)]
+
+
+def _second_section(index: AclIndex, resource_type: int, name: str) -> tuple[bool, bool]:
+    """Return whether the second section visits the name and its prefixes again, and whether it jumps to the empty name.
+
+    Going down from LITERAL `*` it comes past the names that sort below. At one that shares no character with the
+    resource's it jumps. At one that does and is no prefix, Kafka 4.3.1 loops or throws ("Quirks" in docs/semantics.md);
+    here it goes on.
+    """
+    first = first_unit(name) if name else -1
+    # PREFIXED `*` sorts right after LITERAL `*`, and is a prefix of nothing that does not begin with `*`.
+    if first != first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
+        return False, True
+    counts = _counts_by_first_unit(index).items()
+    below = {unit for (kind, unit), count in counts if kind == resource_type and unit < first_unit(WILDCARD) and count}
+    return max(below, default=None) == first, not below <= {first}
+
+
+def _empty_precedes_wildcard(index: AclIndex, resource_type: int, name: str) -> bool:
+    """Return whether Kafka's first section reaches the empty name before any section visits LITERAL `*`.
+
+    The first section passes `*` on its way down only if the name sorts above `*` and nothing in between makes it jump:
+    at a name that shares no character with the resource's, it jumps to the empty name and so over `*`.
+    """
+    if utf16(name) < utf16(WILDCARD):
+        return True
+    first = first_unit(name)
+    counts = _counts_by_first_unit(index)
+    return any(
+        kind == resource_type and first_unit(WILDCARD) <= unit < first and count
+        for (kind, unit), count in counts.items()
+    ) or (
+        # On the name `*` itself, pattern types below LITERAL sort before LITERAL `*` and cause the same jump.
+        first_unit(WILDCARD) < first
+        and any(pattern < PatternType.LITERAL for pattern in _wildcard_patterns(index, resource_type))
+    )
+
+
+def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
+    """Return the pattern types other than LITERAL of the ACLs on the name `*`."""
+    base, overlay = index.base, index.overlay
+    touched = overlay.resource(resource_type, WILDCARD, literal=False)
+    found = set()
+    number = base.resource(resource_type, WILDCARD, literal=False)
+    for row in base.rows(*base.cells(number)):
+        if row not in overlay.removed:
+            found.add(known_pattern(base.codes(row, base.resources.key(number))[1]))
+    for cell in touched.cells.values() if touched is not None else ():
+        found.update(known_pattern(record.pattern_type) for record in cell.added)
+    return found
+
+
+def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
+    """Return the counts of the base with what the overlay changes in them."""
+    base, changed = index.base.units, index.overlay.units
+    return {**base, **{unit: base.get(unit, 0) + step for unit, step in changed.items()}} if changed else base
+
+
+# Kafka's scan order as one number per ACL, for deciding in bulk.
+#
+# All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs,
+# whatever the request: by length of the name, then by aclog.authorizer.index.scan_order.scan_key. LITERAL `*`
+# and the empty name
+
+
+NAMED, STAR, EMPTY, ODD = 0, 1, 2, 3
+"""Levels: ACLs on a name or a non-empty prefix, on LITERAL `*`, on the empty name; and those on the empty name whose
+pattern type only a record can carry, which Kafka may visit earlier than their rank says."""
+
+_FIRST_ABOVE_SURROGATES = 0xEE
+"""UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
+
+_PERMISSIONS = np.array([known_permission(byte) for byte in range(256)], np.int8)
+
+
+def levels_of(base: Base) -> NDArray[np.uint8]:
+    """Return the level of each row."""
+    levels = np.full(len(base.resources), NAMED, np.uint8)
+    levels[[number for number in base.wildcard_resources if number >= 0]] = STAR
+    levels[_name_lengths(base) == 0] = EMPTY
+    of_rows: NDArray[np.uint8] = levels[row_keys(base)[0]]
+    for row, (_, pattern) in base.raw_codes.items():
+        if of_rows[row] == EMPTY and known_pattern(pattern) < PatternType.LITERAL:
+            of_rows[row] = ODD
+    return of_rows
+
+
+def ranks_of(base: Base) -> Int32s:
+    """Return the rank of each row in scan order, among all rows."""
+    resource_of, pair_of = row_keys(base)
+    tables = tables_of(base)
+    operations = np.frombuffer(base.operations, np.uint8)
+    order = np.lexsort(  # the last key is the most significant one
+        (
+            _PERMISSIONS[np.frombuffer(base.permissions, np.uint8)],
+            _text_ranks(tables.hosts)[tables.host_of[pair_of]],
+            _text_ranks(tables.principals)[tables.principal_of[pair_of]],
+            np.where(operations < OPERATIONS, operations, 0),
+            _patterns(base, resource_of),
+            -_name_lengths(base)[resource_of],
+            np.minimum(levels_of(base), EMPTY),
+        )
+    )
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks
+
+
+def _patterns(base: Base, resource_of: Int32s) -> Bytes:
+    """Return the pattern type of each row as Kafka reads it from the record."""
+    data, offsets = np.frombuffer(base.resources.data, np.uint8), np.asarray(base.resources.offsets)
+    patterns: Bytes = data[offsets[1:] - 1][resource_of] if len(resource_of) else np.zeros(0, np.uint8)
+    for row, (_, pattern) in base.raw_codes.items():
+        patterns[row] = known_pattern(pattern)
+    return patterns
+
+
+def _name_lengths(base: Base) -> Int64s:
+    """Return the length of each resource's name in UTF-16 code units, as Java counts."""
+    data, offsets = np.frombuffer(base.resources.data, np.uint8), np.asarray(base.resources.offsets).astype(np.int64)
+    if not len(data):
+        return np.zeros(0, np.int64)
+    _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
+    # One unit per UTF-8 lead byte, one more for the lead byte of a four-byte sequence (a surrogate pair in UTF-16).
+    units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
+    before = np.concatenate(([0], np.cumsum(units)))
+    lengths: Int64s = before[offsets[1:] - 1] - before[starts]
+    return lengths
+
+
+def _text_ranks(texts: ByteStrings) -> Int32s:
+    """Return the rank of each compact string in the order of String.compareTo."""
+    data = texts.data
+    _, starts, _ = unsigned_varints(data, texts.starts)
+    if (data >= _FIRST_ABOVE_SURROGATES).any():
+        bounds = zip(starts.tolist(), texts.ends.tolist(), strict=True)
+        values = [utf16(data[start:end].tobytes().decode()) for start, end in bounds]
+        order = np.array(sorted(range(len(values)), key=values.__getitem__), np.int32)
+    else:
+        order = sorted_rows(data, starts, texts.ends)
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks
+
+
+# The base's resources ranked by name; built on first use and kept with the base.
+
+
+@frozen(eq=False, kw_only=True)
+class NameRanks:
+    """Ranks of names by code points, for all resource types together; 8 bytes per resource.
+
+    It is kept with its base, and holds no more of it than the keys: a cycle would keep both of them.
+    """
+
+    resources: KeyTable
+    order: Int32s
+    """Resources sorted by name."""
+    of_resource: Int32s
+    """By resource: the rank of its name, which is the first position of that name in `order`."""
+
+    def of(self, name: str, resource: int) -> int:
+        """Return the rank of a name; `resource` is one with that name, or -1 if the base has none.
+
+        An absent name has the rank of the next higher one.
+        """
+        if resource >= 0:
+            return int(self.of_resource[resource])
+
+        at = bisect_left(self.order, name, key=self._name)
+        return int(self.of_resource[self.order[at]]) if at < len(self.order) else len(self.order)
+
+    def under(self, prefix: str) -> tuple[int, int]:
+        """Return the range of positions in `order` of the names that begin with a prefix."""
+        return prefix_range(self.order, prefix, self._name)
+
+    def _name(self, resource: int) -> str:
+        return resource_name(self.resources.key(resource))
+
+
+def name_ranks(base: Base) -> NameRanks:
+    """Return the ranks of a base's names."""
+    known = base.memo.ranks
+    if not isinstance(known, NameRanks):
+        known = base.memo.ranks = _make(base)
+    return known
+
+
+def _make(base: Base) -> NameRanks:
+    offsets, data = np.asarray(base.resources.offsets).astype(np.int64), np.frombuffer(base.resources.data, np.uint8)
+    _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
+    ends = offsets[1:] - 1
+    order = sorted_rows(data, starts, ends)
+    names = ByteStrings.cut(data, starts[order], ends[order]).values()
+    differs = np.fromiter(map(ne, names, chain([None], names)), np.bool_, len(names))
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.maximum.accumulate(np.where(differs, np.arange(len(order)), 0))
+    return NameRanks(resources=base.resources, order=order, of_resource=ranks)

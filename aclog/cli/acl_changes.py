@@ -1,0 +1,358 @@
+"""Listing, adding and removing ACLs, as kafka-acls.sh does."""
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl, acl_text, resource_of
+from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.authorizer.settings import RANGES_LEVEL
+from aclog.cli.acl_lists import (
+    Plan,
+    adding,
+    already_there,
+    entry_of,
+    filters_of,
+    plan_to_add,
+    plan_to_remove,
+    question,
+    rule_of,
+)
+from aclog.cli.flags.commands import RuleFlags, parse_principal
+from aclog.cli.flags.question import ResourceFlags
+from aclog.cli.flags.target import TargetFlags
+from aclog.cli.images import matches_ranges, warn_of_unmatched
+from aclog.client import requests
+from aclog.client.connection import Connection, Role
+from aclog.client.requests import describe_features
+from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.primitives import random_uuid
+from aclog.metalog.records import MetadataRecord
+from aclog.snapshots.image import METADATA_VERSION
+from aclog.sources.live import connect_to_first
+from aclog.sources.server_flags import client_security, parse_servers
+from aclog.sources.zookeeper import open_store, read_everything, store_properties
+from aclog.targets.log import LogWriter, open_writer
+from aclog.terminal.output import confirms, emit, note, warn
+from aclog.zookeeper.acl_store import AclStore
+from aclog.zookeeper.authorizer import AclCache, StoreChanges, takes_prefixed
+from aclog.zookeeper.znodes import name_problem
+
+# Targets of `acls add` and `acls remove`: a log, a running server, or a ZooKeeper.
+
+
+_T = TypeVar("_T")
+
+
+class AclTarget(Protocol):
+    """Where one command reads and changes ACLs."""
+
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """Return the ACLs of exactly these resource patterns."""
+        ...
+
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """Return all ACLs of exactly this principal."""
+        ...
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """Create ACLs and wait until they are committed; return one result per ACL, in order."""
+        ...
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """Delete the ACLs that match and wait until that is committed; return one result per filter, in order."""
+        ...
+
+    def matches_ranges(self) -> bool:
+        """Return whether all nodes that decide are known to take hosts for ranges (Kafka 4.4)."""
+        ...
+
+
+@frozen(kw_only=True)
+class ChosenTarget:
+    """The parsed values of TargetFlags, of which exactly one of the first four must be given."""
+
+    log: Path | None = None
+    servers: tuple[HostPort, ...] = ()
+    controllers: tuple[HostPort, ...] = ()
+    store: Mapping[str, str] = field(factory=dict)
+    """Properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
+    security: ClientSecurity = field(factory=ClientSecurity)
+
+
+def choose_target(flags: TargetFlags) -> ChosenTarget:
+    """Return the target that the flags name.
+
+    Raises:
+        ConfigError: an invalid address, a bad properties file, or a property that is not KEY=VALUE.
+
+    """
+    return ChosenTarget(
+        log=flags.log,
+        servers=parse_servers("--bootstrap-server", flags.bootstrap_server),
+        controllers=parse_servers("--bootstrap-controller", flags.bootstrap_controller),
+        store=store_properties(flags.authorizer_properties),
+        security=client_security(flags.command_config),
+    )
+
+
+@contextmanager
+def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
+    """Open the target.
+
+    Raises:
+        ConfigError: not exactly one is given, or the security settings cannot be used.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
+
+    """
+    if sum(map(bool, (chosen.log, chosen.servers, chosen.controllers, chosen.store))) != 1:
+        raise ConfigError(
+            "exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, "
+            "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT; or a context: "
+            "-c NAME"
+        )
+    if chosen.log is not None:
+        with open_writer(chosen.log, force=force) as writer:
+            yield _LogTarget(writer)
+        return
+    if chosen.store:
+        with open_store(chosen.store) as store:
+            yield _ZooKeeperTarget(store, takes_prefixed(chosen.store))
+        return
+    with asyncio.Runner() as runner:
+        role = Role.BROKER if chosen.servers else Role.CONTROLLER
+        connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security, role))
+        try:
+            yield _ServerTarget(runner, connection)
+        finally:
+            runner.run(connection.close())
+
+
+@define
+class _LogTarget:
+    """A log; a request is written whole or, if any part of it is refused, not at all."""
+
+    _writer: LogWriter
+
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See AclTarget."""
+        filters = [_exactly(pattern) for pattern in patterns]
+        return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
+
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget."""
+        return {rule.acl for rule in self._writer.image.acls.matching(AclBindingFilter(principal=principal))}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See AclTarget."""
+        creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
+        if not any(result.error for result in creation.results):
+            self._append(creation.records)
+        return creation.results
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See AclTarget."""
+        deletion = delete_acls(self._writer.image.acls, filters)
+        if not any(result.error for result in deletion.results):
+            self._append(deletion.records)
+        return deletion.results
+
+    def matches_ranges(self) -> bool:
+        """See AclTarget."""
+        return matches_ranges(self._writer.image)
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        if records:
+            self._writer.append([encode_record(record) for record in records])
+
+
+@define
+class _ServerTarget:
+    """A server, which accepts the valid parts of a request and refuses the others."""
+
+    _runner: asyncio.Runner
+    _connection: Connection
+
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See AclTarget."""
+        describe = requests.describe_acls
+        return {acl for pattern in patterns for acl in self._run(describe(self._connection, _exactly(pattern)))}
+
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget."""
+        return set(self._run(requests.describe_acls(self._connection, AclBindingFilter(principal=principal))))
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See AclTarget."""
+        return self._change(requests.create_acls(self._connection, acls))
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See AclTarget."""
+        return self._change(requests.delete_acls(self._connection, filters))
+
+    def matches_ranges(self) -> bool:
+        """See AclTarget. No older node can be part of a cluster that is finalized at a level of Kafka 4.4."""
+        try:
+            finalized = self._run(describe_features(self._connection)).finalized
+        except MetadataError:
+            return False
+        return finalized.get(METADATA_VERSION, 0) >= RANGES_LEVEL
+
+    def _change(self, request: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            return self._run(request)
+        except KeyboardInterrupt:
+            warn(
+                f"{self._connection.address}: the request was sent, and may be carried out: look with `aclog acls list`"
+            )
+            raise
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return self._runner.run(work)
+
+
+@define(eq=False)
+class _ZooKeeperTarget:
+    """A ZooKeeper, which changes the ACLs of each resource atomically."""
+
+    _store: AclStore
+    _takes_prefixed: bool
+
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See AclTarget."""
+        found: set[StandardAcl] = set()
+        for pattern in patterns:
+            if name_problem(pattern.name) is None:
+                for node in self._store.read_all(pattern):
+                    found.update(entry.on(pattern) for entry in node.entries)
+        return found
+
+    def of_principal(self, principal: str) -> set[StandardAcl]:
+        """See AclTarget. Reads the whole store."""
+        resources = read_everything(self._store).resources.values()
+        found = (entry.on(acls.pattern) for acls in resources for entry in acls.entries)
+        return {acl for acl in found if acl.principal == principal}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See AclTarget."""
+        self._store.create_paths()  # a ZooKeeper that no AclAuthorizer has used has no root nodes yet
+        return self._changes(AclCache()).create(acls)
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See AclTarget. Only a MATCH filter requires reading the whole store."""
+        rules = AclCache()
+        if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
+            rules.replace(read_everything(self._store).resources)
+        return self._changes(rules).delete(filters)
+
+    def matches_ranges(self) -> bool:
+        """See AclTarget."""
+        return False
+
+    def _changes(self, rules: AclCache) -> StoreChanges:
+        return StoreChanges(
+            store=self._store,
+            cache=rules,
+            updated=rules.put,
+            lock=threading.RLock(),
+            takes_prefixed=self._takes_prefixed,
+        )
+
+
+def _exactly(pattern: ResourcePattern) -> AclBindingFilter:
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )
+
+
+# Adding and removing ACLs, with the output of kafka-acls.sh.
+
+
+_NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove without asking"
+
+
+def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
+    """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints; warn if one matches nobody.
+
+    Raises:
+        ConfigError: incompatible flags.
+        AclRequestError, RequestError: an ACL that the controller refuses; in a log, none is added then.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or the server is unreachable.
+
+    """
+    plan = plan_to_add(resources, entries)
+    with open_target(target, force=force) as rules:
+        _add(rules, plan)
+
+
+def _additions(rules: AclTarget, plan: Plan) -> Iterable[str]:
+    existing = rules.existing(list(plan))
+    for pattern, entries in plan.items():
+        new = []
+        for entry in entries:
+            if rule_of(pattern, entry) in existing:
+                yield already_there(pattern, entry)
+            else:
+                new.append(entry)
+        if new:
+            yield adding(pattern, new)
+
+
+def copy_acls(target: ChosenTarget, original: str, principals: Sequence[str], *, force: bool) -> None:
+    """Add the ACLs of one principal for others, in one batch, and print what add_acls prints.
+
+    Raises as add_acls; ConfigError: a principal without a colon, the same one twice, or one that has no ACL.
+    """
+    copied, wanted = parse_principal(original), list(dict.fromkeys(map(parse_principal, principals)))
+    if copied in wanted:
+        raise ConfigError(f"--to-principal {copied}: that is whose ACLs are copied: expected another principal")
+    with open_target(target, force=force) as rules:
+        found = sorted(rules.of_principal(copied), key=acl_text)
+        if not found:
+            raise ConfigError(f"--from-principal {copied}: no ACL is of this principal; names are compared exactly")
+        plan: Plan = {}
+        for acl in (evolve(each, principal=principal) for principal in wanted for each in found):
+            plan.setdefault(resource_of(acl), []).append(entry_of(acl))
+        _add(rules, plan)
+
+
+def _add(rules: AclTarget, plan: Plan) -> None:
+    wanted = [rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]
+    lines = list(_additions(rules, plan))  # before they are added: which ones exist already
+    _raise_first(rules.create(wanted))
+    for line in lines:
+        emit(line)
+    warn_of_unmatched(wanted, rules.matches_ranges)
+
+
+def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
+    """Remove the ACLs that the flags name, in one batch; without `force`, ask on stdin for each resource.
+
+    Raises as add_acls; and ConfigError if stdin ends without an answer.
+    """
+    plan = plan_to_remove(resources, entries)
+    confirmed = {
+        pattern: listed for pattern, listed in plan.items() if force or confirms(question(pattern, listed), _NO_ANSWER)
+    }
+    if not confirmed:
+        return
+    with open_target(target, force=force) as rules:
+        results = rules.delete([each for pattern, listed in confirmed.items() for each in filters_of(pattern, listed)])
+        _raise_first(results)
+    removed = {rule for result in results for rule in result.deleted}
+    note(f"{len(removed)} ACL(s) removed")
+
+
+def _raise_first(results: Iterable[AclCreateResult | AclDeleteResult]) -> None:
+    for result in results:
+        if result.error is not None:
+            raise result.error

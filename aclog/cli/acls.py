@@ -1,0 +1,288 @@
+"""`aclog acls`: kafka-acls.sh, on a log, a checkpoint, a file or a running server."""
+
+from typing import Annotated
+
+import typer
+from attrs import evolve, field, frozen
+
+from aclog.authorizer.acl import AclOperation, parse_name
+from aclog.cli.context_defaults import writes_to_source
+from aclog.cli.flags.commands import AclSourceFlags, RuleFlags
+from aclog.cli.flags.common import OPERATIONS, OutputFlags, completions, format_option, with_flags
+from aclog.cli.flags.question import ResourceFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.target import TargetFlags
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat
+
+# The flags of KIP-11's first version, other names of those of kafka-acls.sh; each takes a list with commas.
+
+
+_PANEL = "Aliases from KIP-11, which take lists: A,B"
+
+
+@frozen(kw_only=True)
+class Kip11Flags:
+    """What the five flags of KIP-11 were given, lists not yet split."""
+
+    grant_principals: Annotated[
+        list[str],
+        typer.Option("--grantprincipal", metavar="TYPE:NAME,...", help="--allow-principal.", rich_help_panel=_PANEL),
+    ] = field(factory=list)
+    grant_hosts: Annotated[
+        list[str], typer.Option("--granthost", metavar="ADDRESS,...", help="--allow-host.", rich_help_panel=_PANEL)
+    ] = field(factory=list)
+    revoke_principals: Annotated[
+        list[str],
+        typer.Option("--revokeprincipal", metavar="TYPE:NAME,...", help="--deny-principal.", rich_help_panel=_PANEL),
+    ] = field(factory=list)
+    revoke_hosts: Annotated[
+        list[str], typer.Option("--revokehost", metavar="ADDRESS,...", help="--deny-host.", rich_help_panel=_PANEL)
+    ] = field(factory=list)
+    actions: Annotated[
+        list[str],
+        typer.Option(
+            "--action",
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME,...",
+            help="--operation.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+
+    def added_to(self, rules: RuleFlags) -> RuleFlags:
+        """Return the flags of kafka-acls.sh with these values as well.
+
+        Raises:
+            ConfigError: an empty entry of a list, an operation that Kafka does not have, or an entry that is no
+                principal, such as half of a name with a comma.
+
+        """
+        allowed = _principals("--grantprincipal", self.grant_principals, "--allow-principal")
+        denied = _principals("--revokeprincipal", self.revoke_principals, "--deny-principal")
+        return evolve(
+            rules,
+            allow_principals=[*rules.allow_principals, *allowed],
+            deny_principals=[*rules.deny_principals, *denied],
+            allow_hosts=[*rules.allow_hosts, *_split("--granthost", self.grant_hosts)],
+            deny_hosts=[*rules.deny_hosts, *_split("--revokehost", self.revoke_hosts)],
+            operations=[*rules.operations, *_operations(self.actions)],
+        )
+
+
+def _split(flag: str, lists: list[str]) -> list[str]:
+    entries = [entry.strip() for text in lists for entry in text.split(",")]
+    if not all(entries):
+        raise ConfigError(f"{flag} {','.join(lists)!r}: an empty entry: expected a list such as A,B")
+    return entries
+
+
+def _principals(flag: str, lists: list[str], released: str) -> list[str]:
+    entries = _split(flag, lists)
+    for entry in entries:
+        kind, colon, _ = entry.partition(":")
+        # A certificate's name has commas: "User:CN=bob,OU=urn:x" must not become two rules that match nobody.
+        if not colon or "=" in kind:
+            raise ConfigError(
+                f"{flag} {','.join(lists)!r}: {entry!r} is no principal: expected TYPE:NAME[,TYPE:NAME]*; a name "
+                f"with a comma needs {released}"
+            )
+    return entries
+
+
+def _operations(lists: list[str]) -> list[AclOperation]:
+    entries = _split("--action", lists)
+    try:
+        return [parse_name(OPERATIONS, entry) for entry in entries]
+    except ConfigError as error:
+        raise ConfigError(f"--action {','.join(lists)!r}: {error}") from None
+
+
+# `aclog acls`: kafka-acls.sh, on a log, a checkpoint, a file of ACLs or a running cluster.
+
+
+app = typer.Typer(
+    name="acls",
+    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    no_args_is_help=True,
+)
+
+
+@app.command(name="list")
+@with_flags
+def list_(
+    source: AclSourceFlags,
+    resources: ResourceFlags,
+    output: OutputFlags,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="Only the ACLs of this principal.", show_default=False),
+    ] = None,
+    format_: Annotated[
+        OutputFormat | None,
+        format_option(OutputFormat.KAFKA, *ROW_FORMATS, default="table on a terminal, kafka otherwise"),
+    ] = None,
+    origins: Annotated[
+        bool,
+        typer.Option(
+            "--origins",
+            metavar="",
+            help="Add the [cyan]file[/] and [cyan]line[/] of each ACL. A table has them if the source knows.",
+        ),
+    ] = False,
+) -> None:
+    """List the ACLs of some resources or principals, or all of them.
+
+    JSON lines have the keys resourceType, resourceName, patternType, principal,
+    host, operation, permissionType and id, and are sorted by these keys in this
+    order. Names are as they are, as in kafka-acls.sh: 'pii-*' is no prefix
+    here.
+
+    [bold]Examples[/]
+
+      aclog acls list --log DIR --topic pay.eu --resource-pattern-type match
+      aclog acls list --snapshot FILE --principal User:bob --format jsonl
+      aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
+    """
+    from aclog.cli.acl_lists import ListedAcls, print_acls
+    from aclog.snapshots.deciding_kafka import deciding_kafka
+
+    how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
+    resources.warn_of_topics()
+    chosen = source.choose()
+    image = chosen.image()
+    listed = ListedAcls(
+        acls=image.acls, kafka=deciding_kafka(image, None), origins=chosen.origins, with_origins=origins
+    )
+    print_acls(listed, resources, principal or (), how)
+
+
+@app.command()
+@with_flags
+def history(
+    source: SourceFlags,
+    output: OutputFlags,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="N|TIME",
+            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/].",
+            show_default="the log's beginning",
+        ),
+    ] = None,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="Only ACLs of this principal.", show_default=False),
+    ] = None,
+    format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
+) -> None:
+    """List when each ACL was added or removed, in the order of the log.
+
+    What happened in an aborted transaction is left out. --as-of ends the
+    list at that state.
+
+    [bold]Examples[/]
+
+      aclog acls history --log DIR --since 'yesterday 18:00'
+      aclog acls history --log DIR --principal User:bob --format csv
+    """
+    from aclog.cli.acl_lists import Span, print_history
+    from aclog.terminal.moment import take_moment
+
+    how = output.choose(format_, pipe=OutputFormat.TABLE)
+    chosen = source.choose()
+    moment = None if since is None else take_moment(since)
+    print_history(chosen, Span(since=moment, principals=principal or ()), how)
+
+
+@app.command()
+@with_flags
+@writes_to_source()
+def add(
+    target: TargetFlags,
+    resources: ResourceFlags,
+    rules: RuleFlags,
+    aliases: Kip11Flags,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False,
+) -> None:
+    """Add ACLs to a log, a running cluster or a ZooKeeper; existing ones are left unchanged.
+
+    A log that belongs to a Kafka node (its directory has a meta.properties) is
+    written only with --force, and only while no Kafka runs on it.
+
+    [bold]Examples[/]
+
+      aclog acls add --log DIR --allow-principal User:a --operation READ --topic t
+      aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
+      aclog acls add --bootstrap-server HOST:9092 --allow-principal User:a --producer --topic t
+    """
+    from aclog.cli.acl_changes import add_acls, choose_target
+
+    resources.warn_of_topics()
+    add_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
+
+
+@app.command()
+@with_flags
+@writes_to_source()
+def remove(
+    target: TargetFlags,
+    resources: ResourceFlags,
+    rules: RuleFlags,
+    aliases: Kip11Flags,
+    force: Annotated[
+        bool,
+        typer.Option("--force", metavar="", help="Do not ask, and write even if the log belongs to a Kafka node."),
+    ] = False,
+) -> None:
+    """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
+
+    Asks for confirmation. As in kafka-acls.sh, --operation and hosts are
+    ignored without a principal.
+
+    [bold]Examples[/]
+
+      aclog acls remove --log DIR --deny-principal User:b --operation READ --topic t
+      aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed
+    """
+    from aclog.cli.acl_changes import choose_target, remove_acls
+
+    resources.warn_of_topics()
+    remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
+
+
+@app.command()
+@with_flags
+@writes_to_source()
+def copy(
+    target: TargetFlags,
+    from_principal: Annotated[
+        str,
+        typer.Option("--from-principal", metavar="TYPE:NAME", help="Whose ACLs are copied.", show_default=False),
+    ],
+    to_principal: Annotated[
+        list[str],
+        typer.Option(
+            "--to-principal", metavar="TYPE:NAME", help="Who gets the same; can be repeated.", show_default=False
+        ),
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False,
+) -> None:
+    """Give a principal the ACLs of another one, those that deny included; existing ones are left unchanged.
+
+    What ACLs of everyone (User:*) allow is not copied: the new principal
+    has it already.
+
+    [bold]Examples[/]
+
+      aclog acls copy --log DIR --from-principal User:a --to-principal User:b
+      aclog acls copy --bootstrap-server HOST:9092 --from-principal User:a --to-principal User:b
+    """
+    from aclog.cli.acl_changes import choose_target, copy_acls
+
+    copy_acls(choose_target(target), from_principal, to_principal, force=force)

@@ -1,1 +1,0 @@
-"""`aclog acls`: list, add and remove ACLs."""

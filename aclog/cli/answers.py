@@ -1,0 +1,294 @@
+"""Lists of permissions, regions and intervals."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any
+
+from aclog.analysis.policy import generation_object, merged, only_on
+from aclog.analysis.regions import JsonObject, decided_by_object
+from aclog.analysis.timeline import Event, Interval
+from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
+from aclog.authorizer.acl import PatternType, StandardAcl, acl_text
+from aclog.authorizer.acls_image import Action, Origins
+from aclog.authorizer.explain import located_text
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Generation, name_text
+from aclog.cli.flags.common import Output
+from aclog.metalog.errors import printable
+from aclog.snapshots.deciding_kafka import KafkaChange
+from aclog.snapshots.history import Change, ChangeKind
+from aclog.terminal.columns import Column, OutputFormat
+from aclog.terminal.output import note, say, time_text, tracked
+from aclog.terminal.tables import print_rows
+
+# The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.
+
+
+def set_text(found: Mapping[str, Any] | None) -> str:
+    """Return principals or hosts: those that are named, or anyone but them."""
+    if not found:
+        return ""
+    left_out = ", ".join(found.get("except", ()))
+    if "cidr" in found or "in" in found:
+        named = ", ".join(found.get("cidr", found.get("in", ())))
+        return f"{named} but {left_out}" if left_out else named
+    return f"any but {left_out}" if left_out else "any"
+
+
+def names_text(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """Return names and prefixes (aclog.authorizer.settings), and what is left out of these."""
+    return ", ".join(map(_part_text, parts or ()))
+
+
+def rule_text(rule: Mapping[str, Any] | str | None) -> str:
+    """Return a rule, or a reason that is none, on one line."""
+    if rule is None or isinstance(rule, str):
+        return rule or ""
+    return (
+        f"{rule['permissionType']} {rule['principal']} {rule['operation']} on {rule['resourceType']} "
+        f"{rule['patternType']} {rule['resourceName']!r} from {rule['host']}"
+    )
+
+
+def rules_text(rules: Sequence[Mapping[str, Any] | str] | None) -> str:
+    """Return rules on one line."""
+    return "; ".join(map(rule_text, rules or ()))
+
+
+def request_text(request: Mapping[str, Any] | None) -> str:
+    """Return a request on one line."""
+    if request is None:
+        return ""
+    asked = f"{request['principal']} {request['operation']} {request['resourceType']}"
+    return f"{asked} {request['resourceName']!r} from {request['host']}"
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    if "literal" in part:
+        return name_text(str(part["literal"]))
+    left_out = [name_text(prefix, PatternType.PREFIXED) for prefix in part["exceptPrefixes"]]
+    left_out += map(name_text, part["exceptLiterals"])
+    prefix = name_text(str(part["prefix"]), PatternType.PREFIXED)
+    return prefix + (f" but {' and '.join(left_out)}" if left_out else "")
+
+
+REGION_COLUMNS = (
+    Column(key="principals", cut=True, text=set_text),
+    Column(key="operations", text=lambda found: ", ".join(found or ())),
+    Column(key="resourceType", title="TYPE"),
+    Column(key="names", cut=True, text=names_text),
+    Column(key="hosts", cut=True, text=set_text),
+)
+"""The five sets."""
+
+GENERATION = Column(key="generation", title="ONLY ON KAFKA")
+
+
+def with_generation(columns: Sequence[Column], answers: Sized) -> tuple[Column, ...]:
+    """Return the columns, and the generation of Kafka that alone decides so, if there are answers for several."""
+    return (*columns, GENERATION) if len(answers) > 1 else tuple(columns)
+
+
+WITNESS_COLUMNS = (
+    Column(key="witness", title="SUCH AS", cut=True, spare=True, text=request_text),
+    Column(key="legal", spare=True),
+)
+"""An example of a region; whether a topic can have its name, if not."""
+
+PERMISSION_COLUMNS = (
+    *REGION_COLUMNS,
+    Column(key="rules", title="BY", cut=True, text=rules_text),
+    Column(key="denies", title="LESS", cut=True, spare=True, text=rules_text),
+    *WITNESS_COLUMNS,
+)
+"""Who may do what, by which rules (aclog.analysis.who_can)."""
+
+PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
+"""The same where a prefix is asked about: whether it is ALL of its names, or SOME."""
+
+DIFFERENCE_COLUMNS = (
+    Column(key="change"),
+    *REGION_COLUMNS,
+    Column(key="old", title="DECIDED BEFORE BY", cut=True, text=rule_text),
+    Column(key="new", title="AFTER BY", cut=True, text=rule_text),
+    *WITNESS_COLUMNS,
+    Column(key="topics", spare=True),
+    Column(key="accesses", spare=True),
+)
+"""What a change gives or takes (aclog.analysis.comparison)."""
+
+
+# The columns of ACLs, wherever they are listed: the keys of `acls list --format jsonl`.
+
+
+ACL_COLUMNS = (
+    Column(key="resourceType", title="TYPE"),
+    Column(key="resourceName", title="NAME", cut=True),
+    Column(key="patternType", title="PATTERN"),
+    Column(key="principal", cut=True),
+    Column(key="host", cut=True),
+    Column(key="operation"),
+    Column(key="permissionType", title="PERMISSION"),
+)
+"""What an ACL is."""
+
+RULE_COLUMNS = (*ACL_COLUMNS, Column(key="id", spare=True))
+"""The same, and its id."""
+
+ORIGIN_COLUMNS = (Column(key="file", cut=True), Column(key="line"))
+"""The first place where it stands."""
+
+PLACE = Column(key="place", cut=True, spare=True)
+"""All places where it stands, in a table."""
+
+
+# Prints permissions.
+
+
+def print_permissions(
+    answers: Mapping[Generation, Iterable[Permission]],
+    output: Output,
+    origins: Origins,
+    *,
+    none: str,
+    premises: Premises = ALL_KNOWN,
+    has_extents: bool = False,
+) -> None:
+    """Print permissions, super users last and apart; `none` if there are none.
+
+    What only one of several generations of Kafka allows is marked. `premises`: what is unknown of the settings. What it
+    could add is said at the end; rows are without it. `has_extents`: whether they say how much of a prefix that was
+    asked about they have.
+    """
+    more = premises.turning(allowed=False)
+    found = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
+    if output.is_rows:
+        rows = (
+            permission_object(permission, origins) | generation_object(generation) for permission, generation in found
+        )
+        columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
+        print_rows(columns, rows, output.form, chosen=output.columns)
+        return
+    supers, count = "", 0
+    for permission, generation in found:
+        if permission.rules == (SUPER_USER,):
+            supers = all_of(permission.region.principals)
+            continue
+        count += 1
+        first, *rest = permission_lines(permission, origins)
+        for line in (first + only_on(generation), *rest):
+            say(printable(line))
+    if supers:
+        say(printable(f"super users, who may do everything: {supers}"))
+    elif not count:
+        say(printable(f"{none} unless {more.unless()}" if more else none))
+        return
+    if more:
+        say(printable(f"and more if {more.unless()}"))
+
+
+def print_denies(rules: Mapping[Generation, Iterable[StandardAcl]], origins: Origins) -> None:
+    """Print rules that deny something, by the generation of Kafka; what only one denies is marked."""
+    for rule, generation in merged(rules):
+        say(printable(f"denied: {located_text(rule, origins)}{only_on(generation)}"))
+
+
+# Prints the intervals of a log in which something was allowed.
+
+
+def _change_text(change: Mapping[str, Any] | None) -> str:
+    if not change:
+        return ""
+    return f"{change['action']} {rule_text(change['rule']) if 'rule' in change else change['text']}"
+
+
+def _end_columns(end: str) -> tuple[Column, ...]:
+    return (
+        Column(key=f"{end}.offset"),
+        Column(key=f"{end}.endOffset", spare=True),
+        Column(key=f"{end}.timestamp", text=lambda time: "" if time is None else time_text(time)),
+        Column(key=f"{end}.change", cut=True, text=_change_text),
+    )
+
+
+INTERVAL_COLUMNS = (*_end_columns("from"), *_end_columns("to"))
+"""Of `interval_object`."""
+
+
+def print_intervals(
+    found: Iterable[Interval],
+    output: Output,
+    *,
+    begin: int,
+    last: str = "until now",
+    premises: Premises = ALL_KNOWN,
+) -> None:
+    """Print intervals in the order of the log; `never` as text if there is none.
+
+    `begin`: the offset where the history begins; of the time before one above 0 nothing is known, and it is said so.
+    `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
+    """
+    if output.is_rows:
+        is_streamed = output.form is OutputFormat.JSONL
+        intervals = found if is_streamed else list(found)
+        by_one = is_streamed or any(interval.only is not None for interval in intervals)
+        columns = (*INTERVAL_COLUMNS, GENERATION) if by_one else INTERVAL_COLUMNS
+        print_rows(columns, map(interval_object, intervals), output.form, chosen=output.columns)
+    else:
+        _print_text(found, begin, last, premises.turning(allowed=False))
+    if begin:
+        note(f"the history begins at offset {begin}: what was before it is unknown")
+
+
+def _print_text(found: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
+    any_found = False
+    for interval in found:
+        any_found = True
+        for line in interval_lines(interval, last):
+            say(printable(line))
+    if not any_found:
+        never = f"never since offset {begin}, with which the history begins" if begin else "never"
+        say(printable(more.decided(never)))
+
+
+def interval_object(interval: Interval) -> JsonObject:
+    """Return an interval as a JSON object; `to` is null if it has not ended."""
+    end = interval.end
+    ends = {"from": _event_object(interval.start), "to": None if end is None else _event_object(end)}
+    return {**ends, **generation_object(interval.only)}
+
+
+def interval_lines(interval: Interval, last: str) -> Iterator[str]:
+    """Yield the two ends of an interval; `last` is that of one that has not ended."""
+    yield f"from {_event_text(interval.start)}{only_on(interval.only)}"
+    yield f"  {last}" if interval.end is None else f"  to {_event_text(interval.end)}"
+
+
+def _event_object(event: Event) -> JsonObject:
+    return {
+        "offset": event.offset,
+        "endOffset": event.end_offset,
+        "timestamp": None if event.timestamp < 0 else event.timestamp,
+        "change": None if event.change is None else _change_object(event.change),
+    }
+
+
+def _change_object(change: Change | KafkaChange) -> JsonObject:
+    if isinstance(change, KafkaChange):
+        generations = [each.value for each in change.kafka.generations]
+        return {"action": "KAFKA", "generations": generations, "text": str(change)}
+    return {"action": _action(change).value, "rule": decided_by_object(change.rule.acl)}
+
+
+def _action(change: Change) -> Action:
+    return Action.ADD if change.kind is ChangeKind.ADDED else Action.REMOVE
+
+
+def _event_text(event: Event) -> str:
+    time = "" if event.timestamp < 0 else f", {time_text(event.timestamp)}"
+    if event.change is None:
+        before = " or before" if event.offset else ""
+        return f"offset {event.offset}{before}{time}: as the history begins"
+    if isinstance(event.change, KafkaChange):
+        return f"offset {event.offset}{time}: {event.change}"
+    word = "added" if event.change.kind is ChangeKind.ADDED else "removed"
+    return f"offset {event.offset}{time}: {word} {acl_text(event.change.rule.acl)}"

@@ -1,0 +1,118 @@
+"""`aclog apply`: make the changes of a plan."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from attrs import evolve
+
+from aclog.cli.context_defaults import is_about_contexts
+from aclog.cli.flags.common import with_flags
+from aclog.cli.flags.target import ApplyFlags, TargetFlags, given_address
+from aclog.metalog.errors import printable
+from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.planning.applying import ApplyOptions, Remaining
+from aclog.planning.plan import PlaceAddress, Plan, RefusedError, parse_plan
+from aclog.targets.opening import PlanApply, counted_rules, told_outcome
+from aclog.targets.place_state import origin_now
+from aclog.terminal.output import confirms_on_terminal, note, progress, say
+
+# `aclog apply`: make the changes of a plan.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+@is_about_contexts
+def apply(
+    plan: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN", help="The file that [cyan]aclog plan --out[/] wrote.", show_default=False),
+    ],
+    flags: ApplyFlags,
+    elsewhere: TargetFlags,
+) -> None:
+    """Make the changes of a plan, if the place is still what the plan was made for.
+
+    Asks before it writes. Nothing is changed if a rule in the region that the
+    plan touches has changed since, if the place answers with nothing or much
+    less than it had, or if the replica asked is behind. Killed at any moment, a
+    second run ends as the first one would have. The flags that name a place say
+    where it is found from here, if not where the plan found it. Exit code 0 if
+    all is done, 2 if it was refused or stopped.
+
+    [bold]Examples[/]
+
+      aclog apply PLAN
+      aclog apply PLAN --yes
+      aclog apply PLAN --bootstrap-server HOST:9092 --journal prod.journal
+    """
+    apply_plan(plan, flags, elsewhere)
+
+
+# Applies a plan to its place, and says what was done.
+
+
+def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: Callable[[str], None] = say) -> None:
+    """Apply a plan to the place at an address; what was done is told. Raises as PlanApply.run."""
+    origin = origin_now()
+    options = ApplyOptions(
+        apply=uuid_text(random_uuid(secrets.token_bytes)),
+        at=origin.at,
+        who=origin.who,
+        accept_transient=flags.accept_transient,
+        resume=flags.resume,
+    )
+    applied = PlanApply(
+        plan=plan,
+        address=address,
+        options=options,
+        notify=note,
+        journal=flags.journal,
+        other_journals=flags.other_journals,
+        force=flags.force,
+    )
+
+    def confirm(name: str, remaining: Remaining) -> None:
+        """Ask whether it is meant."""
+        _confirm(plan, name, remaining)
+
+    name, outcome = applied.run(None if flags.yes else confirm, lambda place: progress(f"applying to {place}", "steps"))
+    (note if outcome.was_done else tell)(printable(told_outcome(plan, outcome, name)))
+
+
+def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
+    adds = sum(step.adds for step in remaining.steps)
+    what = f"{counted_rules(adds)} to add, {len(remaining.steps) - adds:,} to delete"
+    owned = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
+    if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", "stdin is no terminal to ask: expected --yes"):
+        raise RefusedError(f"{name}: not confirmed: nothing was changed")
+
+
+# Applies the plan in a file.
+
+
+def apply_plan(path: Path, flags: ApplyFlags, elsewhere: TargetFlags) -> None:
+    """Apply a plan, and say what was done.
+
+    Raises:
+        ConfigError: the file is no plan, or was changed.
+        RefusedError, JournalError: nothing was changed.
+        StoppedError: it ended on its way.
+        MetadataError, OSError: the place or the journal cannot be read or written.
+
+    """
+    plan = parse_plan(path.read_bytes().splitlines(), str(path))
+    apply_to_place(plan, _address(plan, elsewhere), flags)
+
+
+def _address(plan: Plan, elsewhere: TargetFlags) -> PlaceAddress:
+    """Return where the place is found from here."""
+    planned, config = plan.place.address, elsewhere.command_config
+    given = given_address(evolve(elsewhere, command_config=None))
+    found = planned if given is None else evolve(given, command_config=planned.command_config)
+    return found if config is None else evolve(found, command_config=str(config.absolute()))

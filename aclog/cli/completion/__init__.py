@@ -1,1 +1,0 @@
-"""Completion in bash, zsh and fish: the scripts, and what answers them."""

@@ -1,0 +1,66 @@
+"""`aclog console`: ACLs, answers and findings in a browser."""
+
+import sys
+from getpass import getpass
+
+import typer
+
+from aclog.cli.context_defaults import writes_only_with
+from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.source import SourceFlags
+from aclog.console.login.passwords import password_line
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.output import say
+
+# `aclog console`: who may what, and why, in a browser.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+@writes_only_with("--edit")
+def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
+    """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
+
+    Every view has an address of its own, the command line that says the same,
+    and its content as JSON and CSV. It listens on this machine only, unless
+    there is a login. SIGHUP reads the login's file again.
+
+    [bold]Examples[/]
+
+      aclog console --log DIR
+      aclog console --bootstrap-controller HOST:9093 --command-config client.properties
+      aclog console --hash-password User:alice
+      aclog console --log DIR --login logins --listen 0.0.0.0:8443 --tls-cert C --tls-key K
+    """
+    from aclog.cli.extras import need_web_extra
+
+    need_web_extra()
+    if flags.hash_password is not None:
+        print_password_line(flags.hash_password)
+        return
+    from aclog.cli.console_run import run_console
+
+    run_console(source, flags, findings, authorizer)
+
+
+# Makes a line of the password file.
+
+
+def print_password_line(principal: str) -> None:
+    """Ask for a password, twice on a terminal, and print the line of `--login`'s file.
+
+    Raises:
+        ConfigError: the principal is none, or the password cannot be one.
+
+    """
+    if sys.stdin.isatty():
+        password = getpass(f"password of {principal}: ")
+        if getpass("the same again: ") != password:
+            raise ConfigError("the passwords differ: nothing was printed")
+    else:
+        password = sys.stdin.readline().rstrip("\n")
+    say(password_line(principal, password))

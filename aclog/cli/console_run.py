@@ -1,0 +1,448 @@
+"""Serves the console, and starts what looks for findings."""
+
+import os
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from attrs import define, frozen
+from prometheus_client import Gauge, PlatformCollector, ProcessCollector
+
+from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acls_image import Origin, Origins
+from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.settings import Settings
+from aclog.cli.extras import need_usage_extra
+from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
+from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
+from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.target import TargetFlags, WantFlags, given_address, place_address
+from aclog.cli.plan import told_settings
+from aclog.cli.policies import settings_of
+from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
+from aclog.console.connections import Refusals
+from aclog.console.draft import Drafts, Editing
+from aclog.console.findings import Finder, Kind, Lookout
+from aclog.console.http import Hosts
+from aclog.console.live import FollowedApplies, LiveHistory, LivePremises, LiveState
+from aclog.console.login.forms import Cookies
+from aclog.console.login.guard import Guard, Sights, way_of
+from aclog.console.login.sessions import Way
+from aclog.console.pages.page import CommandLine
+from aclog.console.pages.states import Console, History, NotReadyError, State, States, warm
+from aclog.console.shared import LineFile, Precedence
+from aclog.console.web.app import WebConsole
+from aclog.console.web.rendering import asset_version
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import STDIN, NameFile
+from aclog.sources.choice import ChosenSource, premises_of
+from aclog.sources.logs import LogSource
+from aclog.sources.repository import load_repository_settings
+from aclog.terminal.output import FewNotices, note, warn
+from aclog.usage.window import check_days
+
+# What `aclog console --edit` writes to.
+
+
+def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> Editing:
+    """Return what makes and applies plans. Raises ConfigError: the source is no place, or there is no journal."""
+    if findings.journal is None:
+        raise ConfigError("--edit: expected --journal FILE, with what this source of rules owns")
+    target = TargetFlags(
+        log=source.log,
+        bootstrap_server=source.bootstrap_server,
+        bootstrap_controller=source.bootstrap_controller,
+        command_config=source.command_config if source.log is None else None,
+    )
+    address = given_address(target)
+    if address is None:
+        raise ConfigError("--edit: expected a place: --log DIR, --bootstrap-server or --bootstrap-controller HOST:PORT")
+    return Editing(
+        address=address,
+        told=told_settings(authorizer, is_warned=True),
+        journal=findings.journal.absolute(),
+        others=findings.other_journals,
+        notify=note,
+    )
+
+
+# What looks for findings in the console: the finders that flags ask for, and the thread that uses them.
+
+
+_LACKING = {
+    Kind.UNUSED: "nobody told of accesses: --index DIR or --accesses PATH tells",
+    Kind.DRIFT: "nobody told what is wanted: --want PATH and --journal FILE tell",
+    Kind.TESTS: "there are no tests: --tests FILE names some",
+}
+
+
+@frozen(eq=False)
+class SourceOrigins:
+    """Where the rules of a source stand, once it is read."""
+
+    chosen: ChosenSource
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states a rule."""
+        return self.chosen.origins.of(acl)
+
+
+@define(eq=False, kw_only=True)
+class Finding:
+    """What finders are made of."""
+
+    source: SourceFlags
+    flags: FindingsFlags
+    authorizer: AuthorizerFlags
+    chosen: ChosenSource
+    """What the console shows."""
+    topics: NameFile | None = None
+    """Those of --topics."""
+    pause: Pause = no_pause
+    """Called again and again by what looks, in its thread."""
+
+    @contextmanager
+    def lookout(self, states: States) -> Iterator[Lookout]:
+        """Look for findings during the `with`, once it is started.
+
+        Raises:
+            ConfigError: flags that do not go together. OSError: a file of settings cannot be read.
+
+        """
+        self._check_files()
+        read_alone, stopping = self._read_alone(), threading.Event()
+        try:
+            finders: dict[Kind, Finder] = {Kind.LINT: self._lint(read_alone, stopping)}
+            others = {Kind.UNUSED: self._unused(), Kind.DRIFT: self._drift(), Kind.TESTS: self._tests()}
+            for kind, finder in others.items():
+                if finder is not None:
+                    has_log = read_alone.source.log is not None
+                    finders[kind] = PlacedFinder(finder=finder, chosen=read_alone) if has_log else finder
+            lacking = {kind: why for kind, why in _LACKING.items() if kind not in finders}
+            found = Lookout(finders=finders, lacking=lacking, commands=self._commands(), now=lambda: _newest(states))
+            try:
+                yield found
+            finally:
+                stopping.set()
+                found.stop()
+        finally:
+            if read_alone is not self.chosen:
+                read_alone.source.close()
+
+    def _check_files(self) -> None:
+        """Raise ConfigError if something is to come from stdin: it is read again and again."""
+        flags = self.flags
+        given = [*(("--accesses", path) for path in flags.accesses), *(("--tests", path) for path in flags.tests)]
+        for flag, path in (*given, ("--want", flags.want), ("--ignore", flags.ignore)):
+            if str(path) == STDIN:
+                raise ConfigError(f"{flag} -: expected a file: it is read again and again")
+
+    def _commands(self) -> dict[Kind, tuple[str, ...]]:
+        """Return the command that says the same of each kind, and its flags besides those of the source."""
+        flags, found = self.flags, dict[Kind, tuple[str, ...]]()
+        settings = _words({"--config": flags.config, "--ignore": flags.ignore})
+        found[Kind.LINT] = ("lint", *settings)
+        accesses = [word for path in flags.accesses for word in ("--accesses", path)]
+        if flags.index is not None:
+            brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
+            window = ("--days", str(flags.days), "--gap", flags.gap)
+            found[Kind.UNUSED] = ("unused", "--index", str(flags.index), *window, *brokers, *accesses)
+        elif accesses:
+            found[Kind.UNUSED] = ("usage", *accesses, "--days", str(flags.days), "--format", "table")
+        if flags.want is not None:
+            others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]
+            wanted = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})
+            found[Kind.DRIFT] = ("drift", *wanted, *others)
+        if flags.tests:
+            found[Kind.TESTS] = ("test", *flags.tests)
+        return found
+
+    def _read_alone(self) -> ChosenSource:
+        """Return the source to be read beside the thread that follows it: a log by a reader of its own."""
+        if isinstance(self.chosen.source, LogSource):
+            return ChosenSource(LogSource(self.chosen.source.directory, lambda _notes: None), None)
+        return self.chosen
+
+    def _lint(self, chosen: ChosenSource, stopping: threading.Event) -> LintFinder:
+        return LintFinder(
+            stopping=stopping,
+            pause=self.pause,
+            chosen=chosen,
+            settings=load_repository_settings(self.flags.config),
+            ignore=self.flags.ignore,
+            topics=self.topics,
+        )
+
+    def _unused(self) -> Finder | None:
+        flags, log = self.flags, given_accesses(self.flags)
+        if flags.index is None and log is None:
+            return None
+        need_usage_extra()
+        from aclog.cli.unused_finder import IndexFinder, LogFinder
+        from aclog.usage.unused_report import UnusedQuestion
+
+        check_days(flags.days)
+        origins, directory = SourceOrigins(self.chosen), self._directory()
+        if flags.index is None:
+            if log is None:
+                return None
+            named = self.authorizer.generation is not None
+            return LogFinder(accesses=log, days=flags.days, log=directory, is_kafka_named=named, origins=origins)
+        question = UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), ignored=flags.ignore_broker)
+        return IndexFinder(index=flags.index, question=question, log=directory, proof=log, origins=origins)
+
+    def _directory(self) -> Path | None:
+        source = self.chosen.source
+        return source.directory if isinstance(source, LogSource) and source.log is not None else None
+
+    def _drift(self) -> Finder | None:
+        flags, source = self.flags, self.source
+        if flags.want is None:
+            return None
+        if flags.journal is None:
+            raise ConfigError("--want: expected --journal FILE, with what this source of rules owns")
+        target = TargetFlags(
+            log=source.log,
+            bootstrap_server=source.bootstrap_server,
+            bootstrap_controller=source.bootstrap_controller,
+            command_config=source.command_config,
+        )
+        wanted = WantFlags(
+            want=flags.want, want_format=flags.want_format, modules=source.modules, topics_file=source.topics_file
+        )
+        return DriftFinder(
+            address=place_address(target), wanted=wanted, journal=flags.journal, others=flags.other_journals
+        )
+
+    def drafts(self) -> Drafts:
+        """Return what drafts share: the tests that they may turn."""
+        finder = self._tests()
+        return Drafts(tests=None if finder is None else DraftTests(finder))
+
+    def _tests(self) -> TestsFinder | None:
+        if not self.flags.tests:
+            return None
+        place: ChangePlace = self.chosen.source.change_place
+        origins: Origins = SourceOrigins(self.chosen)
+        return TestsFinder(files=self.flags.tests, authorizer=self.authorizer, origins=origins, place=place)
+
+
+def _words(given: Mapping[str, object]) -> list[str]:
+    return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
+
+
+def _newest(states: States) -> State | None:
+    try:
+        return states.now()
+    except NotReadyError:
+        return None
+
+
+# Serves the console.
+
+
+_FOLLOWED_S = 0.4
+"""Between two looks at a log: with the half second in which a page asks, a change is seen within one."""
+
+
+def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: flags that do not go together, or the address cannot be listened on.
+
+    """
+    endpoint = _endpoint(flags)
+    _check_base_url(flags)
+    url = flags.base_url or endpoint.url
+    tell = FewNotices(tell=warn)
+    way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=tell)
+    editing = editing_of(source, findings, authorizer) if flags.edit else None
+    topics = source.topics()
+    chosen = source.choose(FewNotices(tell=note), topics=topics)
+    if chosen.moment is not None:
+        raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
+    audit = None if flags.audit is None else LineFile(flags.audit)
+    live, settings = followed(chosen, _FOLLOWED_S), settings_of(authorizer)
+    precedence = Precedence()
+    history = _history(live, settings, precedence)
+    premises = LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note)
+    states = States(live=live, settings=settings, premises=premises, pause=precedence.give_way())
+    refusals, health = _refusals(live), health_of(flags.health_listen, lambda: _unready(states))
+    finding = Finding(
+        source=source,
+        flags=findings,
+        authorizer=authorizer,
+        chosen=chosen,
+        topics=topics,
+        pause=precedence.give_way(),
+    )
+    guard = _guard(endpoint, flags.base_url, way, Sights(newest=partial(_newest_state, live), settings=settings), audit)
+    try:
+        with finding.lookout(states) as lookout:
+            console = Console(
+                name=chosen.source.name,
+                states=states,
+                command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
+                place=chosen.source.change_place,
+                origins=SourceOrigins(chosen),
+                lookout=lookout,
+                history=history,
+                drafts=finding.drafts(),
+                editing=editing,
+            )
+            app = WebConsole(console=console, guard=guard, precedence=precedence, refusals=refusals).app()
+            live.start()
+            if history is not None:
+                history.live.start()
+            lookout.start()
+            serve(
+                app,
+                endpoint,
+                f"console at {url}; stop with Ctrl-C",
+                hangup=partial(_reload, guard, endpoint),
+                refusals=refusals,
+                health=health,
+            )
+    finally:
+        if history is not None:  # it reads the source that the live state closes
+            history.live.stop()
+        live.stop()
+        if audit is not None:
+            audit.close()
+
+
+def _endpoint(flags: ConsoleFlags) -> Endpoint:
+    """Return where the console listens. Raises ConfigError: flags that do not go together."""
+    found = Endpoint(
+        address=listen_address(flags.listen),
+        tls_cert=flags.tls_cert,
+        tls_key=flags.tls_key,
+        trusted_proxy=flags.trusted_proxy,
+    )
+    found.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    return found
+
+
+def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Sights, audit: LineFile | None) -> Guard:
+    """Return what stands before the pages."""
+    url = base_url or endpoint.url
+    return Guard(
+        way=way,
+        sights=sights,
+        hosts=Hosts.of(listen=endpoint.address.host, is_local=endpoint.is_local, base_url=base_url),
+        cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
+        audit=audit,
+        stylesheet=f"/static/console.css?v={asset_version()}",
+        icon=f"/static/icon.svg?v={asset_version()}",
+    )
+
+
+def _refusals(live: LiveState) -> Refusals:
+    """Return the metrics of a console."""
+    found = Refusals()
+    ProcessCollector(registry=found.registry)
+    PlatformCollector(registry=found.registry)
+    age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=found.registry)
+    age.set_function(lambda: live.age() or 0.0)
+    return found
+
+
+def _unready(states: States) -> str | None:
+    """Return why nothing can be shown; None if it can."""
+    try:
+        states.now()
+    except NotReadyError as error:
+        return str(error)
+    return None
+
+
+def _newest_state(live: LiveState) -> Image | None:
+    return None if live.newest is None else live.newest.image
+
+
+def _check_base_url(flags: ConsoleFlags) -> None:
+    """Warn of a proxy that shows all to everybody. Raises ConfigError: not the URL of a whole host."""
+    if flags.base_url is None:
+        return
+    try:
+        parts = urlsplit(flags.base_url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if (
+        not host
+        or parts.scheme not in {"http", "https"}
+        or parts.path not in {"", "/"}
+        or parts.query
+        or parts.fragment
+    ):
+        raise ConfigError(f"--base-url {flags.base_url[:200]}: expected https://HOST, without a path")
+    if flags.login is None and not is_loopback(host):
+        if flags.edit:
+            raise ConfigError(f"--edit: everybody who reaches {flags.base_url} could change rules: expected --login")
+        warn(
+            f"everybody who reaches {flags.base_url} sees all, unless what is there asks who they are: expected --login"
+        )
+
+
+def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
+    """Read the login's file and the certificate again; what cannot be used is told, and the old ones stay."""
+    try:
+        guard.reload()
+        read_certificate_again(context, endpoint)
+    except (MetadataError, OSError) as error:
+        warn(f"not read again: {error}")
+        return
+    note("login and certificate were read again")
+
+
+def _history(live: LiveState, settings: Settings, precedence: Precedence) -> History | None:
+    """Return the history of a source, to be started; None if it is a single state."""
+    log = live.source.log
+    if log is None:
+        return None
+    source = live.source
+    applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
+    found = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings), pause=precedence.give_way())
+    return History(live=found, settings=settings, applies=applies)
+
+
+def source_words(source: SourceFlags) -> Iterator[str]:
+    """Yield the flags that name a source."""
+    given = {
+        "--log": source.log,
+        "--snapshot": source.snapshot,
+        "--acls": source.acls,
+        "--ref": source.ref,
+        "--acls-format": source.acls_format,
+        "--topics": source.topics_file,
+        "--bootstrap-controller": source.bootstrap_controller,
+        "--bootstrap-server": source.bootstrap_server,
+        "--command-config": source.command_config,
+    }
+    for flag, value in given.items():
+        if value is not None:
+            yield from (flag, str(value))
+    for module in source.modules:
+        yield from ("--module", module)
+
+
+def settings_words(flags: AuthorizerFlags) -> Iterator[str]:
+    """Yield the flags that set an authorizer."""
+    if flags.super_users is not None:
+        yield from ("--super-users", flags.super_users)
+    if flags.allow_everyone:
+        yield "--allow-everyone-if-no-acl-found"
+    if flags.no_allow_everyone:
+        yield "--no-allow-everyone-if-no-acl-found"
+    if flags.documented:
+        yield from ("--semantics", "documented")
+    if flags.generation is not None:
+        yield from ("--kafka-version", flags.generation.value)

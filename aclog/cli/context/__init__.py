@@ -1,1 +1,0 @@
-"""`aclog context`: clusters and logs by name."""

@@ -1,0 +1,277 @@
+"""`aclog coverage`: which brokers and hours an access log holds."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+from attrs import field, frozen
+
+from aclog.authorizer.audit import Reason
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AccessesFormat,
+    AccessesTimezone,
+    AccessPaths,
+    Gap,
+    Output,
+    Workers,
+    gap_us,
+    with_flags,
+)
+from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.unused_wording import unread_text
+from aclog.metalog.errors import ConfigError, printable
+from aclog.terminal.columns import Column, Row
+from aclog.terminal.output import say, time_text
+from aclog.terminal.tables import aligned
+from aclog.usage.coverage import Coverage
+from aclog.usage.unused import HeardHours, silences
+from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
+
+# The flags of `aclog coverage`.
+
+
+@frozen(kw_only=True)
+class CoverageFlags:
+    """An access log or an index, and what counts as a hole in it."""
+
+    accesses: AccessPaths = field(factory=list)
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index", metavar="DIR", help="An index that [cyan]aclog usage-index[/] keeps.", show_default=False
+        ),
+    ] = None
+    gap: Gap = "1d"
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+
+    def log(self) -> AccessesFlags:
+        """Return the flags of the log."""
+        return AccessesFlags(
+            accesses=self.accesses,
+            accesses_format=self.accesses_format,
+            accesses_timezone=self.accesses_timezone,
+            workers=self.workers,
+        )
+
+
+# `aclog coverage`: which brokers and hours an access log holds, and where it has holes.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
+    """Show when each broker logged anything, in an access log or in an index of last use, and where it has holes.
+
+    What happened in a hole, nobody knows: no rule is called unused for a
+    window with one. A broker is expected to log from the first line of any
+    broker to the last. What could not be read or decided is counted by
+    principal, since rules that it may need are not judged either. Exit code 1
+    if there are holes, or such accesses.
+
+    [bold]Examples[/]
+
+      aclog coverage --accesses /var/log/kafka
+      aclog coverage --index usage --gap 6h --format jsonl
+    """
+    raise typer.Exit(print_coverage(flags, output.choose()))
+
+
+# Stretches of time in which a broker logged lines, and the holes between them.
+
+
+@frozen(kw_only=True)
+class Stretch:
+    """Lines of a broker without a hole among them, or a hole."""
+
+    broker: str | None
+    is_hole: bool
+    start: int
+    """In us since 1970: of lines the first and the last."""
+    end: int
+    hours: int = 0
+    """The hours with any line."""
+    lines: int = 0
+
+
+def stretches(covered: Coverage, *, gap: int) -> list[Stretch]:
+    """Return all of them, by broker and time; brokers are expected to log from the first line of any to the last."""
+    start, until = int(covered.first.min()), int(covered.last.max())
+    return [each for broker in covered.brokers for each in _of_broker(covered.of_broker(broker), start, until, gap)]
+
+
+def _of_broker(mine: Coverage, start: int, until: int, gap: int) -> Iterator[Stretch]:
+    (broker,) = mine.brokers
+    heard = {broker: HeardHours(first=mine.first, last=mine.last)}
+    at = 0
+    for hole in silences(heard, start, until, gap=gap):
+        since, to = start if hole.since is None else hole.since, until if hole.to is None else hole.to
+        end = int(np.searchsorted(mine.first, since, "right")) if hole.since is not None else 0
+        yield from _lines(mine, at, end)
+        yield Stretch(broker=broker, is_hole=True, start=since, end=to)
+        at = end
+    yield from _lines(mine, at, len(mine))
+
+
+def _lines(mine: Coverage, at: int, end: int) -> Iterator[Stretch]:
+    if end > at:
+        yield Stretch(
+            broker=mine.brokers[0],
+            is_hole=False,
+            start=int(mine.first[at]),
+            end=int(mine.last[end - 1]),
+            hours=end - at,
+            lines=int(mine.rows[at:end].sum()),
+        )
+
+
+# What `aclog coverage` prints: for each broker its stretches of lines, and the holes between them.
+
+
+NONE, FOUND = 0, 1
+"""Exit codes."""
+_SHOWN_HOLES: Final = 20
+
+
+def _time_text(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp)
+
+
+COVERAGE_COLUMNS: Final = (
+    Column(key="broker"),
+    Column(key="kind"),
+    Column(key="from", text=_time_text),
+    Column(key="to", text=_time_text),
+    Column(key="hours"),
+    Column(key="lines"),
+)
+"""Of a stretch."""
+PRINCIPAL_COLUMN: Final = Column(key="principal", cut=True, spare=True)
+"""Of what could not be read or decided, if there is any."""
+
+
+def print_coverage(flags: CoverageFlags, output: Output) -> int:
+    """Print what a log or an index holds; return the exit code: 1 if it has holes.
+
+    Raises:
+        MetadataError, OSError: it cannot be read, or holds nothing.
+
+    """
+    gap = gap_us(flags.gap)
+    if bool(flags.accesses) == (flags.index is not None):
+        raise ConfigError("--accesses or --index: expected one of them")
+    covered, unread = _of_log(flags) if flags.index is None else _of_index(flags)
+    found = stretches(covered, gap=gap)
+    if output.is_rows:
+        more = (PRINCIPAL_COLUMN,) if unread else ()
+        output.print_rows((*COVERAGE_COLUMNS, *more), (*map(_row, found), *_unread_rows(unread)))
+    else:
+        for line in (*_report_lines(covered, found), *_unread_lines(unread)):
+            say(printable(line))
+    return FOUND if unread or any(each.is_hole for each in found) else NONE
+
+
+def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
+    from aclog.usage.index.usage_index import UsageIndex
+
+    assert flags.index is not None  # noqa: S101 - the caller has looked
+    with UsageIndex.open(flags.index) as index:
+        covered, unread = index.coverage(), index.unread(EARLIEST, LATEST)
+    if not len(covered):
+        raise ConfigError(f"{flags.index}: holds no access yet: expected some, by aclog usage-index")
+    return covered, unread
+
+
+def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.cli.access_log import AccessLog, warn_of_rejects
+    from aclog.terminal.output import progress
+    from aclog.usage.judging import cover_log
+
+    log = AccessLog.of(flags.log())
+    parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
+    with progress("reading the accesses", "rows") as advance:
+        for part in cover_log(log.found.parts, log.each):
+            parts.append(part.coverage)
+            lines += part.lines
+            rejects += part.rejects
+            unread.append(part.unread)
+            advance(lines, None)
+    covered = Coverage.sum(parts)
+    warn_of_rejects(rejects)
+    if not len(covered):
+        raise ConfigError(f"{', '.join(flags.accesses)}: no access has a timestamp: nobody knows what time it covers")
+    return covered, UnreadAccesses.sum_of(unread)
+
+
+def _row(stretch: Stretch) -> Row:
+    return {
+        "broker": stretch.broker,
+        "kind": "HOLE" if stretch.is_hole else "LINES",
+        "from": stretch.start // 1000,
+        "to": stretch.end // 1000,
+        "hours": stretch.hours,
+        "lines": stretch.lines,
+    }
+
+
+def _unread_rows(unread: UnreadAccesses) -> Iterator[Row]:
+    for principal, span in unread.by_principal().items():
+        yield {
+            "broker": None,
+            "kind": "UNREAD",
+            "from": None if span.first is None else span.first // 1000,
+            "to": None if span.last is None else span.last // 1000,
+            "hours": 0,
+            "lines": span.accesses,
+            "principal": principal,
+        }
+
+
+def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
+    if not unread:
+        return
+    yield ""
+    yield f"{unread_text(unread)}:"
+    of_principals = list(unread.by_principal().items())
+    for principal, span in of_principals[:_SHOWN_HOLES]:
+        first, last = ("unknown" if time is None else time_text(time // 1000) for time in (span.first, span.last))
+        yield f"  {principal or 'anybody'}: {span.accesses:,}, {first} to {last}"
+    if len(of_principals) > _SHOWN_HOLES:
+        yield f"  ... and {len(of_principals) - _SHOWN_HOLES:,} more principals: --format jsonl"
+
+
+def _report_lines(covered: Coverage, found: Sequence[Stretch]) -> Iterator[str]:
+    head = ("broker", "lines", "hours", "first", "last", "holes")
+    yield from aligned(head, (_broker_line(covered, found, broker) for broker in covered.brokers))
+    holes = [each for each in found if each.is_hole]
+    if not holes:
+        return
+    yield ""
+    yield "holes:"
+    for hole in holes[:_SHOWN_HOLES]:
+        length = f"{(hole.end - hole.start) / 3_600_000_000:,.1f} h"
+        yield f"  {_name(hole.broker)}: {time_text(hole.start // 1000)} to {time_text(hole.end // 1000)} ({length})"
+    if len(holes) > _SHOWN_HOLES:
+        yield f"  ... and {len(holes) - _SHOWN_HOLES:,} more: --format jsonl"
+
+
+def _broker_line(covered: Coverage, found: Sequence[Stretch], broker: str | None) -> tuple[str, ...]:
+    mine = covered.of_broker(broker)
+    holes = sum(each.is_hole and each.broker == broker for each in found)
+    first, last = (time_text(int(time) // 1000) for time in (mine.first[0], mine.last[-1]))
+    return _name(broker), f"{int(mine.rows.sum()):,}", f"{len(mine):,}", first, last, f"{holes:,}"
+
+
+def _name(broker: str | None) -> str:
+    return "(not named)" if broker is None else broker

@@ -1,0 +1,74 @@
+"""`aclog diff`: what a change of ACLs or settings really changes."""
+
+import typer
+
+from aclog.cli.flags.commands import DiffFlags, check_followed
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import FollowerFlags, SourceFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def diff(
+    source: SourceFlags,
+    target: SecondStateFlags,
+    authorizer: AuthorizerFlags,
+    settings: SecondSettingsFlags,
+    report: DiffFlags,
+    follower: FollowerFlags,
+) -> None:
+    """Show which requests a second state allows and the first one does not, and which it no longer allows.
+
+    It covers every principal, host, operation and name, not only those that
+    occur in a rule. The exit code and the regions of jsonl, json, csv and
+    table are exact. So is each row of text, markdown and sarif, unless it says
+    "up to": then nothing outside of it changed for its cause, and it names
+    what may be more than changed: who, hosts, names or operations. Exit code
+    0 if every request is decided the same, 1 if not or if that is not known
+    (what a running cluster has set and does not show, and no flag gives), 2
+    for bad input.
+
+    With --follow there is no second state: for each committed change of a log
+    it shows what that really gives and takes, until Ctrl-C or SIGTERM.
+
+    [bold]Examples[/]
+
+      aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
+      aclog diff --acls old.jsonl --to-acls new.jsonl --format markdown
+      aclog diff --ref origin/main:kafka --to-acls kafka --format sarif
+      aclog diff --log DIR --change change.jsonl --accesses accesses
+      aclog diff --log DIR --to-allow-everyone-if-no-acl-found --format jsonl
+      aclog diff --follow --bootstrap-controller HOST:9093 --format jsonl
+    """
+    if report.follow:
+        check_followed(target, settings, report)
+        raise typer.Exit(_follow(source, authorizer, report, follower))
+    follower.refuse("--follow")
+    from aclog.analysis.policy import parse_name_maps
+    from aclog.cli.diff_report import print_difference
+    from aclog.cli.policies import SideFlags
+
+    maps = parse_name_maps(report.map_names)
+    flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings, maps=maps)
+    raise typer.Exit(print_difference(flags, report))
+
+
+def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags, follower: FollowerFlags) -> int:
+    from aclog.cli.diff_follow import FollowOptions, follow_differences
+    from aclog.cli.images import existing_topics
+    from aclog.cli.policies import read_premises, settings_of
+
+    options = FollowOptions(
+        settings=settings_of(authorizer),
+        topics=existing_topics(source.topics(), ()),
+        format=report.output().form,
+        http=follower.address(),
+        give_up_after=follower.patience(),
+    )
+    chosen = source.choose()
+    read_premises(chosen, authorizer.given())
+    follow_differences(chosen, options)
+    return 0

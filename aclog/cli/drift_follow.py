@@ -1,0 +1,122 @@
+"""Looks at a place again and again, and prints each rule that drifts, and each that is mended."""
+
+from pathlib import Path
+
+from attrs import define, field
+
+from aclog.cli.drift_report import drift_row, drift_text, look
+from aclog.cli.flags.commands import DriftFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.source import FollowerFlags
+from aclog.cli.flags.target import TargetFlags, WantFlags
+from aclog.cli.followers import FollowerStatus, serving
+from aclog.cli.plan import read_wanted_rules
+from aclog.cli.signals import Stop, on_signals
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.planning.planner import Drift
+from aclog.sources.acl_lines import STDIN
+from aclog.targets.place_state import time_now
+from aclog.terminal.columns import OutputFormat, json_text
+from aclog.terminal.output import emit, note, say, warn
+
+
+def follow_drift(
+    target: TargetFlags, wanted: WantFlags, flags: DriftFlags, follower: FollowerFlags, output: Output
+) -> None:
+    """Look until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: flags that do not go together, a format that is none for a stream, or what is wanted is no file;
+            --http cannot listen.
+        MetadataError, OSError: the first look fails, or none has succeeded for too long.
+
+    """
+    if output.form not in (OutputFormat.TEXT, OutputFormat.JSONL):
+        raise ConfigError(f"--follow with --format {output.form}: expected text or jsonl")
+    seconds = flags.seconds(is_log=target.log is not None)
+    files = _WantedFiles(wanted)
+    files.check()
+    watcher = _Watcher(target=target, wanted=files, flags=flags, form=output.form)
+    stop, status, patience = Stop(), FollowerStatus(), follower.patience()
+    status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.known))
+    with serving(follower.address(), status), on_signals(stop.set):
+        watcher.look()
+        status.succeeded()
+        while not stop.wait(seconds):
+            try:
+                watcher.look()
+            except (MetadataError, OSError) as error:
+                status.failed(str(error))
+                watcher.tell_trouble(str(error))
+                if patience is not None and status.age > patience:
+                    raise LogError(f"no look has succeeded for {status.age:.0f} s: gave up: {error}") from error
+            else:
+                status.succeeded()
+                watcher.trouble = None
+
+
+@define(eq=False)
+class _WantedFiles:
+    """What is wanted, read again for each look: files lead to others, so that nothing less tells what has changed."""
+
+    flags: WantFlags
+    _told: list[str] = field(factory=list, init=False)
+
+    def check(self) -> None:
+        """Raise ConfigError: stdin or a pipe, which has nothing more to say when it is read again."""
+        named = {"--want": self.flags.want, "--topics": self.flags.topics_file}
+        for flag, path in named.items():
+            if path == STDIN or (path is not None and _is_node(Path(path))):
+                raise ConfigError(f"{flag} {path}: expected files with --follow, which reads them again and again")
+
+    def rules(self) -> frozenset[bytes]:
+        """Return the rules, and tell what was read if that is new. Raises as read_wanted_rules."""
+        said = list[str]()
+        rules, _ = read_wanted_rules(self.flags, said.append)
+        if said != self._told:
+            for text in said:
+                note(text)
+        self._told = said
+        return rules
+
+
+@define(eq=False, kw_only=True)
+class _Watcher:
+    """Knows what drifted at the newest look."""
+
+    target: TargetFlags
+    wanted: _WantedFiles
+    flags: DriftFlags
+    form: OutputFormat
+    known: dict[bytes, Drift] = field(factory=dict, init=False)
+    trouble: str | None = field(default=None, init=False)
+    """Why the newest look failed, once it is told."""
+
+    def look(self) -> None:
+        """Look once, and print what is new. Raises as aclog.cli.drift_report.look."""
+        found = {each.content: each for each in look(self.target, self.wanted.rules(), self.flags).drift}
+        for content, drift in found.items():
+            known = self.known.get(content)
+            if known is None or known.kind is not drift.kind:
+                self._print("DRIFTED", drift)
+        for content, drift in self.known.items():
+            if content not in found:
+                self._print("MENDED", drift)
+        self.known = found
+
+    def tell_trouble(self, why: str) -> None:
+        """Warn that a look failed, once for each reason."""
+        if why != self.trouble:
+            warn(f"{why}: nobody knows what drifts until the next look that succeeds")
+            self.trouble = why
+
+    def _print(self, event: str, drift: Drift) -> None:
+        time = time_now()
+        if self.form is OutputFormat.JSONL:
+            emit(json_text({"time": time, "event": event, **drift_row(drift)}), flush=True)
+        else:
+            say(printable(f"{time}  {event}  {drift_text(drift)}"), flush=True)
+
+
+def _is_node(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()

@@ -1,0 +1,86 @@
+"""What `aclog drift` prints."""
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from aclog.authorizer.acl import acl_text, object_of_rule
+from aclog.authorizer.acls_image import acl_of_content
+from aclog.cli.answers import ACL_COLUMNS
+from aclog.cli.flags.commands import DriftFlags
+from aclog.cli.flags.common import Output
+from aclog.cli.flags.target import TargetFlags, WantFlags, place_address
+from aclog.cli.plan import read_wanted_rules
+from aclog.metalog.errors import printable
+from aclog.planning.planner import Drift, DriftKind, drift_of
+from aclog.targets.opening import FoundPlace, find_place
+from aclog.terminal.columns import Column, Row
+from aclog.terminal.output import note, say
+
+NONE, SOME = 0, 1
+"""Exit codes."""
+
+DRIFT_COLUMNS = (Column(key="kind"), Column(key="owned"), *ACL_COLUMNS)
+
+_HEADS = {
+    DriftKind.MISSING: "wanted, and not there",
+    DriftKind.LEFTOVER: "owned, no longer wanted, and still there",
+}
+
+
+@frozen(eq=False, kw_only=True)
+class Look:
+    """One look at a place: what drifts there, and what is somebody else's."""
+
+    place: FoundPlace
+    drift: Sequence[Drift]
+    foreign: int
+
+
+def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
+    """Look at the place. Raises as find_place."""
+    journal, others = flags.journals()
+    found = find_place(place_address(target), None, journal, note, others)
+    held = found.held
+    return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
+
+
+def print_drift(target: TargetFlags, wanted: WantFlags, flags: DriftFlags, output: Output) -> int:
+    """Print what drifts; return the exit code.
+
+    Raises:
+        ConfigError: flags that do not go together, or files that hold something else.
+        MetadataError, OSError: the place, a journal or a file cannot be read, so that nobody can tell.
+
+    """
+    rules, _ = read_wanted_rules(wanted)
+    found = look(target, rules, flags)
+    journal = found.place.journal
+    if journal is not None and journal.is_new and found.place.state.contents:
+        note(f"{journal.path}: no such journal yet: nothing is owned, so nothing is left over")
+    if output.is_rows:
+        output.print_rows(DRIFT_COLUMNS, map(drift_row, found.drift))
+    else:
+        for line in _text(found):
+            say(printable(line))
+    return SOME if found.drift or found.place.premises else NONE
+
+
+def drift_row(drift: Drift) -> Row:
+    """Return the JSON object of a rule that drifts."""
+    return {"kind": drift.kind.value, "owned": drift.owned, **object_of_rule(acl_of_content(drift.content))}
+
+
+def drift_text(drift: Drift) -> str:
+    """Return a rule that drifts as a line."""
+    why = "" if drift.kind is DriftKind.LEFTOVER else ("; it was applied" if drift.owned else "; it was never applied")
+    return f"{drift.kind}  {acl_text(acl_of_content(drift.content))}{why}"
+
+
+def _text(found: Look) -> Iterator[str]:
+    yield from map(drift_text, found.drift)
+    counts = [f"{sum(each.kind is kind for each in found.drift):,} {text}" for kind, text in _HEADS.items()]
+    none = found.place.premises.decided("no drift")
+    rules = "rule is" if found.foreign == 1 else "rules are"
+    others = f"; {found.foreign:,} {rules} neither wanted nor owned" if found.foreign else ""
+    yield f"{found.place.name}: {', '.join(counts) if found.drift else none}{others}"

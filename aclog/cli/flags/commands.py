@@ -1,0 +1,939 @@
+"""Flags of single commands, which a command and its report share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from attrs import asdict, evolve, field, frozen
+
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, code_name
+from aclog.cli.flags import common, source
+from aclog.cli.flags.common import ACCESSES_PANEL as PANEL
+from aclog.cli.flags.common import (
+    OPERATIONS,
+    AccessesFormat,
+    AccessesTimezone,
+    Columns,
+    Gap,
+    NoPager,
+    Output,
+    OutputFlags,
+    Workers,
+    completions,
+    format_option,
+    group_from,
+    named,
+    typed_text,
+)
+from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.target import ZOOKEEPER_HELP, JournalFile, OtherJournals
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.format import AclsFormat
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat
+
+if TYPE_CHECKING:
+    from aclog.sources.choice import ChosenSource
+
+
+# The flags of `aclog console`.
+
+
+_PANEL = "Findings"
+
+
+@frozen(kw_only=True)
+class ConsoleFlags:
+    """Where it listens, and who may see it."""
+
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)
+    ] = "127.0.0.1:8080"
+    login: Annotated[
+        str | None,
+        typer.Option(
+            "--login",
+            metavar="FILE|oidc|oidc:FILE",
+            help="Who may see it: a file with a principal and the hash of a password a line; or who logs in at an "
+            "OpenID Connect provider, which variables or a file name. Who may not DESCRIBE the cluster sees his own "
+            "rights. [dim]Default: everybody on this machine, and all of it[/]",
+            show_default=False,
+        ),
+    ] = None
+    hash_password: Annotated[
+        str | None,
+        typer.Option(
+            "--hash-password",
+            metavar="PRINCIPAL",
+            help="Ask for a password, print the line of --login's file for it, and end.",
+        ),
+    ] = None
+    tls_cert: common.TlsCert = None
+    tls_key: common.TlsKey = None
+    base_url: common.BaseUrl = None
+    health_listen: common.HealthListen = None
+    trusted_proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            help="A proxy before it, whose X-Forwarded-For says who asks. [dim]Default: the address that connects[/]",
+            show_default=False,
+        ),
+    ] = None
+    audit: common.AuditFile = None
+    edit: Annotated[
+        bool,
+        typer.Option(
+            "--edit",
+            metavar="",
+            help="Let drafts be planned and applied in the pages, as [cyan]aclog plan[/] and [cyan]aclog apply[/] do, "
+            "with [cyan]--journal[/]; with a login, by who may ALTER the cluster. SOURCE has to be a place.",
+        ),
+    ] = False
+
+
+@frozen(kw_only=True)
+class FindingsFlags:
+    """By what findings are looked for."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Settings of lint, and suppressions. [dim]Default: the nearest aclog.toml, up to the repository's "
+            "root[/]",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    ignore: Annotated[
+        Path | None,
+        typer.Option(
+            "--ignore",
+            metavar="FILE",
+            help="Suppressions of lint, as TOML: [cyan]\\[\\[ignore]][/] tables.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index",
+            metavar="DIR",
+            help="Unused rules: the index that [cyan]aclog usage-index[/] keeps.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    accesses: Annotated[
+        list[str],
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="Unused rules: an access log, as [cyan]aclog usage[/] takes it; with [cyan]--index[/], to prove what "
+            "it says. Can be repeated.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    workers: Workers = None
+    days: Annotated[
+        int,
+        typer.Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="The length of the window of accesses, in days.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = 90
+    gap: Gap = "1d"
+    ignore_broker: Annotated[
+        list[str],
+        typer.Option(
+            "--ignore-broker",
+            metavar="ID",
+            help="With [cyan]--index[/]: a broker whose silence is no hole. Can be repeated.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+    want: Annotated[
+        str | None,
+        typer.Option(
+            "--want",
+            metavar="PATH",
+            help="Drift: all rules that a source wants here, as [cyan]aclog drift[/] takes them; with "
+            "[cyan]--journal[/].",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    want_format: Annotated[
+        AclsFormat | None,
+        typer.Option("--want-format", metavar="FORMAT", help="The format of these files.", rich_help_panel=_PANEL),
+    ] = None
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal",
+            metavar="FILE",
+            help="What this source of rules has applied, and so owns.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    other_journals: Annotated[
+        list[Path],
+        typer.Option(
+            "--other-journal",
+            metavar="FILE",
+            help="The journal of another source for the same place. Can be repeated.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+    tests: Annotated[
+        list[str],
+        typer.Option(
+            "--tests",
+            metavar="FILE",
+            help="Tests of rules, as [cyan]aclog test[/] takes them. Can be repeated.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+
+
+# The flags of `aclog pdp`.
+
+
+@frozen(kw_only=True)
+class PdpFlags:
+    """Where it listens, who may ask, and how foreign questions are mapped."""
+
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)
+    ] = "127.0.0.1:8180"
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="What foreign subjects, resources and actions are in Kafka's terms, as JSON or YAML. [dim]Default: "
+            "types are Kafka's, and actions its operations[/]",
+            show_default=False,
+        ),
+    ] = None
+    check_mapping: Annotated[
+        bool,
+        typer.Option(
+            "--check-mapping",
+            help="Print what each type and action of the mapping becomes, which cases never count and which spellings "
+            "are rejected, and serve nothing.",
+        ),
+    ] = False
+    tls_cert: common.TlsCert = None
+    tls_key: common.TlsKey = None
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-client-ca",
+            metavar="FILE",
+            help="Only clients with a certificate of these authorities may ask (PEM).",
+            show_default=False,
+        ),
+    ] = None
+    base_url: common.BaseUrl = None
+    health_listen: common.HealthListen = None
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
+    ] = None
+    audit: common.AuditFile = None
+    decision_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--decision-log",
+            metavar="FILE",
+            help="Append an event of OPA's decision log for each answer of OPA's data API.",
+        ),
+    ] = None
+    max_age: Annotated[
+        float,
+        typer.Option(
+            "--max-age", metavar="SECONDS", help="Decide nothing from a state that nobody has confirmed for longer."
+        ),
+    ] = 60.0
+
+
+# The flags of `aclog mcp` besides the source.
+
+
+@frozen(kw_only=True)
+class McpFlags:
+    """What the tool `unused` reads, and how long a tool may take."""
+
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index",
+            metavar="DIR",
+            help="The index that [cyan]aclog usage-index[/] keeps, for the tool [cyan]unused[/].",
+            show_default=False,
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    accesses: Annotated[
+        list[str],
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="An access log for that tool: with [cyan]--index[/] the proof, without it all there is (as in "
+            "[cyan]aclog usage[/]); can be repeated.",
+            show_default=False,
+            rich_help_panel=PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
+    ] = 60.0
+
+
+# The flags of `aclog migrate`, in groups.
+
+
+_FROM = "ZooKeeper (exactly one)"
+_TO = "Metadata log (exactly one)"
+
+
+@frozen(kw_only=True)
+class ZooKeeperFlags:
+    """The ZooKeeper, and whether it is read or written."""
+
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            "--zookeeper",
+            metavar="HOST:PORT",
+            help="Migrate from this ZooKeeper; several servers and a chroot as in zookeeper.connect.",
+            rich_help_panel=_FROM,
+        ),
+    ] = None
+    to_zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            "--to-zookeeper",
+            metavar="HOST:PORT",
+            help="Migrate back: write the state of --log to this ZooKeeper.",
+            rich_help_panel=_FROM,
+        ),
+    ] = None
+    zk_tls_config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--zk-tls-config-file",
+            metavar="FILE",
+            help="zookeeper.* properties: TLS, timeouts, zookeeper.set.acl.",
+            rich_help_panel=_FROM,
+        ),
+    ] = None
+
+
+@frozen(kw_only=True)
+class MetadataLogFlags:
+    """The metadata log, directly or as part of a Kafka node."""
+
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="DIR", help="A log directory of aclog; created if missing.", rich_help_panel=_TO),
+    ] = None
+    bootstrap_checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--bootstrap-checkpoint",
+            metavar="FILE",
+            help="What the first start of a formatted Kafka controller reads: its [cyan]bootstrap.checkpoint[/], from "
+            "Kafka 4.4 on its 0-0 checkpoint, or the directory that has it. A bootstrap.checkpoint is created if "
+            "missing, unless the directory is formatted.",
+            rich_help_panel=_TO,
+        ),
+    ] = None
+    bootstrap_controller: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-controller",
+            metavar="HOST:PORT",
+            help="A running quorum (aclog or Kafka): ACLs only, in batches.",
+            rich_help_panel=_TO,
+        ),
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Client properties for the quorum: security.protocol, sasl.*, ssl.*.",
+            rich_help_panel=_TO,
+        ),
+    ] = None
+
+
+@frozen(kw_only=True)
+class ModeFlags:
+    """What to do, when to switch over, and what not to refuse."""
+
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Show what would be done, and write nothing.")
+    ] = False
+    compare: Annotated[
+        bool, typer.Option("--compare", metavar="", help="Only compare contents and decisions; exit 1 if they differ.")
+    ] = False
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", metavar="", help="Follow changes until [cyan]switch[/] is typed, then switch over."),
+    ] = False
+    until_quiet: Annotated[
+        float | None,
+        typer.Option(
+            "--until-quiet",
+            metavar="SECONDS",
+            help="Follow changes until there is none for this long, then switch over.",
+            show_default=False,
+        ),
+    ] = None
+    replace: Annotated[
+        bool, typer.Option("--replace", metavar="", help="Remove entries that only the target has, instead of failing.")
+    ] = False
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unreadable", metavar="", help="Leave out entries that cannot be read, instead of failing."
+        ),
+    ] = False
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False
+
+
+# The flags of `aclog test`.
+
+
+TestFiles: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Tests: YAML, or JSON lines of requests with their decisions ([cyan]*.jsonl[/]; [cyan]-[/] is stdin). "
+        "[dim]Default: those of aclog.toml[/]",
+        show_default=False,
+    ),
+]
+
+
+@frozen(kw_only=True)
+class RunFlags:
+    """Which tests are run, what else is measured, and how it is told."""
+
+    files: TestFiles = field(factory=list)
+    run: Annotated[
+        list[str],
+        typer.Option("--run", metavar="GLOB", help="Only tests with such a name; can be repeated.", show_default=False),
+    ] = field(factory=list)
+    coverage: Annotated[
+        bool, typer.Option("--coverage", metavar="", help="Also list the rules that no test exercises.")
+    ] = False
+    min_coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--min-coverage",
+            metavar="P",
+            min=0,
+            max=100,
+            help="Fail if fewer than P percent of the rules are exercised.",
+        ),
+    ] = None
+    mutate: Annotated[
+        bool,
+        typer.Option(
+            "--mutate",
+            metavar="",
+            help="Also fail for each rule that can be removed, widened or flipped without a test that fails.",
+        ),
+    ] = False
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
+    ] = None
+    format: AnswerFormat = None
+    columns: Columns = None
+    no_pager: NoPager = False
+    schema: Annotated[
+        bool, typer.Option("--schema", metavar="", help="Print the JSON schema of YAML tests, for editors, and exit.")
+    ] = False
+
+    def output(self, *, is_live: bool = False) -> Output:
+        """Return how to print. Raises as AnswerFlags.choose."""
+        return AnswerFlags(format=self.format, columns=self.columns, no_pager=self.no_pager).choose(is_live=is_live)
+
+
+# The flags of `aclog test` besides running tests: following a log, and recording.
+
+
+_FOLLOWING = "Guardrails (with --follow)"
+_RECORDING = "Recording"
+
+
+@frozen(kw_only=True)
+class GuardFlags:
+    """Running tests on each committed change."""
+
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            metavar="",
+            help="Run the tests on each change of a log as it is committed, until Ctrl-C, and tell which turn red or "
+            "green.",
+            rich_help_panel=_FOLLOWING,
+        ),
+    ] = False
+    exit_on_red: Annotated[
+        bool,
+        typer.Option(
+            "--exit-on-red", metavar="", help="End with exit code 1 when a test is red.", rich_help_panel=_FOLLOWING
+        ),
+    ] = False
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="Post each turn here as JSON, in the background; a user and password in it are sent as a login.",
+            show_default=False,
+            rich_help_panel=_FOLLOWING,
+        ),
+    ] = None
+
+    def check(self, flags: RunFlags) -> None:
+        """Check the flags beside --follow. Raises ConfigError: one is about a single run."""
+        _refuse_single_run(flags, "--follow")
+
+    def refuse(self) -> None:
+        """Refuse the flags of --follow without it. Raises ConfigError: one is given."""
+        for flag, given in (("--exit-on-red", self.exit_on_red), ("--webhook", self.webhook is not None)):
+            if given:
+                raise ConfigError(f"{flag}: only together with --follow")
+
+
+@frozen(kw_only=True)
+class RecordFlags:
+    """Writing tests that say what is decided today."""
+
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Instead of running tests: write some to a new file that say what the state decides, and that what "
+            "its log removed stays denied.",
+            show_default=False,
+            rich_help_panel=_RECORDING,
+        ),
+    ] = None
+    accesses: Annotated[
+        str | None,
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="With --record: how these accesses are decided, not the whole state: a log in any form that "
+            "[cyan]aclog usage[/] reads.",
+            show_default=False,
+            rich_help_panel=_RECORDING,
+        ),
+    ] = None
+
+    def given(self) -> bool:
+        """Return whether to record. Raises ConfigError: --accesses without --record."""
+        if self.record is None and self.accesses is not None:
+            raise ConfigError("--accesses: only together with --record")
+        return self.record is not None
+
+    def check(self, flags: RunFlags, guard: GuardFlags) -> None:
+        """Check the flags beside --record. Raises ConfigError: one is about running tests."""
+        if flags.files or flags.run:
+            raise ConfigError("--record writes tests: expected no FILE and no --run")
+        if guard.follow:
+            raise ConfigError("--record and --follow: expected one of them")
+        guard.refuse()
+        _refuse_single_run(flags, "--record")
+
+
+def _refuse_single_run(flags: RunFlags, beside: str) -> None:
+    given = {
+        "--coverage": flags.coverage,
+        "--min-coverage": flags.min_coverage is not None,
+        "--mutate": flags.mutate,
+        "--junit": flags.junit is not None,
+    }
+    for flag in (flag for flag, is_given in given.items() if is_given):
+        raise ConfigError(f"{flag}: not together with {beside}")
+
+
+# The flags of `aclog acls`, which are those of kafka-acls.sh (org.apache.kafka.tools.AclCommandOptions).
+#
+# Kafka's pattern filter is a ResourcePattern here: its text form is the same.
+
+
+_RULE = "Rule"
+
+
+@frozen(kw_only=True)
+class AclSourceFlags:
+    """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
+
+    log: source.LogDir = None
+    snapshot: source.SnapshotFile = None
+    acls: source.AclsPath = None
+    ref: source.GitRef = None
+    acls_format: source.AclsFormatFlag = None
+    modules: source.Modules = field(factory=list)
+    topics_file: source.TopicsFile = None
+    bootstrap_controller: source.BootstrapController = None
+    bootstrap_server: source.BootstrapServer = None
+    command_config: source.CommandConfig = None
+    authorizer_properties: Annotated[
+        list[str],
+        typer.Option(
+            "--authorizer-properties",
+            metavar="KEY=VALUE",
+            help=ZOOKEEPER_HELP,
+            rich_help_panel=source.PANEL,
+        ),
+    ] = field(factory=list)
+    as_of: source.AsOf = None
+    timezone: source.Timezone = None
+
+    def choose(self) -> "ChosenSource":
+        """Return the source that is given. Raises as SourceFlags.choose."""
+        from aclog.sources.choice import choose_source
+
+        named = group_from(source.SourceFlags, asdict(self, recurse=False)).selection()
+        return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
+
+
+@frozen(kw_only=True)
+class Entry:
+    """An ACL without its resource (AccessControlEntry)."""
+
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    def __str__(self) -> str:
+        return (
+            f"(principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
+            f"permissionType={code_name(AclPermissionType, self.permission_type)})"
+        )
+
+
+@frozen(kw_only=True)
+class RuleFlags:
+    """Principals, hosts and operations of the ACLs to add or remove; hosts default to `*`."""
+
+    allow_principals: Annotated[
+        list[str],
+        typer.Option(
+            "--allow-principal",
+            metavar="TYPE:NAME",
+            help="A principal to allow; [cyan]'User:*'[/] is everyone.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_principals: Annotated[
+        list[str],
+        typer.Option(
+            "--deny-principal",
+            metavar="TYPE:NAME",
+            help="A principal to deny. DENY takes precedence over ALLOW.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    allow_hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--allow-host",
+            metavar="ADDRESS",
+            help="The host from which allowed principals have access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--deny-host",
+            metavar="ADDRESS",
+            help="The host from which denied principals have no access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    operations: Annotated[
+        list[AclOperation],
+        typer.Option(
+            "--operation",
+            parser=named(OPERATIONS),
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME",
+            help="An operation, such as READ or AlterConfigs. [dim]Default: ALL[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    producer: Annotated[
+        bool,
+        typer.Option(
+            "--producer",
+            metavar="",
+            help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+    consumer: Annotated[
+        bool,
+        typer.Option(
+            "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
+        ),
+    ] = False
+    idempotent: Annotated[
+        bool,
+        typer.Option(
+            "--idempotent",
+            metavar="",
+            help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+
+    def entries(self, operations: Iterable[AclOperation]) -> list[Entry]:
+        """Return an entry for each principal, operation and host: the allowed ones, then the denied ones."""
+        operations = tuple(operations)
+        return [
+            *_entries(self.allow_principals, operations, self.allow_hosts, AclPermissionType.ALLOW),
+            *_entries(self.deny_principals, operations, self.deny_hosts, AclPermissionType.DENY),
+        ]
+
+
+def _entries(
+    principals: Sequence[str], operations: Sequence[AclOperation], hosts: Sequence[str], permission: AclPermissionType
+) -> Iterator[Entry]:
+    for principal in dict.fromkeys(map(parse_principal, principals)):
+        for operation in dict.fromkeys(operations):
+            for host in dict.fromkeys(typed_text(host.strip()) for host in hosts or [WILDCARD]):
+                yield Entry(principal=principal, host=host, operation=operation, permission_type=permission)
+
+
+def parse_principal(text: str) -> str:
+    """Return a principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
+
+    Raises:
+        ConfigError: no colon, or not UTF-8.
+
+    """
+    principal = typed_text(text.strip())
+    if ":" not in principal:
+        raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
+    return principal
+
+
+# The flags of `aclog denied` besides the source and the log.
+
+
+@frozen(kw_only=True)
+class DeniedFlags:
+    """Whose denials, and what becomes of them."""
+
+    principal: Annotated[
+        list[str],
+        typer.Option(
+            "--principal",
+            metavar="TYPE:NAME",
+            help="Only what this principal is refused; can be repeated.",
+            show_default="all",
+        ),
+    ] = field(factory=list)
+    any_host: Annotated[
+        bool,
+        typer.Option("--any-host", help="Let the rules allow from every host, not only from those that were refused."),
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the rules that would allow it, as a change for [cyan]--change[/].",
+            show_default=False,
+        ),
+    ] = None
+
+
+# The flags of `aclog suggest` besides the source and the access log.
+
+
+SUGGESTION_PANEL = "Suggestion"
+
+
+@frozen(kw_only=True)
+class SuggestFlags:
+    """What is suggested, and where it is written."""
+
+    principal: Annotated[
+        list[str],
+        typer.Option(
+            "--principal",
+            metavar="PRINCIPAL",
+            help="Only replace the rules of this principal; those of all others stay. Can be repeated. "
+            "[dim]Default: all rules[/]",
+            show_default=False,
+            rich_help_panel=SUGGESTION_PANEL,
+        ),
+    ] = field(factory=list)
+    fold: Annotated[
+        str,
+        typer.Option(
+            "--fold",
+            metavar="N",
+            help="So many used names of one principal, host and operation become their longest prefix, where that is "
+            "safe; [cyan]none[/] for never.",
+            rich_help_panel=SUGGESTION_PANEL,
+        ),
+    ] = "5"
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            metavar="",
+            help="Say why a rule has a prefix, and why other names were not folded.",
+            rich_help_panel=SUGGESTION_PANEL,
+        ),
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write all rules that are wanted, as [cyan]acls list --format jsonl[/] prints rules.",
+            show_default=False,
+            rich_help_panel=SUGGESTION_PANEL,
+        ),
+    ] = None
+
+    def least(self) -> int | None:
+        """Return the number in --fold; None for never. Raises ConfigError: it is none, or under 2."""
+        text = self.fold.strip()
+        if text == "none":
+            return None
+        if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 2:
+            raise ConfigError(f"--fold {self.fold[:40]!r}: expected a number of at least 2, or none")
+        return int(text)
+
+
+# The flags of `aclog diff` besides the two states.
+
+
+@frozen(kw_only=True)
+class DiffFlags:
+    """Names that the two states have differently, what is counted, and the format."""
+
+    map_names: Annotated[
+        list[str],
+        typer.Option(
+            "--map-names",
+            metavar="OLD=NEW",
+            help="Names of topics, groups and transactional ids of the first state that begin with OLD begin with NEW "
+            "in the second one; can be repeated.",
+        ),
+    ] = field(factory=list)
+    accesses: Annotated[
+        str | None,
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="Count which of these accesses flip: an access log in any form that [cyan]aclog usage[/] reads; "
+            "[cyan]-[/] is stdin.",
+            show_default=False,
+        ),
+    ] = None
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            metavar="",
+            help="Instead of a second state: print what each change gives and takes, as it is committed, until Ctrl-C.",
+        ),
+    ] = False
+    format: Annotated[
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT,
+            *ROW_FORMATS,
+            OutputFormat.SARIF,
+            default="text",
+            help="For people, for programs, for a merge request, for code scanning.",
+        ),
+    ] = None
+    columns: Columns = None
+    no_pager: NoPager = False
+
+    def output(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
+        return flags.choose(self.format, pipe=OutputFormat.TEXT, is_live=self.follow)
+
+
+def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, report: DiffFlags) -> None:
+    """Check the flags beside --follow. Raises ConfigError: one of them needs a second state."""
+    if target.given() or settings.given():
+        raise ConfigError("--follow compares each state of the log with the next: expected no second state")
+    if report.map_names or report.accesses is not None:
+        raise ConfigError("--follow: expected neither --map-names nor --accesses")
+    if report.columns is not None:
+        raise ConfigError("--follow: expected no --columns")
+
+
+# The flags of `aclog drift`.
+
+
+_LEAST_SECONDS, _MOST_SECONDS = 0.1, 86_400.0
+
+
+@frozen(kw_only=True)
+class DriftFlags:
+    """Whose rules are looked at, and whether again and again."""
+
+    journal: JournalFile
+    other_journals: OtherJournals = field(factory=list)
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            metavar="",
+            help="Look again and again, and print what drifts and what is mended, until Ctrl-C.",
+        ),
+    ] = False
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="With [cyan]--follow[/]: time between two looks. [dim]Default: 1 for a log, 30 for a cluster[/]",
+            show_default=False,
+        ),
+    ] = None
+
+    def journals(self) -> tuple[Path, list[Path]]:
+        """Return the journal, and those of others."""
+        return self.journal, self.other_journals
+
+    def seconds(self, *, is_log: bool) -> float:
+        """Return the time between two looks. Raises ConfigError: --interval is out of range."""
+        if self.interval is None:
+            return 1.0 if is_log else 30.0
+        if not _LEAST_SECONDS <= self.interval <= _MOST_SECONDS:
+            raise ConfigError(f"--interval {self.interval:g}: expected {_LEAST_SECONDS:g} to {_MOST_SECONDS:g} seconds")
+        return self.interval

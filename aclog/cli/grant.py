@@ -1,0 +1,382 @@
+"""`aclog grant`: the least ACLs that let a client do its work; and what it has in common with `aclog revoke`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import typer
+from attrs import evolve, frozen
+
+from aclog.analysis.policy import marked, only_on
+from aclog.analysis.regions import Direction
+from aclog.analysis.who_can import DEFAULT_ALLOW, SUPER_USER, permission_lines
+from aclog.authorizer.acl import (
+    WILDCARD_PRINCIPAL,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    acl_text,
+    code_name,
+    is_cidr,
+)
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
+from aclog.cli.apply import apply_to_place
+from aclog.cli.context_defaults import writes_only_with
+from aclog.cli.flags.common import AuthorizerFlags, Output, with_flags
+from aclog.cli.flags.question import IntentFlags
+from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
+from aclog.cli.images import warn_of_unmatched
+from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, told_settings, write_plan
+from aclog.metalog.errors import ConfigError, printable
+from aclog.planning.granting import (
+    Asked,
+    Grant,
+    Revocation,
+    Shared,
+    Still,
+    Stranded,
+    asked_needs,
+    shared,
+    side_effects,
+    stranded,
+)
+from aclog.planning.granting import grant as plan_grant
+from aclog.planning.granting import revoke as plan_revoke
+from aclog.planning.plan import RefusedError
+from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
+from aclog.targets.opening import FoundPlace, find_place
+from aclog.targets.place_state import origin_now
+from aclog.terminal.columns import OutputFormat
+from aclog.terminal.output import note, say, warn
+
+# `aclog grant`: the least rules that let a client do its work.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+@writes_only_with("--yes")
+def grant(
+    target: TargetFlags,
+    asked: IntentFlags,
+    do: DoFlags,
+    authorizer: AuthorizerFlags,
+    output: StepsOutputFlags,
+) -> None:
+    """Show the least rules that a client needs for its work, given what is there; with --yes, add them.
+
+    All resources that are named are granted, and nothing else: no rule is
+    wider than asked. Rules that are there are used as they are. The plan
+    tells whose resources a prefix opens, too, and what a rule denies
+    nevertheless. Exit code 0 if nothing is missing, or all is done; 1 if
+    the plan has changes; 2 if it is refused: a rule denies what is asked,
+    or others would lose access.
+
+    [bold]Examples[/]
+
+      aclog grant --log DIR --principal User:a --intent consume --topic t --group g
+      aclog grant --bootstrap-server HOST:9092 --principal User:a --intent produce --topic t --yes
+      aclog grant --log DIR --principal User:a --intent stream --group app --input-topic t --out PLAN
+    """
+    raise typer.Exit(run_grant(target, asked, do, authorizer, output.choose()))
+
+
+# The plan of a grant or a revocation: shown, then written into a file or applied, if that is asked for.
+
+
+_UNKNOWN = "it is not known whether it is"
+
+
+@frozen(kw_only=True)
+class IntentChange:
+    """What is to be done for an intent."""
+
+    changes: Sequence[RuleChange]
+    aside: Direction
+    """In which direction it should move nothing at all."""
+    adopt: bool
+    """Whether rules may be removed that the journal does not own."""
+    limit: DeleteLimit
+    nothing: str
+    """What is said if there is nothing to do."""
+    more: Sequence[str]
+    """What is said besides the plan."""
+
+
+def check_do(do: DoFlags) -> None:
+    """Check flags before anything is read. Raises ConfigError: some do not go together; OSError: as take_plan_file."""
+    if do.yes and do.out is not None:
+        raise ConfigError("--yes and --out: expected one of them: `aclog apply PLAN` applies what --out wrote")
+    take_plan_file(do.out)
+
+
+def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output) -> int:
+    """Print the plan, write or apply it; return the exit code.
+
+    Raises:
+        RefusedError, JournalError: nothing was changed.
+        StoppedError: it ended on its way.
+        MetadataError, OSError: the place, the journal or the file cannot be written.
+
+    """
+    if not wanted.changes:
+        _tell([*wanted.more, wanted.nothing], output)
+        return NOTHING
+    adopt = wanted.adopt or found.journal is None  # without one nobody owns anything
+    change = change_as_asked(found.held, wanted.changes, adopt=adopt)
+    plan = make_plan(change, found.circumstances(origin_now()))
+    effects = _side_effects(found, wanted)
+
+    def check() -> None:
+        """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
+        found.check_plan(change, plan.steps, wanted.limit)
+        if effects and not do.accept_side_effects and (do.yes or do.out is not None):
+            nothing = "nothing was changed" if do.out is None else "no plan was written"
+            raise RefusedError(f"{found.name}: {_refusal(wanted.aside, found)}: {nothing}")
+
+    def show() -> None:
+        """Print the plan, and what is said besides it."""
+        print_plan(plan, change, found, output, full=True)
+        if wanted.more:
+            _tell(["", *wanted.more] if output.form is not OutputFormat.JSONL else wanted.more, output)
+        _warn_of(effects, wanted.aside, found)
+
+    print_unless_refused(check, show, output)
+    if do.out is not None:
+        write_plan(plan, do.out)
+    if not do.yes:
+        return CHANGES
+    flags = ApplyFlags(yes=True, accept_transient=do.accept_transient, force=do.force)
+    apply_to_place(plan, found.address, flags, note if output.form is OutputFormat.JSONL else say)
+    return NOTHING
+
+
+def _side_effects(found: FoundPlace, wanted: IntentChange) -> list[str]:
+    """Return what moves that should not, by any generation of Kafka that may decide."""
+    each = found.settings.by_generation(found.kafka.generations)
+    regions = {
+        generation: side_effects(wanted.changes, found.state.contents, settings, wanted.aside)
+        for generation, settings in each.items()
+    }
+    return list(marked(regions))
+
+
+def _tell(lines: Iterable[str], output: Output) -> None:
+    """Say something with the plan; beside JSON lines it is no part of the output."""
+    for line in lines:
+        if output.form is OutputFormat.JSONL:
+            note(printable(line))
+        else:
+            say(printable(line))
+
+
+def _warn_of(effects: Sequence[str], aside: Direction, found: FoundPlace) -> None:
+    if not effects:
+        return
+    what = "takes away" if aside is Direction.LOST else "gives"
+    sets = f"{len(effects):,} sets of requests" if len(effects) > 1 else "a set of requests"
+    first = f"such as {effects[0]}" if len(effects) > 1 else effects[0]
+    if found.settings_known:
+        warn(printable(f"with allow.everyone.if.no.acl.found this also {what} {sets}: {first}"))
+    else:
+        warn(printable(f"if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}, this also {what} {sets}: {first}"))
+
+
+def _refusal(aside: Direction, found: FoundPlace) -> str:
+    what = "others would lose access" if aside is Direction.LOST else "what loses its last rule would be open to all"
+    if found.settings_known:
+        return f"{what}: expected --accept-side-effects if that is meant"
+    return (
+        f"{what} if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}: expected "
+        "--no-allow-everyone-if-no-acl-found if it is false, or --accept-side-effects"
+    )
+
+
+# What a grant or a revocation says besides its plan.
+
+
+_SHOWN = 10
+"""Lines of one kind; the rest is counted."""
+_NAMED = 3
+"""Patterns of one principal."""
+
+_REASONS = {
+    SUPER_USER: "it is a super user, who may do everything",
+    DEFAULT_ALLOW: "no rule covers it, and allow.everyone.if.no.acl.found opens it",
+}
+_MAY_BE, _NO_RULE = "still allowed if names without ACLs are open", "no rule covers it"
+
+
+def grant_lines(principal: str, found: Grant, sharing: Sequence[Shared], unknown: Premises) -> Iterator[str]:
+    """Yield what a grant uses, what it does not reach, and whom else it touches.
+
+    `unknown`: what could allow what stays denied.
+    """
+    if principal == WILDCARD_PRINCIPAL and found.added:
+        yield f"{WILDCARD_PRINCIPAL} is everyone: every principal is granted this"
+    already = [f"already: {_reason(each)}{only_on(found.reused_only.get(each))}" for each in found.reused]
+    yield from _cut(already, "already: {} more rules")
+    denied = (
+        f"{unknown.decided('stays denied')}: {each.region}{only_on(each.only)}: "
+        + ("a rule there has a principal without a colon" if each.rule is None else acl_text(each.rule))
+        for each in found.overruled
+    )
+    yield from _cut(list(denied), "stays denied: {} more sets of requests")
+    yield from _cut(list(map(_shared_line, sharing)), "shared: {} more")
+
+
+def revocation_lines(
+    principal: str, found: Revocation, stopped: Iterable[Stranded], premises: Premises
+) -> Iterator[str]:
+    """Yield what still allows what was to be taken away, or may, and what stops that is not part of it.
+
+    `premises`: what is unknown of what decides.
+    """
+    is_open = ALLOW_EVERYONE_CONFIG not in premises.names
+    if principal == WILDCARD_PRINCIPAL and found.removed:
+        yield f"{WILDCARD_PRINCIPAL} is everyone: every principal without a rule of its own loses this"
+    lines = [line for each in found.still for line in _still_lines(each, is_open=is_open)]
+    yield from _cut(lines, "still allowed: {} more lines")
+    if unknown := premises.turning(allowed=False):
+        yield f"still allowed if {unknown.unless()}"
+    yield from map(_stranded_line, stopped)
+
+
+def _still_lines(still: Still, *, is_open: bool) -> Iterator[str]:
+    """Yield what is still allowed; `is_open`: whether names without ACLs are known to be open."""
+    permission = still.permission
+    if permission.rules == (SUPER_USER,):
+        yield f"still allowed: everything: {_REASONS[SUPER_USER]}"
+        return
+    head, *rules = permission_lines(permission)
+    if permission.rules == (DEFAULT_ALLOW,):
+        where = f"{head}{only_on(still.only)}"
+        yield f"still allowed: {where}: {_REASONS[DEFAULT_ALLOW]}" if is_open else f"{_MAY_BE}: {where}: {_NO_RULE}"
+        return
+    yield f"still allowed: {head}{only_on(still.only)}"
+    yield from rules
+
+
+def _stranded_line(found: Stranded) -> str:
+    kind = code_name(ResourceType, found.gone[0].resource_type)
+    return (
+        f"also stops: clients that use {kind} {_patterns_text(found.gone)} to {found.operation.name} "
+        f"TOPIC {_patterns_text(found.topics)}"
+    )
+
+
+def _shared_line(found: Shared) -> str:
+    who = "everyone" if found.principal == WILDCARD_PRINCIPAL else found.principal
+    kind = code_name(ResourceType, found.pattern.resource_type)
+    return f"shared: {kind} {_pattern_text(found.pattern)}: {who} has rules on {_patterns_text(found.patterns)} there"
+
+
+def _patterns_text(patterns: Sequence[ResourcePattern]) -> str:
+    more = f" and {len(patterns) - _NAMED:,} more" if len(patterns) > _NAMED else ""
+    return ", ".join(map(_pattern_text, patterns[:_NAMED])) + more
+
+
+def _pattern_text(pattern: ResourcePattern) -> str:
+    return f"{code_name(PatternType, pattern.pattern_type)} {pattern.name!r}"
+
+
+def _reason(reason: StandardAcl | str) -> str:
+    return acl_text(reason) if isinstance(reason, StandardAcl) else _REASONS.get(reason, reason)
+
+
+def _cut(lines: Sequence[str], rest: str) -> Iterable[str]:
+    if len(lines) <= _SHOWN + 1:
+        return lines
+    return [*lines[:_SHOWN], rest.format(f"{len(lines) - _SHOWN:,}")]
+
+
+# Runs `aclog grant`.
+
+
+def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: AuthorizerFlags, output: Output) -> int:
+    """Grant what is asked; return the exit code.
+
+    Raises:
+        ConfigError: flags that do not go together.
+        RefusedError: a rule denies what is asked, or others would lose access.
+        MetadataError, OSError: the place, the journal or a file cannot be read or written.
+
+    """
+    check_do(do)
+    address = place_address(target)
+    needs = asked_needs(flags.intent, flags.resources(), whole=True)
+    asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
+    found = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, asked.hosts))
+    return finish(found, _change(asked, flags, found), do, output)
+
+
+def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange:
+    # What is not known to be open is to be allowed by rules.
+    settings = found.settings if found.settings_known else evolve(found.settings, allow_everyone=False)
+    granted = plan_grant(asked, found.state.contents, settings, found.kafka.generations)
+    warn_of_unmatched(granted.added, lambda: settings.cidr)
+    return IntentChange(
+        changes=[RuleChange(added=True, acl=acl) for acl in granted.added],
+        aside=Direction.LOST,
+        adopt=False,
+        limit=DeleteLimit(),
+        nothing=found.premises.turning(allowed=True)
+        .without({ALLOW_EVERYONE_CONFIG})  # what is not known to be open is allowed by rules
+        .decided(f"nothing to do: {asked.principal} may {flags.intent} already"),
+        more=list(
+            grant_lines(
+                asked.principal,
+                granted,
+                shared(granted.added, found.state.contents),
+                found.premises.turning(allowed=False),
+            )
+        ),
+    )
+
+
+# Runs `aclog revoke`.
+
+
+def run_revoke(
+    target: TargetFlags,
+    flags: IntentFlags,
+    revoked: RevokedFlags,
+    do: DoFlags,
+    authorizer: AuthorizerFlags,
+    output: Output,
+) -> int:
+    """Revoke what is asked; return the exit code: 1, too, if something still allows it.
+
+    Raises:
+        ConfigError: flags that do not go together.
+        RefusedError: the journal does not own a rule, too much is deleted, or others would gain access.
+        MetadataError, OSError: the place, the journal or a file cannot be read or written.
+
+    """
+    check_do(do)
+    address = place_address(target)
+    limit = DeleteLimit.parse(revoked.max_deletes)
+    needs = asked_needs(flags.intent, flags.resources(), whole=False)
+    asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
+    found = find_place(address, told_settings(authorizer), do.journal, note)
+    taken = plan_revoke(asked, found.state.contents, found.settings, found.kafka.generations)
+    wanted = IntentChange(
+        changes=[
+            *(RuleChange(added=True, acl=acl) for acl in taken.added),
+            *(RuleChange(added=False, acl=acl) for acl in taken.removed),
+        ],
+        aside=Direction.GAINED,
+        adopt=revoked.adopt,
+        limit=limit,
+        nothing=f"nothing to do: no rule of {asked.principal} gives this alone",
+        more=list(
+            revocation_lines(
+                asked.principal, taken, stranded(taken, found.state.contents, asked.principal), found.premises
+            )
+        ),
+    )
+    code = finish(found, wanted, do, output)
+    return CHANGES if taken.still else code

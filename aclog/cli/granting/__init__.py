@@ -1,1 +1,0 @@
-"""What `aclog grant` and `aclog revoke` share."""

@@ -1,0 +1,295 @@
+"""Reports on an image: its counts, warnings about its ACLs, and the verdict of a verification."""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, IntEnum
+
+from attrs import define, field
+
+from aclog.analysis.regions import ExistingNames
+from aclog.authorizer.acl import (
+    AclPermissionType,
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    is_cidr,
+    looks_like_cidr,
+    reasons_unmatched,
+)
+from aclog.authorizer.acls_image import NO_ORIGINS, Origins, places_text
+from aclog.authorizer.control import failure_in_kafka, refusal
+from aclog.authorizer.explain import located_text
+from aclog.authorizer.settings import Generation
+from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka
+from aclog.metalog.primitives import uuid_text
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
+from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import NameFile
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.columns import Column
+from aclog.terminal.output import note, warn
+
+# Reports on an image: a one-line summary, and a warning about hosts that not every Kafka matches.
+
+
+def summary(image: Image) -> str:
+    """Return the number of entries of each kind in the image."""
+    brokers = f"{len(image.cluster)} broker{'' if len(image.cluster) == 1 else 's'}"
+    return (
+        f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
+        f"{len(image.features)} features, {brokers}, {len(image.opaque)} other records"
+    )
+
+
+COUNT_COLUMNS = (
+    Column(key="acls", title="ACLS"),
+    Column(key="scramCredentials", title="SCRAM", spare=True),
+    Column(key="delegationTokens", title="TOKENS", spare=True),
+    Column(key="features", spare=True),
+    Column(key="brokers", spare=True),
+    Column(key="otherRecords", title="OTHERS", spare=True),
+)
+"""Of `counts`."""
+
+
+def counts(image: Image) -> dict[str, int]:
+    """Return the number of entries of each kind in the image, for JSON."""
+    return {
+        "acls": len(image.acls),
+        "scramCredentials": len(image.scram),
+        "delegationTokens": len(image.tokens),
+        "features": len(image.features),
+        "brokers": len(image.cluster),
+        "otherRecords": len(image.opaque),
+    }
+
+
+class RangeWatch:
+    """Counts ACLs whose host is a range of addresses, or looks like one, and warns about them once, on stderr.
+
+    Kafka up to 4.3 compares hosts as texts, so such an ACL never matches and a DENY fails open. Kafka 4.4 matches those
+    whose host is a range.
+    """
+
+    def __init__(self, origins: Origins = NO_ORIGINS) -> None:
+        """`origins` tells where the ACLs stand."""
+        self._origins = origins
+        self._tallies: dict[_Warning, _Tally] = {}
+
+    def watch(self, rules: Iterable[StandardAclWithId], kafka: DecidingKafka) -> Iterator[StandardAclWithId]:
+        """Yield the same ACLs, counting those with a range; `kafka` is what decides on them."""
+        for rule in rules:
+            if "/" in rule.acl.host and looks_like_cidr(rule.acl.host):
+                kind = _kind(rule.acl, kafka)
+                if kind is not None:
+                    self._tallies.setdefault(kind, _Tally(rule.acl, kafka.reason())).add(rule.acl)
+            yield rule
+
+    def watch_all(self, rules: Iterable[StandardAclWithId], kafka: DecidingKafka) -> None:
+        """Count the ACLs that have a range."""
+        for _ in self.watch(rules, kafka):
+            pass
+
+    def report(self) -> None:
+        """Print a warning of each kind that there is."""
+        for kind, found in self._tallies.items():
+            place = places_text(found.first, self._origins)
+            why = f" ({found.reason})" if kind is _Warning.BY_GENERATION and found.reason else ""
+            number = f"{found.count} ACL(s), {found.denying} of them DENY"
+            warn(f"{number}, {kind.value}{why}. The first: {found.first}{place}")
+
+
+class _Warning(Enum):
+    """What is wrong with the host of an ACL."""
+
+    NEVER = "have a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
+    BY_GENERATION = (
+        "have a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
+    )
+    NO_RANGE = "have a host that looks like a CIDR range and is none: it matches nobody, so such a DENY does not deny"
+
+
+@define(eq=False)
+class _Tally:
+    first: StandardAcl
+    reason: str
+    """Why several generations may decide."""
+    count: int = 0
+    denying: int = 0
+
+    def add(self, acl: StandardAcl) -> None:
+        """Count an ACL."""
+        self.count += 1
+        self.denying += acl.permission_type == AclPermissionType.DENY
+
+
+def _kind(acl: StandardAcl, kafka: DecidingKafka) -> _Warning | None:
+    """Return what to warn of; None if all that decide match the ACL."""
+    if kafka.stated is Generation.V4_3:
+        return _Warning.NEVER
+    if not is_cidr(acl.host):
+        return _Warning.NO_RANGE
+    return None if kafka.stated is Generation.V4_4 else _Warning.BY_GENERATION
+
+
+# Warnings about ACLs that no request can create, and about ACLs that match nobody (docs/semantics.md).
+
+
+def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> int:
+    """Warn of every ACL that no request can create, or that matches nobody; return on how many Kafka 4.3.1 throws.
+
+    `place` names the state. Ranges are not named one by one: since Kafka 4.4 they match
+    (aclog.cli.images.RangeWatch counts them).
+    """
+    failing = 0
+    for rule in rules:
+        refused = refusal(rule.acl)
+        failure = None if refused is None else failure_in_kafka(rule.acl)
+        failing += failure is not None
+        throws = f"; Kafka 4.3.1 throws on {failure}" if failure else ""
+        creation = [] if refused is None else [f"CreateAcls refuses it: {refused}{throws}"]
+        for problem in (*creation, *reasons_unmatched(rule.acl, cidr=True)):
+            id_ = "" if rule.id is None else f" (id {uuid_text(rule.id)})"
+            warn(f"{place}: {acl_text(rule.acl)}{id_}: {problem}")
+    return failing
+
+
+def matches_ranges(image: Image) -> bool:
+    """Return whether all nodes that decide on a state are known to take hosts of ACLs for ranges, whatever is added."""
+    return deciding_kafka(image, None, controllers=True).stated is Generation.V4_4
+
+
+def warn_of_unmatched(acls: Iterable[StandardAcl], has_ranges: Callable[[], bool]) -> None:
+    """Warn of every ACL that matches nobody, for a command that adds a few.
+
+    `has_ranges` returns whether all that decide are known to take hosts for ranges; called if one of the ACLs has one.
+    """
+    acls = list(acls)
+    cidr = any(is_cidr(acl.host) for acl in acls) and has_ranges()
+    for acl in acls:
+        for reason in reasons_unmatched(acl, cidr=cidr):
+            warn(f"{acl_text(acl)}: {reason}")
+
+
+@define(eq=False)
+class _Unmatched:
+    """A count of ACLs that match nobody."""
+
+    count: int = 0
+    denying: int = 0
+    first: str = ""
+
+    def add(self, acl: StandardAcl, reason: str, origins: Origins) -> None:
+        """Count an ACL."""
+        self.count += 1
+        self.denying += acl.permission_type == AclPermissionType.DENY
+        self.first = self.first or f"{located_text(acl, origins)}: {reason}"
+
+
+@define(eq=False, kw_only=True)
+class WrittenRules:
+    """The check of ACLs that a command writes, and a count of those that deserve a warning; owned by the command."""
+
+    keep_odd_rules: bool
+    _odd: int = field(default=0, init=False)
+    _failing: int = field(default=0, init=False)
+    _first_odd: str = field(default="", init=False)
+    _unmatched: _Unmatched = field(factory=_Unmatched, init=False)
+    _without_ranges: _Unmatched = field(factory=_Unmatched, init=False)
+    """Of those that match nobody where hosts are ranges, too."""
+
+    def check(self, acl: StandardAcl) -> None:
+        """Check an ACL that is to be written. Raises ConfigError: CreateAcls would refuse it, and it is not kept."""
+        refused = None if self.keep_odd_rules else refusal(acl)
+        if refused is not None:
+            raise ConfigError(f"{refused} (CreateAcls refuses it; --keep-odd-rules writes it)")
+
+    def add(self, acl: StandardAcl, origins: Origins = NO_ORIGINS) -> None:
+        """Count an ACL that was checked and is written."""
+        refused = refusal(acl) if self.keep_odd_rules else None
+        if refused is not None:
+            self._odd += 1
+            self._failing += failure_in_kafka(acl) is not None
+            self._first_odd = self._first_odd or f"{located_text(acl, origins)}: {refused}"
+        for tally, cidr in ((self._unmatched, False), (self._without_ranges, True)):
+            reason = next(reasons_unmatched(acl, cidr=cidr), None)
+            if reason is not None:
+                tally.add(acl, reason, origins)
+
+    def report(self, image: Image | None = None) -> None:
+        """Print a warning for each kind, if there is any. `image`: the state that they are written into."""
+        if self._odd:
+            warn(
+                f"{self._odd} ACL(s) that CreateAcls refuses, on {self._failing} of which Kafka 4.3.1 throws. "
+                f"The first: {self._first_odd}"
+            )
+        has_ranges = image is not None and matches_ranges(image)
+        unmatched = self._without_ranges if has_ranges else self._unmatched
+        if unmatched.count:
+            warn(
+                f"{unmatched.count} ACL(s), {unmatched.denying} of them DENY, probably match nobody. "
+                f"The first: {unmatched.first}"
+            )
+
+
+# The topics that exist: of a file (`--topics`), or of the states that a command has read.
+
+
+def existing_topics(
+    file: NameFile | None, images: Iterable[Image], sources: Iterable[ChosenSource] = ()
+) -> ExistingNames | None:
+    """Return the topics of a file of names, else those of the states and clusters that were read.
+
+    None if nothing tells any.
+
+    Raises:
+        ConfigError: a line is not UTF-8; OSError: the file cannot be read.
+
+    """
+    if file is not None:
+        return ExistingNames.of(file.names())
+    found = {name for image in images for name in image.opaque.topic_names()}
+    for source in sources:
+        try:
+            found.update(source.topic_names())
+        except MetadataError as error:  # what is counted matters less than what is compared
+            note(f"{source.source.name}: topics are not counted: {error}")
+    return ExistingNames.of(found) if found else None
+
+
+# What a verification of a log or of checkpoints found, as an exit code.
+
+
+class Verdict(IntEnum):
+    """What a verification found; the values are exit codes."""
+
+    SOUND = 0
+    DAMAGED = 1
+    NEWER = 2
+
+
+WORDS = {
+    Verdict.SOUND: "all is well",
+    Verdict.DAMAGED: "damaged",
+    Verdict.NEWER: "not damaged, but written by a newer Kafka than 4.4: a newer aclog is needed",
+}
+"""The last line of a verification."""
+
+
+@define(kw_only=True)
+class Findings:
+    """What was found so far."""
+
+    damaged: bool = False
+    newer: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Damage counts more: what a newer Kafka wrote is whole."""
+        return Verdict.DAMAGED if self.damaged else Verdict.NEWER if self.newer else Verdict.SOUND
+
+    def add(self, error: MetadataError) -> None:
+        """Take an error into account."""
+        if is_newer_kafka(error):
+            self.newer = True
+        else:
+            self.damaged = True

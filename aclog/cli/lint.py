@@ -1,0 +1,438 @@
+"""`aclog lint`: ACLs that do not do what they seem to do."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated, Any
+
+import typer
+from attrs import evolve, field, frozen
+
+from aclog.analysis.comparison import differences
+from aclog.analysis.lint.finding import BY_ID, LINTS, Lint, parse_lints
+from aclog.analysis.lint.redundant import neutral_fix
+from aclog.analysis.lint_report import (
+    LintReport,
+    LocatedFinding,
+    json_lines,
+    markdown_lines,
+    plural,
+    rule_object,
+    sarif_log,
+    text_lines,
+)
+from aclog.analysis.policy import Policy
+from aclog.authorizer.acl import ChangePlace
+from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
+from aclog.cli.answers import rules_text
+from aclog.cli.flags.common import (
+    AuthorizerFlags,
+    Columns,
+    NoPager,
+    Output,
+    OutputFlags,
+    check_one_stdin,
+    format_option,
+    with_flags,
+)
+from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.images import existing_topics
+from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
+from aclog.cli.policies import policies_of, policy_of, read_premises, refuse_unless_known
+from aclog.cli.transfer.output import safe_order, write_change_file
+from aclog.metalog.errors import ConfigError, printable
+from aclog.sources.acl_lines import change_line
+from aclog.sources.repository import RepositorySettings
+from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
+from aclog.terminal.output import emit, note, say, warn
+
+# Ids of lints on the command line: lists of them, and their completion.
+
+
+def split_ids(text: str) -> tuple[str, ...]:
+    """Return the parts between commas, blanks cut off; empty ones are left out."""
+    return tuple(part for each in text.split(",") if (part := each.strip()))
+
+
+def complete_ids(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the completions of the last id or name of a list, with what each finds."""
+    before, comma, last = incomplete.rpartition(",")
+    chosen = set(split_ids(before))
+    for word, title in complete_one(last):
+        if word not in chosen:
+            yield f"{before}{comma}{word}", title
+
+
+def complete_one(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield ids that begin so, or names if no id does, with what each finds."""
+    from aclog.analysis.lint.finding import LINTS
+
+    by_id = [(lint.id, f"{lint.name}: {lint.title}") for lint in LINTS if lint.id.startswith(incomplete)]
+    yield from by_id or ((lint.name, lint.title) for lint in LINTS if lint.name.startswith(incomplete))
+
+
+# The flags of `aclog lint` besides the source and the authorizer.
+
+
+_KNOWN = "What is known of the cluster"
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding makes the command fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NEVER = "never"
+
+
+@frozen(kw_only=True)
+class ClusterFlags:
+    """What is known of the cluster besides its rules; each wins over aclog.toml if it is given."""
+
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_KNOWN
+        ),
+    ] = None
+    accesses: Annotated[
+        str | None,
+        typer.Option(
+            "--accesses",
+            metavar="PATH",
+            help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (a principal may stand alone).",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None
+    broker_version: Annotated[
+        str | None,
+        typer.Option(
+            "--broker-version", metavar="V", help="The oldest broker's Kafka, such as 3.9.1.", rich_help_panel=_KNOWN
+        ),
+    ] = None
+    broker_principals: Annotated[
+        str | None,
+        typer.Option(
+            "--broker-principals",
+            metavar="P;P",
+            help="The principals of brokers, to whom cluster rights belong.",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None
+    separators: Annotated[
+        str | None,
+        typer.Option(
+            "--separators",
+            metavar="CHARS",
+            help="The characters that separate the parts of names. [dim]Default: .-_[/]",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None
+    principal_types: Annotated[
+        str | None,
+        typer.Option(
+            "--principal-types",
+            metavar="TYPE,...",
+            help="The types of principals that clients have. [dim]Default: User[/]",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None
+
+    def over(self, settings: "RepositorySettings") -> "RepositorySettings":
+        """Return the settings with what the flags give instead."""
+        named = {"groups": self.groups, "accesses": self.accesses}
+        source: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
+        split = None if self.principal_types is None else tuple(map(str.strip, self.principal_types.split(",")))
+        given = {
+            "broker_version": self.broker_version,
+            "broker_principals": None if self.broker_principals is None else (self.broker_principals,),
+            "separators": self.separators,
+            "principal_types": split,
+        }
+        lint: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        return evolve(settings, source=evolve(settings.source, **source), lint=evolve(settings.lint, **lint))
+
+
+@frozen(kw_only=True)
+class LintFlags:
+    """Which lints, what is suppressed, what fails, and how it is printed."""
+
+    select: Annotated[
+        str | None,
+        typer.Option(
+            "--select",
+            metavar="IDS",
+            help="Only these lints, by id or name, with commas between them. [dim]Default: all[/]",
+            autocompletion=complete_ids,
+        ),
+    ] = None
+    ignore: Annotated[
+        Path | None,
+        typer.Option("--ignore", metavar="FILE", help="Suppressions, as TOML: [cyan]\\[\\[ignore]][/] tables."),
+    ] = None
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            "--fix",
+            metavar="FILE",
+            help="Write a change (for [cyan]--change[/]) that mends what it can without changing any decision.",
+        ),
+    ] = None
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),
+    ] = None
+    format: Annotated[
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT,
+            *ROW_FORMATS,
+            OutputFormat.SARIF,
+            default="text",
+            help="For people, for programs, for a merge request, for code scanning.",
+        ),
+    ] = None
+    columns: Columns = None
+    no_pager: NoPager = False
+    list_all: Annotated[bool, typer.Option("--list", metavar="", help="List all lints, and exit.")] = False
+    explain: Annotated[
+        list[str],
+        typer.Option("--explain", metavar="ID", help="Explain a lint, and exit.", autocompletion=complete_one),
+    ] = field(factory=list)
+
+    def output(self) -> Output:
+        """Return how to print. Raises as OutputFlags.choose."""
+        flags = OutputFlags(columns=self.columns, no_pager=self.no_pager)
+        return flags.choose(self.format, pipe=OutputFormat.TEXT)
+
+    def over(self, settings: "RepositorySettings") -> "RepositorySettings":
+        """Return the settings with what the flags give instead."""
+        lint = settings.lint
+        if self.select is not None:
+            lint = evolve(lint, select=split_ids(self.select))
+        if self.fail_on is not None:
+            lint = evolve(lint, fail_on=self.fail_on.value)
+        return evolve(settings, lint=lint)
+
+
+# `aclog lint`: rules that do not do what they seem to do, or that do nothing.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repository: RepositoryFlags) -> None:
+    """Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.
+
+    Each finding names the rules, with file and line or offset and time, what
+    is lost or opened, and the mend. Settings and suppressions may stand in
+    the repository's aclog.toml. Exit code 1 if there is a finding of the
+    severity of --fail-on, 0 if not, 2 for bad input.
+
+    [bold]Examples[/]
+
+      aclog lint --acls kafka/ --topics topics.txt
+      aclog lint --bootstrap-server HOST:9092 --accesses accesses.parquet
+      aclog lint --acls kafka/ --format sarif --fail-on never
+      aclog lint --log DIR --select 08,11 --fix change.jsonl
+      aclog lint --explain 08
+    """
+    if flags.list_all or flags.explain:
+        _tell(flags)
+        return
+
+    settings = flags.over(cluster.over(repository.load()))
+    raise typer.Exit(print_lint(source, flags, settings))
+
+
+def _tell(flags: LintFlags) -> None:
+    from aclog.metalog.errors import ConfigError, printable
+    from aclog.terminal.output import say
+
+    output = flags.output()
+    chosen = None if flags.list_all else [part for each in flags.explain for part in split_ids(each)]
+    if output.is_rows:
+        output.print_rows(CATALOGUE_COLUMNS, catalogue_rows(chosen))
+        return
+    if output.form is OutputFormat.SARIF:
+        raise ConfigError("--format sarif: expected no --list and no --explain")
+    for line in list_lines() if chosen is None else explain_lines(chosen):
+        say(printable(line))
+
+
+# The catalogue of lints for people: `--list` and `--explain`.
+
+
+_WIDTH = 100
+
+
+CATALOGUE_COLUMNS = (
+    Column(key="lint"),
+    Column(key="severity"),
+    Column(key="name"),
+    Column(key="exact", spare=True),
+    Column(key="title", cut=True),
+    Column(key="harm", spare=True),
+    Column(key="mend", spare=True),
+    Column(key="needs", spare=True, flows=True),
+)
+"""Of a lint."""
+
+
+def catalogue_rows(texts: Iterable[str] | None) -> Iterator[Row]:
+    """Yield all that is to be known of some lints, of all without. Raises ConfigError: there is no such lint."""
+    known = LINTS if texts is None else [BY_ID[number] for number in sorted(parse_lints(texts))]
+    for lint in known:
+        yield {
+            "lint": lint.id,
+            "severity": lint.severity.value,
+            "name": lint.name,
+            "exact": lint.exact,
+            "title": lint.title,
+            "harm": lint.harm,
+            "mend": lint.mend,
+            "needs": lint.needs,
+        }
+
+
+def list_lines() -> Iterator[str]:
+    """Yield a line for each lint: id, severity, name, what it finds."""
+    width = max(len(lint.name) for lint in LINTS)
+    for lint in LINTS:
+        yield f"{lint.id}  {lint.severity.value:<7}  {lint.name:<{width}}  {lint.title}"
+
+
+def explain_lines(texts: Iterable[str]) -> Iterator[str]:
+    """Yield what is to be known of some lints. Raises ConfigError: there is no such lint."""
+    for place, number in enumerate(sorted(parse_lints(texts))):
+        if place:
+            yield ""
+        yield from _explained(BY_ID[number])
+
+
+def _explained(lint: Lint) -> Iterator[str]:
+    kind = "a fact" if lint.exact else "a guess from names and habits"
+    yield f"{lint.id} {lint.name} ({lint.severity.value}; a finding is {kind})"
+    yield from _paragraph("", lint.title)
+    yield from _paragraph("", lint.harm)
+    yield from _paragraph("Mend: ", lint.mend)
+    if lint.needs:
+        yield f"  Needs {lint.needs}."
+
+
+def _paragraph(head: str, text: str) -> Iterator[str]:
+    yield from wrap(f"{head}{text}", _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+# `--fix`: a change that mends findings and no decision, proved before it is written.
+
+
+def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) -> None:
+    """Write what mends findings without changing any decision, as a change for `--change`; say what it does.
+
+    Raises:
+        ConfigError: the file exists and says something else, or the change is not neutral after all.
+        OSError: it cannot be written.
+
+    """
+    changes = sorted(
+        neutral_fix(policy, (each.finding for each in findings)),
+        key=lambda change: safe_order(change.acl, added=change.added),
+    )
+    # Once more, as one change, and without telling the proof where to look.
+    after = Policy(changed_acls(policy.acls, changes), policy.settings)
+    if next(differences(policy, after), None) is not None:
+        raise ConfigError(f"{path}: not written: the mends together would change a decision; please report this")
+    state = write_change_file(path, map(_line, changes), "--fix")
+    made = set(changes)
+    mended = sum(bool(each.finding.fix) and made.issuperset(each.finding.fix) for each in findings)
+    left = len(findings) - mended
+    rest = f"; {plural(left, 'finding')} left, whose mend changes a decision or takes a person" if left else ""
+    what = f"{plural(len(changes), 'change')} for {plural(mended, 'finding')}, proved to change no decision"
+    note(f"{path}: {state}: {what}{rest}")
+
+
+def _line(change: RuleChange) -> str:
+    return change_line(Action.ADD if change.added else Action.REMOVE, rule_object(change.acl))
+
+
+# Lints a source, and prints what was found.
+
+
+LINT_COLUMNS = (
+    Column(key="severity"),
+    Column(key="lint"),
+    Column(key="rules", cut=True, text=rules_text),
+    Column(key="lost", cut=True, spare=True),
+    Column(key="fix", flows=True),
+)
+"""Of a finding."""
+
+CLEAN, FOUND = 0, 1
+"""Exit codes."""
+
+
+def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings) -> int:
+    """Print the findings on a source; return the exit code.
+
+    Raises:
+        ConfigError: flags or settings that are not valid, or malformed input.
+        MetadataError, OSError: the source is damaged or cannot be read.
+
+    """
+    output = flags.output()
+    given, settings = rules_of(source, settings)
+    known = settings.source
+    check_one_stdin({**given.files(), "--groups": known.groups, "--accesses": known.accesses})
+    names = given.topics()
+    chosen = given.choose(topics=names)
+    image = chosen.image()
+    inputs = lint_inputs(settings, existing_topics(names, [image], [chosen]), ignore=flags.ignore)
+    decided_by = _authorizer(settings)
+    if flags.fix is None:
+        policies = policies_of(image, decided_by)
+        policy, *_ = policies.values()
+    else:  # what is removed must be of no use to any Kafka
+        policy = policy_of(image, decided_by)
+        policies = {}
+    premises = read_premises(chosen, decided_by.given())
+    report = run_lint(chosen, image, policy, inputs, policies=policies, premises=premises)
+    if flags.fix is not None:
+        refuse_unless_known(premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
+        write_fix(flags.fix, policy, report.findings)
+    _print(report, output, chosen.source.change_place)
+    for text in report.notes():
+        warn(text)
+    lacking = not_judged(inputs, history=chosen.source.log is not None)
+    if lacking is not None:
+        note(lacking)
+    return FOUND if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
+
+
+def _authorizer(settings: RepositorySettings) -> AuthorizerFlags:
+    """Return the flags of the authorizer; `--broker-version` names the Kafka that decides, if nothing else does."""
+    flags, version = authorizer_flags(settings), settings.lint.broker_version
+    if flags.generation is not None or version is None:
+        return flags
+    return evolve(flags, kafka_version=version.strip().removeprefix("v"))
+
+
+def _print(report: LintReport, output: Output, place: ChangePlace) -> None:
+    """Print the findings; Markdown is a report for people, unless columns are chosen."""
+    if output.form is OutputFormat.SARIF:
+        emit(json_text(sarif_log(report, place, version=version("aclog"), uri_of=repository_path)))
+        return
+    if output.form is OutputFormat.MARKDOWN and not output.columns:
+        lines: Iterable[str] = markdown_lines(report)
+    elif output.is_rows:
+        output.print_rows(LINT_COLUMNS, json_lines(report, place))
+        return
+    else:
+        lines = text_lines(report, place)
+    for text in lines:
+        say(printable(text))

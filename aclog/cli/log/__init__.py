@@ -1,1 +1,0 @@
-"""`aclog log`: dump, verify and copy metadata logs."""

@@ -1,0 +1,34 @@
+"""`aclog mcp`: questions of assistants, by the Model Context Protocol."""
+
+import typer
+
+from aclog.cli.flags.commands import McpFlags
+from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> None:
+    """Answer questions of an assistant about a source, over stdin and stdout, and write nothing.
+
+    It speaks the Model Context Protocol. Its tools are who_can, what_can,
+    explain, diff, check, when, lint and unused; each runs the command of that
+    name on the source given here, and its answer has the command line that
+    says the same, and the end offset of the state that it is about. An
+    assistant starts this command; it ends when stdin is closed.
+
+    [bold]Examples[/]
+
+      aclog mcp --log DIR
+      aclog mcp --bootstrap-controller HOST:9093 --index usage
+      aclog -c prod mcp
+    """
+    from aclog.cli.extras import need_mcp_extra
+
+    need_mcp_extra()
+    from aclog.cli.mcp_server import run_mcp
+
+    run_mcp(source, flags, authorizer)

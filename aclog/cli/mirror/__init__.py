@@ -1,1 +1,0 @@
-"""`aclog mirror`: a local copy of a quorum's log."""

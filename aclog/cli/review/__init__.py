@@ -1,1 +1,0 @@
-"""`aclog review`: what a pull request gives, takes, breaks and brings."""

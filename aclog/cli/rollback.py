@@ -1,0 +1,115 @@
+"""`aclog rollback`: a plan back to before an apply."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from attrs import field, frozen
+
+from aclog.cli.flags.common import AuthorizerFlags, given_accesses, with_flags
+from aclog.cli.flags.target import JournalFile, MaxDeletes, OtherJournals, PlanOutputFlags, TargetFlags, place_address
+from aclog.cli.plan import (
+    CHANGES,
+    NOTHING,
+    check_accesses,
+    print_plan,
+    print_unless_refused,
+    take_plan_file,
+    told_settings,
+    write_plan,
+)
+from aclog.planning.plan import JournalError
+from aclog.planning.planner import DeleteLimit, change_back, make_plan
+from aclog.targets.opening import find_place
+from aclog.targets.place_state import origin_now
+from aclog.terminal.output import note
+
+# The flags of `aclog rollback`.
+
+
+@frozen(kw_only=True)
+class RollbackFlags:
+    """What is undone, and whose rules stay nevertheless."""
+
+    journal: JournalFile
+    other_journals: OtherJournals = field(factory=list)
+    apply: Annotated[
+        str | None,
+        typer.Option(
+            "--apply",
+            metavar="ID",
+            help="The apply to undo, with all later ones of this journal; its id, or how that begins.",
+            show_default="the newest",
+        ),
+    ] = None
+    max_deletes: MaxDeletes = None
+
+    def journals(self) -> tuple[Path, list[Path]]:
+        """Return the journal, and those of others."""
+        return self.journal, self.other_journals
+
+
+# `aclog rollback`: a plan back to before an apply.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def rollback(
+    target: TargetFlags,
+    authorizer: AuthorizerFlags,
+    flags: RollbackFlags,
+    output: PlanOutputFlags,
+) -> None:
+    """Show what would bring a place back to before an apply; nothing is written to it.
+
+    It is a plan like any other, for [cyan]aclog apply[/]: rules that were added are
+    deleted, those that were deleted are added, and what was owned before is owned
+    again. What others changed meanwhile stays. Exit code 0 if there is nothing to
+    do, 1 if there are changes, 2 if something is wrong.
+
+    [bold]Examples[/]
+
+      aclog rollback --log DIR --journal rules.journal --out BACK
+      aclog rollback --bootstrap-server HOST:9092 --journal prod.journal --apply yECTJI5T
+      aclog apply BACK
+    """
+    raise typer.Exit(print_way_back(target, authorizer, flags, output))
+
+
+# Makes a plan back to before an apply, prints it and writes it.
+
+
+def print_way_back(
+    target: TargetFlags, authorizer: AuthorizerFlags, flags: RollbackFlags, output: PlanOutputFlags
+) -> int:
+    """Make the plan, print it, and write it if it changes anything; return the exit code.
+
+    Raises:
+        RefusedError: it deletes too much, or adds again what cannot be created.
+        JournalError: there is no such journal, or no such apply.
+        MetadataError, OSError: the place or a file cannot be read.
+
+    """
+    how = output.choose()
+    check_accesses(given_accesses(output), how)
+    take_plan_file(output.out)
+    limit = DeleteLimit.parse(flags.max_deletes)
+    journal, others = flags.journals()
+    found = find_place(place_address(target), told_settings(authorizer), journal, note, others)
+    if found.settled is None or found.settled.is_new:
+        raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
+    change = change_back(found.settled, found.held, flags.apply)
+    plan = make_plan(change, found.circumstances(origin_now()))
+    print_unless_refused(
+        lambda: found.check_plan(change, plan.steps, limit),
+        lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
+        how,
+    )
+    if plan.is_empty:
+        return NOTHING
+    if output.out is not None:
+        write_plan(plan, output.out)
+    return CHANGES

@@ -1,1 +1,0 @@
-"""`aclog schema`: JSON schemas of what commands print."""

@@ -1,0 +1,235 @@
+"""The `aclog serve` command."""
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from attrs import field, frozen
+
+from aclog.authorizer.audit import (
+    ALLOWED_LOGGED,
+    AUDIT_LOGGER,
+    DEBUG,
+    DENIED_LOGGED,
+    EVERY_OUTCOME,
+    INFO,
+    TRACE,
+    Decision,
+    audit_event,
+    audit_level,
+    audit_line,
+)
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.cli.signals import pause, stop_on_signals, unless
+from aclog.client.requests import cluster_id_of
+from aclog.config.node_config import NodeConfig
+from aclog.config.server_properties import load_config
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.server.controller.shared import check_installed
+from aclog.server.loops import loop_for
+from aclog.server.node import Node, check_certificates
+from aclog.server.node_log import configure_logging
+from aclog.server.storage import MetaProperties, ensure_formatted, read_meta_properties, require_formatted
+from aclog.terminal.output import say
+
+# The `aclog serve` command.
+
+
+app = typer.Typer()
+
+
+class LogFormat(StrEnum):
+    """Format of a node's log events."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """Lowest level that is logged; TRACE only occurs in audit lines."""
+
+    TRACE = "trace"
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@app.command()
+def serve(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)
+    ],
+    strict: Annotated[
+        bool, typer.Option("--strict", metavar="", help="Refuse to start if CONFIG has an unknown key.")
+    ] = False,
+    log_format: Annotated[LogFormat, typer.Option("--log-format", help="The format of log events, on stderr.")] = (
+        LogFormat.CONSOLE
+    ),
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="The lowest level that is logged.")
+    ] = LogLevel.INFO,
+    audit_level: Annotated[
+        LogLevel,
+        typer.Option(
+            "--audit-level",
+            help="The lowest level of audit lines that is logged: info has denied requests, debug also allowed ones.",
+        ),
+    ] = LogLevel.INFO,
+    format_if_empty: Annotated[
+        bool,
+        typer.Option(
+            "--format-if-empty", metavar="", help="Format log.dirs first if all of them are empty, as a new cluster."
+        ),
+    ] = False,
+) -> None:
+    """Run a node: a controller, a broker, or both, as process.roles in CONFIG says.
+
+    Kafka's clients and tools work with it. It starts on formatted directories
+    only: see `aclog format`. SIGTERM or Ctrl-C shuts it down, a second one
+    immediately.
+
+    Metrics, /healthz and /readyz are served if CONFIG has
+    aclog.http.listener=HOST:PORT.
+
+    [bold]Example[/]
+
+      aclog serve config/server.properties
+    """
+    run_node(
+        config,
+        strict=strict,
+        json=log_format is LogFormat.JSON,
+        level=log_level.value.upper(),
+        audit_level=audit_level.value.upper(),
+        format_if_empty=format_if_empty,
+    )
+
+
+# Audit lines in Python's logging: the logger `kafka.authorizer.logger`, with Kafka's levels.
+
+
+_NOWHERE = "(audit log)"
+"""The file of the log record."""
+
+
+@frozen(kw_only=True)
+class AuditLog:
+    """An audit hook (StandardAuthorizer.set_audit) that logs Kafka's audit line.
+
+    Structured handlers find the event in the log record's attribute `audit_event`. Decisions whose level is disabled
+    are not wanted, and their ACLs not looked for.
+    """
+
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970."""
+    _logger: logging.Logger = field(factory=lambda: logging.getLogger(AUDIT_LOGGER), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        logging.addLevelName(TRACE, "TRACE")
+
+    @property
+    def wanted(self) -> int:
+        """The outcomes whose level is enabled at this moment, or some more (SelectiveHook)."""
+        # Asked at each decision, since any code may change the level, or that of a parent if it has none of its own.
+        # logging.disable() is left to the hook's call: to ask for it here would take as long again.
+        logger = self._logger
+        level = logger.level or logger.getEffectiveLevel()
+        if level > INFO:
+            return 0
+        if level > DEBUG:
+            return DENIED_LOGGED
+        return EVERY_OUTCOME if level <= TRACE else DENIED_LOGGED | ALLOWED_LOGGED
+
+    def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
+        """Log one decision. Raises InvalidRequestError: a request type unknown to Kafka."""
+        level, logger = audit_level(action, decision.result), self._logger
+        if logger.isEnabledFor(level):
+            event = {"audit_event": audit_event(context, action, decision, timestamp=int(self.clock() * 1000))}
+            # Not Logger.log, which looks for the line of code that logs: that takes as long as to write it, and says
+            # nothing. The audit line is an argument: a % in a name must not be taken for a placeholder.
+            line = (audit_line(context, action, decision),)
+            logger.handle(logger.makeRecord(logger.name, level, _NOWHERE, 0, "%s", line, None, extra=event))
+
+
+# A node in this process, from its configuration to its shutdown.
+
+
+FAILED = 1
+_RETRY_S = 1.0
+
+_log = logging.getLogger("aclog.serve")
+
+
+def run_node(
+    path: Path, *, strict: bool, json: bool, level: str, audit_level: str, format_if_empty: bool = False
+) -> None:
+    """Run the node that the file describes until SIGTERM or an interrupt.
+
+    Raises:
+        ConfigError: a bad file or certificate, or a missing package; nothing has been started.
+        typer.Exit: the node failed, or its directories are not formatted; the log says why.
+
+    """
+    config = load_config(path, strict=strict)
+    check_certificates(config)
+    if config.topic is not None:
+        check_installed()
+    configure_logging(node_id=config.node_id, json=json, level=level, audit_level=audit_level)
+    for note in config.notes:
+        _log.warning("%s", note)
+    gc.collect()
+    gc.freeze()  # imported modules stay for good: the collector need not scan them
+    kind = loop_for(config)
+    _log.info("event loop: %s", kind.name)
+    try:
+        with asyncio.Runner(loop_factory=kind.factory) as runner:
+            runner.run(_run(config, format_if_empty=format_if_empty))
+    except MetadataError as error:
+        _log.critical("stopped: %s", error)
+        raise typer.Exit(FAILED) from None
+
+
+async def _run(config: NodeConfig, *, format_if_empty: bool) -> None:
+    stop = stop_on_signals()
+    if format_if_empty and read_meta_properties(config.metadata_log_dir) is None:
+        meta = await _format(config, stop)
+    else:
+        meta = require_formatted(config)
+    if meta is not None:
+        await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
+
+
+async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
+    """Format empty directories and print the cluster's id; None if `stop` is set first."""
+    cluster_id = None if config.is_controller else await _id_of_cluster(config, stop)
+    if stop.is_set():
+        return None
+    meta = ensure_formatted(config, cluster_id=cluster_id)
+    # On stdout whatever --log-level says: other nodes need it to be formatted.
+    say(f"formatted {config.metadata_log_dir}: cluster id {meta.cluster_id}", flush=True)
+    return meta
+
+
+async def _id_of_cluster(config: NodeConfig, stop: asyncio.Event) -> str | None:
+    """Ask a broker's controllers for their cluster's id until one returns it; None if `stop` is set first."""
+    last_warning = ""
+    while not stop.is_set():
+        try:
+            cluster_id = await unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
+        except ConfigError:  # a retry cannot fix the configuration
+            raise
+        except MetadataError as error:
+            if last_warning != str(error):
+                _log.warning("no controller returned the cluster id: %s; retrying", error)
+            last_warning = str(error)
+            await pause(stop, _RETRY_S)
+        else:
+            return cluster_id
+    return None

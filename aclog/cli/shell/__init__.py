@@ -1,1 +1,0 @@
-"""`aclog shell`: the tree of a state."""

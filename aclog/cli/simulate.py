@@ -1,0 +1,52 @@
+"""`aclog simulate`: accesses of a log that other ACLs would decide differently."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, format_option, with_flags
+from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def simulate(
+    source: SourceFlags,
+    target: SecondStateFlags,
+    accesses: AccessesFlags,
+    authorizer: AuthorizerFlags,
+    settings: SecondSettingsFlags,
+    output: OutputFlags,
+    format_: Annotated[
+        OutputFormat | None,
+        format_option(
+            OutputFormat.TEXT, *ROW_FORMATS, default="text", help="A summary, or a row for each access that changes."
+        ),
+    ] = None,
+) -> None:
+    """Show which accesses of a log a second state would decide differently than the first one.
+
+    GAINED: denied before, allowed after; LOST: the reverse; BROKEN: decided
+    before, an error after; MENDED: the reverse. The rest is SAME, but for what
+    could not be read or decided and may be decided differently: NOT_JUDGED.
+    `aclog diff` says the same of all requests, not only of those in a log.
+    Exit code 0 if all are the same, 1 if not, 2 for bad input.
+
+    [bold]Examples[/]
+
+      aclog simulate --accesses /var/log/kafka --log DIR --change removals.jsonl
+      aclog simulate --accesses accesses.parquet --acls old.jsonl --to-acls new.jsonl
+    """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.cli.policies import SideFlags
+    from aclog.cli.simulate_report import report_simulation
+
+    how = output.choose(format_, pipe=OutputFormat.TEXT)
+    sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
+    raise typer.Exit(report_simulation(sides, accesses, how))

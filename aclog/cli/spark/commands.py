@@ -1,0 +1,509 @@
+"""The jobs of `aclog spark`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from attrs import define, field
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from aclog.analysis.timeline import Question
+from aclog.authorizer.settings import Settings
+from aclog.cli.answers import print_intervals
+from aclog.cli.decisions import ALLOWED, BAD_INPUT, DENIED
+from aclog.cli.flags.common import Output
+from aclog.cli.signals import Stop, on_signals
+from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
+from aclog.cli.spark.jobs import Policy
+from aclog.cli.transfer.output import open_output
+from aclog.cli.unused_wording import unread_text
+from aclog.cli.usage_report import summary_lines, warn_of_gaps
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import (
+    MALFORMED,
+    Appended,
+    ChangedFilesError,
+    Counts,
+    Layout,
+    Ledger,
+    NoFilesError,
+    RejectRateError,
+    append,
+    ingest,
+    pinned_accesses,
+    plain_accesses,
+    write,
+)
+from aclog.pipeline.accesses.files import PinnedFiles
+from aclog.pipeline.authorize import authorize, events, simulate, undecided_by_kafka, without_time
+from aclog.pipeline.event_form import EventForm
+from aclog.pipeline.history.intervals import contradictions_raised, history
+from aclog.pipeline.history.when import begin_and_intervals
+from aclog.pipeline.session import check_new, new_directory
+from aclog.pipeline.usage import AccessRows, rejected_lines, undecided_accesses, unread_lines, usage
+from aclog.terminal.columns import json_text
+from aclog.terminal.output import complain, emit, note, say, utc_text, warn
+from aclog.terminal.tables import aligned
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.simulation import Change, may_flip
+from aclog.usage.unused import Answer
+from aclog.usage.window import UnreadAccesses
+
+# `aclog spark authorize`: decisions on every row of a file of requests.
+
+
+_DECISIONS = ("ALLOWED", "DENIED", "ERROR")
+_REASONS = 5
+
+
+def authorize_command(
+    spark: SparkSession, requests: str, out: Path, policy: Policy, flags: DecidedFlags | None = None
+) -> int:
+    """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
+
+    As events, `out` has these in `decided`, and the events as JSON lines in `events`. Returns the exit code: 2 if a
+    request could not be decided.
+
+    Raises:
+        ConfigError: the requests cannot be read, lack timestamps that are needed, or are rotated meanwhile.
+
+    """
+    asked, files = policy.accesses(spark, requests)
+    decided = _with_malformed(authorize(asked, policy.rules, policy.settings, own_time=policy.own_time))
+    form = None if flags is None else flags.as_
+    place = "" if form is None else "decided"
+    with new_directory(out) as partial, files.held():
+        if flags is not None and form is not None:
+            events(decided, form, source=flags.event_source)  # refused before the job, not after it
+        decided.write.parquet(str(partial / place))
+        if flags is not None and form is not None:
+            _write_events(spark.read.parquet(str(partial / place)), partial / "events", flags, form)
+    # counted in what was written: counting `decided` would run the job a second time
+    written = spark.read.parquet(str(out / place))
+    counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
+    for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
+        say(line)
+    if not counts.get("ERROR"):
+        return ALLOWED
+    for reason, count in _reasons(written):
+        warn(f"{count:,} requests: {reason}")
+    return BAD_INPUT
+
+
+def _write_events(written: DataFrame, out: Path, flags: DecidedFlags, form: EventForm) -> None:
+    """Write an event for each decided row that is wanted."""
+    if form is EventForm.OCSF and (timeless := without_time(written)):
+        raise ConfigError(
+            f"{timeless:,} of the requests {'has' if timeless == 1 else 'have'} no timestamp, and an OCSF event must "
+            "have a time: leave them out, or export --as cloudevents"
+        )
+    wanted = written if flags.only is None else written.where(F.col("decision") == flags.only.upper())
+    events(wanted, form, source=flags.event_source).write.json(str(out))
+
+
+def _with_malformed(decided: DataFrame) -> DataFrame:
+    """Give an unreadable line its text as the reason; the decision only found its columns missing."""
+    text = F.concat(F.lit("not a request: "), F.col(MALFORMED))
+    return decided.withColumn("rule", F.coalesce(text, "rule")).drop(MALFORMED)
+
+
+def _reasons(written: DataFrame) -> list[tuple[str, int]]:
+    reason = F.when(F.col("rule").startswith("not a request: "), "not a request").otherwise(F.col("rule"))
+    counted = written.where(F.col("decision") == "ERROR").groupBy(reason.alias("reason")).count()
+    return [
+        (row["reason"], row["count"]) for row in counted.orderBy(F.desc("count"), "reason").limit(_REASONS).collect()
+    ]
+
+
+# `aclog spark history`: every ACL with the interval in which it was in force, as Parquet.
+
+
+def history_command(spark: SparkSession, log: Path, out: Path) -> None:
+    """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
+
+    `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.jobs.check_log`.
+
+    Raises:
+        ConfigError: `out` exists.
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage; a ReplayError if records contradict each other.
+        PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
+
+    """
+    with contradictions_raised(spark, log), new_directory(out) as partial:
+        counts = _write(spark, log, partial)
+    say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
+
+
+def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:
+    counts = Observation()  # counts while writing, in the same job
+    in_force = F.count_if(F.col("removed_offset").isNull()).alias("in_force")
+    history(spark, log).observe(counts, F.count("*").alias("rules"), in_force).write.parquet(str(out))
+    return counts.get
+
+
+# What `aclog spark ingest` says of the lines that it has read: a table, or JSON.
+
+
+STDOUT = "-"
+
+
+def say_counts(counts: Counts, rejects: Path) -> None:
+    """Print the number of lines of each kind, and warn of rejects, which are in this directory."""
+    for line in aligned(("lines", "what"), _rows(counts)):
+        say(line)
+    if counts.rejected:
+        warn(f"{counts.rejected:,} of {counts.total:,} lines are not accesses: see {rejects}")
+
+
+def write_summary(place: str | None, out: Path, counts: Counts, appended: Appended | None, *, committed: bool) -> None:
+    """Write the summary to a file, which is replaced, or to stdout; nothing if there is no place.
+
+    Raises:
+        ConfigError, OSError: as open_output.
+
+    """
+    if place is None:
+        return
+    text = json_text(_summary(out, counts, appended, committed=committed))
+    if place == STDOUT:
+        emit(text, flush=True)
+    else:
+        with open_output(Path(place), binary=False) as file:
+            file.write(f"{text}\n".encode())
+
+
+def _summary(out: Path, counts: Counts, appended: Appended | None, *, committed: bool) -> dict[str, object]:
+    summary: dict[str, object] = {
+        "out": str(out),
+        "committed": committed,
+        "lines": counts.total,
+        "accesses": counts.accesses,
+        "rejected": counts.rejected,
+        "blank": counts.blanks,
+        "rejectRate": round(counts.reject_rate, 6),
+        "rejects": dict(counts.rejects),
+    }
+    if appended is not None:
+        summary["files"] = {
+            "seen": appended.files,
+            "new": appended.whole,
+            "grown": appended.grown,
+            "known": appended.known,
+            "unfinished": list(appended.waiting),
+        }
+        summary["days"] = list(appended.days)
+        summary["late"] = appended.late
+        summary["watermark"] = _time(appended.watermark)
+        summary["sources"] = {source: _time(latest) for source, latest in sorted(appended.sources.items())}
+    return summary
+
+
+def _time(micros: int | None) -> str | None:
+    return None if micros is None else utc_text(micros // 1000)
+
+
+def watermark_text(appended: Appended) -> str:
+    """Return up to when the table is complete, for people."""
+    time = _time(appended.watermark)
+    if time is not None:
+        return f"complete up to {time}"
+    unknown = [source for source, latest in sorted(appended.sources.items()) if latest is None]
+    return f"no access with a time yet{f' from {unknown[0]}' if unknown else ''}"
+
+
+def _rows(counts: Counts) -> list[tuple[str, str]]:
+    rejects = [(f"{count:,}", f"rejected: {reason}") for reason, count in counts.rejects.items()]
+    blanks = [(f"{counts.blanks:,}", "blank")] if counts.blanks else []
+    return [(f"{counts.accesses:,}", "accesses"), *rejects, *blanks, (f"{counts.total:,}", "read")]
+
+
+# `aclog spark ingest --append` and `--follow`: access logs into a table that grows.
+
+
+_ATTEMPTS = 3
+"""Of one append: a nightly run may meet the rotation."""
+
+
+def append_command(
+    spark: SparkSession,
+    paths: Sequence[str],
+    out: Path,
+    flags: IngestFlags,
+    *,
+    appending: AppendFlags,
+    report: ReportFlags,
+) -> int:
+    """Append what is new once, or until a signal comes; return the exit code: 1 if too many lines are rejected.
+
+    Raises:
+        ConfigError: a file cannot be read, `out` is not a table that --append made, or a flag is wrong.
+        LockedError: another process appends to it.
+
+    """
+    layout = Layout.of(spark, flags.kind, flags.timezone, column_pairs(flags.column or ()))
+    with Ledger.open(out) as ledger:
+        rounds = _Rounds(spark=spark, paths=paths, layout=layout, ledger=ledger, report=report)
+        try:
+            if appending.follow:
+                rounds.follow(appending.interval)
+            else:
+                rounds.once()
+        except RejectRateError as error:
+            write_summary(report.summary, out, error.counts, None, committed=False)
+            complain(str(error))
+            return DENIED
+    return ALLOWED
+
+
+@define(kw_only=True)
+class _Rounds:
+    spark: SparkSession
+    paths: Sequence[str]
+    layout: Layout
+    ledger: Ledger
+    report: ReportFlags
+    _noted: str = field(default="", init=False)
+
+    def once(self) -> None:
+        """Append once, and say what was found."""
+        done = self._steadily()
+        if self.report.summary != STDOUT:
+            say_counts(done.counts, self.ledger.out / "rejects")
+            say(_text(done))
+        for path in done.waiting:
+            note(f"{path}: ends in a line that is not whole: it is taken once it is")
+
+    def _steadily(self) -> Appended:
+        """Append; again if logs were rotated meanwhile, as they are but now and then."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._append()
+            except ChangedFilesError as error:
+                note(f"{error}: looking again")
+        return self._append()
+
+    def follow(self, interval: float) -> None:
+        """Append until SIGTERM or SIGINT, and print a line whenever something was new."""
+        stop = Stop()
+        with on_signals(stop.set):
+            note(f"following {', '.join(self.paths)} into {self.ledger.out}, every {interval:g} s")
+            self._round(ChangedFilesError)
+            while not stop.wait(interval):
+                self._round(ChangedFilesError, NoFilesError)
+
+    def _round(self, *passing: type[ConfigError]) -> None:
+        """Append; what passes by itself, as when logs are being rotated, is only noted."""
+        try:
+            self._say(self._append())
+        except passing as error:
+            self._note_once(str(error))
+
+    def _note_once(self, text: str) -> None:
+        if text != self._noted:
+            note(text)
+        self._noted = text
+
+    def _say(self, done: Appended) -> None:
+        self._noted = ""
+        if done.counts.total and self.report.summary != STDOUT:
+            say(f"{done.counts.accesses:,} accesses, {done.counts.rejected:,} rejected; {_text(done)}", flush=True)
+
+    def _append(self) -> Appended:
+        limit = self.report.max_reject_rate
+        done = append(self.spark, self.paths, self.layout, self.ledger, max_reject_rate=limit)
+        write_summary(self.report.summary, self.ledger.out, done.counts, done, committed=True)
+        return done
+
+
+def _text(done: Appended) -> str:
+    files = f"{done.files:,} files: {done.whole:,} new, {done.grown:,} grown, {done.known:,} known"
+    late = f"; {done.late:,} accesses came late, for {', '.join(done.days)}" if done.late else ""
+    return f"{files}; {watermark_text(done)}{late}"
+
+
+# `aclog spark ingest`: access logs into a table of accesses and a table of rejects.
+
+
+def ingest_command(
+    spark: SparkSession, paths: Sequence[str], out: Path, flags: IngestFlags, report: ReportFlags | None = None
+) -> int:
+    """Write `out`/accesses and `out`/rejects, print the counts, and warn of rejects; return the exit code.
+
+    Raises:
+        ConfigError: `out` exists, there is no file, a file cannot be read, or a --column is invalid.
+
+    """
+    report = report or ReportFlags()
+    check_new(out)
+    columns = column_pairs(flags.column or ())
+    ingested = ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns)
+    try:
+        counts = write(ingested, out, max_reject_rate=report.max_reject_rate)
+    except RejectRateError as error:
+        write_summary(report.summary, out, error.counts, None, committed=False)
+        complain(str(error))
+        return DENIED
+    write_summary(report.summary, out, counts, None, committed=True)
+    if report.summary != STDOUT:
+        say_counts(counts, out / "rejects")
+    return ALLOWED
+
+
+# `aclog spark simulate`: the accesses of a log that other ACLs would decide differently.
+
+
+_SHOWN = 10
+
+
+def simulate_command(spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy) -> bool:
+    """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
+
+    `out` appears only once it is complete. Returns whether any decision changes, or may for what cannot be decided.
+
+    Raises:
+        ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
+
+    """
+    check_new(out)
+    asked, files = before.accesses(spark, requests)
+    good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
+    with new_directory(out) as partial, files.held():
+        sides = [(policy.rules, policy.settings) for policy in (before, after)]
+        simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
+        bad = asked.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+        malformed = bad.count()
+        parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
+        if malformed:
+            parts.append(unread_lines(bad))
+        parts.append(undecided_by_kafka(good, *sides))
+    unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
+    changed = _show(spark.read.parquet(str(out)), unread)
+    if malformed:
+        warn(f"{malformed:,} lines are not accesses and were skipped")
+    if unread:
+        warn(f"{unread_text(unread)}: rules change that they may need, so that they may be decided differently")
+    return changed or bool(unread)
+
+
+def _show(flips: DataFrame, unread: UnreadAccesses) -> bool:
+    """Print how many accesses change, or may; return whether some do."""
+    counted = flips.groupBy("change").agg(F.sum("count").alias("accesses"), F.count("*").alias("distinct"))
+    found = {row["change"]: row for row in counted.collect()}
+    rows = [
+        (f"{found[change]['accesses']:,}", f"{found[change]['distinct']:,}", change.value)
+        if change in found
+        else ("0", "0", change.value)
+        for change in Change
+        if change in found or change in {Change.GAINED, Change.LOST}
+    ]
+    if unread:
+        rows.append((f"{unread.total:,}", "", Answer.NOT_JUDGED.value))
+    for line in aligned(("accesses", "distinct", "change"), rows):
+        say(line)
+    for change in Change:
+        if change in found:
+            _show_most(flips.where(F.col("change") == change.value), change)
+    return bool(found)
+
+
+def _show_most(flips: DataFrame, change: str) -> None:
+    order = F.desc("count"), *REQUEST_COLUMNS
+    say()
+    header = (change.lower(), "principal", "host", "operation", "resource", "before", "after")
+    rows = (
+        (
+            f"{row['count']:,}",
+            *(str(row[name]) for name in ("principal", "host", "operation")),
+            f"{row['resourceType']}:{row['resourceName']}",
+            row["rule_id_before"] or row["rule_before"],
+            row["rule_id_after"] or row["rule_after"],
+        )
+        for row in flips.orderBy(*order).limit(_SHOWN).collect()
+    )
+    for line in aligned(header, rows):
+        say(line)
+
+
+# `aclog spark usage`: which ACLs an access log needed, as tables and as a printed summary.
+
+
+_PARTS_OF_A_CORE = 2
+"""So that a core that is done early takes over work; each part pays for its distinct accesses."""
+
+
+def usage_command(
+    spark: SparkSession,
+    requests: str,
+    out: Path,
+    policy: Policy,
+    *,
+    flags: UsageFlags,
+    until: datetime | None = None,
+) -> None:
+    """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print a summary.
+
+    `out` appears only once it is complete. `until` is the parsed --until.
+
+    Raises:
+        ConfigError: `out` exists; the requests cannot be read, are rotated meanwhile, or none of them has a timestamp.
+
+    """
+    check_new(out)
+    rows, files, unread = _usage_rows(spark, requests)
+    with files.held():
+        malformed = unread.count() if unread is not None else 0
+        unknown = rejected_lines(spark, requests)
+        if unread is not None and malformed:
+            unknown = UnreadAccesses.sum_of((unknown, unread_lines(unread.select(MALFORMED))))
+        found = usage(
+            rows,
+            policy.rules,
+            policy.settings,
+            own_time=policy.own_time,
+            window_days=flags.days,
+            until=until,
+            top=flags.top,
+            unread=unknown,
+        )
+    with new_directory(out) as partial:
+        for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
+            (partial / name).mkdir(parents=True)
+            pq.write_table(table, partial / name / "part-00000.parquet")
+    together = f"{out}/rules: all removable ACLs can be removed together"
+    for line in summary_lines(found, [together]):
+        say(line)
+    warn_of_gaps(found)
+    if malformed:
+        warn(f"{malformed:,} lines are not accesses and were skipped")
+
+
+def _usage_rows(spark: SparkSession, requests: str) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
+    """Return the rows of an access log and its files, and those that cannot be read, if there may be any."""
+    plain = plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    if plain is not None:
+        parts, files = plain
+        return AccessRows.of_parts(spark, parts), files, None
+    asked, files = pinned_accesses(spark, requests)
+    rows = AccessRows.of_frame(asked.where(F.col(MALFORMED).isNull()))
+    return rows, files, asked.where(F.col(MALFORMED).isNotNull())
+
+
+# `aclog spark when`: since when, and until when, something was allowed, from a log of any size.
+
+
+def when_command(spark: SparkSession, log: Path, question: Question, settings: Settings, output: Output) -> None:
+    """Print the intervals of a log directory in which the answer was yes, as `aclog when` does.
+
+    Raises:
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage; a ReplayError if records contradict each other.
+        PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
+
+    """
+    begin, found = begin_and_intervals(spark, log, question, settings)
+    print_intervals(found, output, begin=begin)

@@ -1,1 +1,0 @@
-"""`aclog status`: a running cluster at a glance."""

@@ -1,0 +1,46 @@
+"""`aclog suggest`: the least ACLs that keep what was used."""
+
+import typer
+
+from aclog.cli.flags.commands import SuggestFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, WindowFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def suggest(
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    window: WindowFlags,
+    authorizer: AuthorizerFlags,
+    flags: SuggestFlags,
+    output: AnswerFlags,
+) -> None:
+    """Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not give.
+
+    Every access of the window that a rule allows is allowed by the
+    suggestion; no request that is denied now is. Both are proved before
+    anything is printed. What was used by name stays by name; many names
+    become a prefix where that gives nothing to speak of. DENYs that overrule
+    a suggested rule stay. --topics names topics that exist though nobody
+    used them.
+
+    [bold]Examples[/]
+
+      aclog suggest --accesses /var/log/kafka --log DIR --days 90
+      aclog suggest --accesses /var/log/kafka --log DIR --out want.jsonl
+      aclog diff --log DIR --to-acls want.jsonl
+      aclog suggest --accesses /var/log/kafka --log DIR --principal User:etl --explain
+    """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.cli.policies import settings_of
+    from aclog.cli.suggest_report import print_suggestion
+
+    log = accesses, window
+    print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), given=authorizer.given())

@@ -1,1 +1,0 @@
-"""Suggestions of rules, as `aclog suggest` and `aclog spark suggest` make and print them."""

@@ -1,1 +1,0 @@
-"""`aclog sync`: record every change of a cluster's ACLs as a log."""

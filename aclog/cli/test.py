@@ -1,0 +1,72 @@
+"""`aclog test`: tests of ACLs."""
+
+from importlib.resources import files
+
+import typer
+
+from aclog.cli.flags.commands import GuardFlags, RecordFlags, RunFlags
+from aclog.cli.flags.common import with_flags
+from aclog.cli.flags.repository import RepositoryFlags
+from aclog.cli.flags.source import FollowerFlags, SourceFlags
+from aclog.terminal.output import emit
+
+# `aclog test`: tests of rules.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def test(
+    source: SourceFlags,
+    flags: RunFlags,
+    repository: RepositoryFlags,
+    recording: RecordFlags,
+    guard: GuardFlags,
+    follower: FollowerFlags,
+) -> None:
+    """Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.
+
+    A test stands in YAML beside the rules, or in lines of requests with their
+    decisions. The rules are those that a file names, unless a flag names
+    others. Exit code 0 if all hold, 1 if one fails, 2 for bad input.
+
+    [bold]Examples[/]
+
+      aclog test tests/billing.yaml
+      aclog test tests/billing.yaml --acls kafka/ --coverage --min-coverage 80
+      aclog test golden.jsonl --log DIR --junit report.xml
+      aclog test --record recorded.yaml --log DIR
+      aclog test guard.yaml --follow --bootstrap-controller HOST:9093
+      aclog test --schema
+    """
+    if flags.schema:
+        print_schema()
+        return
+    if recording.given():
+        from aclog.cli.test_record import record_tests
+
+        recording.check(flags, guard)
+        record_tests(recording, source, repository)
+        return
+    from aclog.cli.test_report import run_tests
+    from aclog.cli.testing import SelectedTests
+
+    selection = SelectedTests(files=flags.files, source=source, repository=repository, globs=flags.run)
+    if guard.follow:
+        from aclog.cli.test_follow import follow_tests
+
+        guard.check(flags)
+        raise typer.Exit(follow_tests(selection, flags, guard, follower))
+    guard.refuse()
+    follower.refuse("--follow")
+    raise typer.Exit(run_tests(selection, flags))
+
+
+# Prints the JSON schema of YAML tests.
+
+
+def print_schema() -> None:
+    """Print the schema."""
+    emit(files("aclog.sources").joinpath("rule_tests.schema.json").read_text(encoding="utf-8").rstrip("\n"))

@@ -1,1 +1,0 @@
-"""`aclog tokens`: delegation tokens."""

@@ -1,0 +1,348 @@
+"""`aclog unused`: ACLs that no access needs."""
+
+from collections.abc import Iterator
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from attrs import field, frozen
+
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.settings import SUPER_USERS_CONFIG
+from aclog.cli.answers import RULE_COLUMNS, rule_text
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    Gap,
+    Output,
+    ReplayFlags,
+    gap_us,
+    given_accesses,
+    window_end,
+    with_flags,
+)
+from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import read_premises
+from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_text
+from aclog.metalog.errors import printable
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.terminal.columns import Column, Row
+from aclog.terminal.output import note, say, time_text, tracked
+from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.index.used import EVENTS, LastUse, Used
+from aclog.usage.unused import ANSWERS, Answer, StateRules, Unused
+from aclog.usage.unused_report import UnusedQuestion, UnusedReport
+from aclog.usage.window import check_days, micros_of
+
+# The flags of `aclog unused` besides the source.
+
+
+@frozen(kw_only=True)
+class UnusedFlags:
+    """The index, the window, and what counts as a hole in it."""
+
+    index: Annotated[
+        Path,
+        typer.Option(
+            "--index", metavar="DIR", help="The index that [cyan]aclog usage-index[/] keeps.", show_default=False
+        ),
+    ]
+    days: Annotated[
+        int,
+        typer.Option("--days", metavar="N", min=1, help="The length of the window, in whole days (UTC)."),
+    ] = 90
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
+    ] = None
+    gap: Gap = "1d"
+    ignore_broker: Annotated[
+        list[str],
+        typer.Option(
+            "--ignore-broker",
+            metavar="ID",
+            help="A broker that is no more, or logs nothing: its silence is no hole; [cyan]none[/] is for lines that "
+            "name no broker. Can be repeated.",
+        ),
+    ] = field(factory=list)
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the removal of all that can go together, as a change for [cyan]--change[/].",
+            show_default=False,
+        ),
+    ] = None
+
+
+# `aclog unused`: which rules nobody needs, and which of them can go together.
+
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
+    """List the rules that no access matched, those that matched but were never needed, and those that were needed.
+
+    The index knows by day what accesses matched and needed. "Never" is said of
+    a rule only if it was in force in the whole window, and every broker was
+    heard all the while; else it is not judged, and the report says why. What
+    can go can go together: no access of the window would be decided
+    otherwise, by the rules of its time or of now; --accesses proves it over
+    a log. Exit code 1 if there are unused rules, 0 if not, 2 for bad input.
+
+    [bold]Examples[/]
+
+      aclog unused --log DIR --index usage --days 90
+      aclog unused --log DIR --index usage --days 90 --out change.jsonl
+      aclog unused --log DIR --index usage --accesses /var/log/kafka
+      aclog diff --log DIR --change change.jsonl
+      aclog unused --log DIR --index usage --ignore-broker 3 --format jsonl
+    """
+    raise typer.Exit(print_unused(source, flags, given_accesses(proof), output.choose()))
+
+
+# A row for each rule: what it is, the answer, how often and when it was used, and why it is not judged.
+
+
+def _time_text(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp)
+
+
+UNUSED_COLUMNS = (
+    Column(key="answer"),
+    *RULE_COLUMNS,
+    Column(key="matched"),
+    Column(key="needed"),
+    Column(key="removable"),
+    Column(key="daysMatched", spare=True),
+    Column(key="daysNeeded", spare=True),
+    Column(key="firstMatched.timestamp", spare=True, text=_time_text),
+    Column(key="lastMatched.timestamp", spare=True, text=_time_text),
+    Column(key="firstNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.principal", cut=True, spare=True),
+    Column(key="lastNeeded.host", spare=True),
+    Column(key="reason", flows=True),
+)
+"""Of a rule."""
+UNREAD_COLUMN = Column(key="unread", spare=True)
+"""If there is anything that could not be read or decided."""
+
+_KEYS = ("firstMatched", "lastMatched", "firstNeeded", "lastNeeded")
+"""Of EVENTS."""
+_BLOCK = 1 << 14
+"""Rules whose uses are read together."""
+
+
+def unused_rows(report: UnusedReport) -> Iterator[Row]:
+    """Yield the rows, in the order of `acls list`."""
+    found, used = report.unused, report.used
+    last_use = report.last_use(np.arange(len(found.rules)))  # all at once: names are in another order than lives
+    numbered = found.rules.in_text_order()
+    while block := list(islice(numbered, _BLOCK)):
+        lives = found.lives.number[[number for number, _ in block]]
+        counts = _counts(used, lives)
+        uses = zip(*(_uses(last_use, lives, event) for event in range(len(EVENTS))), strict=True)
+        for (number, rule), count, use in zip(block, counts, uses, strict=True):
+            row: dict[str, Any] = {
+                **rule.to_dict(),
+                "answer": ANSWERS[found.judgement.answer[number]].value,
+                "matched": count[0],
+                "needed": count[1],
+                "removable": bool(found.removable[number]),
+                **({"unread": int(found.unread_counts[number])} if found.unread else {}),
+                "daysMatched": count[2],
+                "daysNeeded": count[3],
+                **dict(zip(_KEYS, use, strict=True)),
+            }
+            yield {**row, "reason": unjudged_text(found, number) or None}
+
+
+def _counts(used: Used, lives: Int64s) -> list[tuple[int, int, int, int]]:
+    """Return matched, needed, and the days of both, of each life; zeros for -1."""
+    columns = (used.matched, used.needed, used.days_matched, used.days_needed)
+    if not len(used):
+        return [(0, 0, 0, 0)] * len(lives)
+    at = np.minimum(np.searchsorted(used.numbers, lives), len(used) - 1)
+    known = used.numbers[at] == lives
+    return list(zip(*(np.where(known, column[at], 0).tolist() for column in columns), strict=True))
+
+
+def _uses(last_use: LastUse, lives: Int64s, event: int) -> Iterator[dict[str, Any] | None]:
+    """Yield an event of each life, None if it has not had it."""
+    if not len(last_use.numbers):
+        yield from repeat(None, len(lives))
+        return
+    at = np.minimum(np.searchsorted(last_use.numbers, lives), len(last_use.numbers) - 1)
+    who = np.where(last_use.numbers[at] == lives, last_use.who[event, at], -1)
+    for user, time in zip(who.tolist(), last_use.times[event, at].tolist(), strict=True):
+        if user < 0:
+            yield None
+        else:
+            principal, host = last_use.users[user]
+            yield {"timestamp": time // 1000, "principal": principal, "host": host}
+
+
+# The answers for people: each apart, some of its rules, and how many more there are.
+
+
+_SHOWN = 10
+"""Rules of each answer, and holes."""
+_SORTED = 1_000
+"""Up to so many rules of an answer, those that are shown are the first by name."""
+_LOOKED_UP = 20_000
+"""Up to so many needed rules, those that are shown are the ones whose last need is longest ago."""
+_LAST_NEEDED = EVENTS.index("last needed")
+
+_HEADS = {
+    Answer.NEVER_MATCHED: "never matched: no access was about what it covers",
+    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without it",
+    Answer.NEEDED: "needed",
+    Answer.NOT_JUDGED: "not judged",
+}
+
+
+def text_lines(report: UnusedReport) -> Iterator[str]:
+    """Yield the lines."""
+    found = report.unused
+    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
+    yield f"{time_of(found.window.start)} to {time_of(found.window.until)}; brokers: {brokers}"
+    for silence in found.silences[:_SHOWN]:
+        yield f"hole: {silence_text(silence)}"
+    yield from _more(len(found.silences), "holes")
+    if found.unread:
+        yield f"not judged: {unread_text(found.unread)}"
+    yield ""
+    yield f"{'ACLs':>9}  {'can go':>9}  answer"
+    for answer in Answer:
+        chosen = found.judgement.is_(answer)
+        yield f"{int(chosen.sum()):>9,}  {int(found.removable[chosen].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
+    if found.removable.any():
+        yield "All that can go can go together: no access of the window would be decided otherwise."
+    for answer in Answer:
+        chosen = found.judgement.is_(answer)
+        if chosen.any():
+            yield ""
+            yield f"{_HEADS[answer]}:"
+            yield from _lines_of(report, answer, chosen)
+            yield from _more(int(chosen.sum()), "ACLs")
+
+
+def _lines_of(report: UnusedReport, answer: Answer, chosen: Bools) -> Iterator[str]:
+    found = report.unused
+    if answer is Answer.NEEDED:
+        yield from _needed(report, np.flatnonzero(chosen))
+        return
+    for number, rule in _first(found, chosen):
+        if answer is Answer.NOT_JUDGED:
+            yield f"  {_text(rule)}: {unjudged_text(found, number)}"
+        elif found.removable[number]:
+            yield f"  {_text(rule)}"
+        else:
+            yield f"  {_text(rule)}: stays: what goes would leave an access without it"
+
+
+def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
+    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_SHOWN]
+    lives = report.unused.lives.number[numbers]
+    last_use = report.index.last_use(np.sort(lives))
+    uses = sorted(
+        (use, number)
+        for number, life in zip(numbers.tolist(), lives.tolist(), strict=True)
+        if (use := last_use.use(life, _LAST_NEEDED)) is not None
+    )
+    for use, number in uses[:_SHOWN]:
+        rule = report.unused.rules.rule(number)
+        yield f"  {_text(rule)}: last at {time_of(use.time)} by {use.principal} from {use.host}"
+
+
+def _first(found: Unused, chosen: Bools) -> list[tuple[int, StandardAclWithId]]:
+    """Return some rules: if there are not too many to be sorted, the first."""
+    numbers = np.flatnonzero(chosen)
+    few = numbers[: _SORTED if len(numbers) <= _SORTED else _SHOWN].tolist()
+    rules = sorted(((number, found.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
+    return rules[:_SHOWN]
+
+
+def _order(rule: StandardAclWithId) -> tuple[str, ...]:
+    return tuple(str(value) for value in rule.to_dict().values())
+
+
+def _text(rule: StandardAclWithId) -> str:
+    return rule_text(rule.to_dict())
+
+
+def _more(count: int, what: str) -> Iterator[str]:
+    if count > _SHOWN:
+        yield f"  ... and {count - _SHOWN:,} more {what}: --format jsonl"
+
+
+# Answers which rules of a source nobody needs, and writes the removal of those that can go.
+
+
+NONE, FOUND = 0, 1
+"""Exit codes."""
+
+
+def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags | None, output: Output) -> int:
+    """Print the answers about the rules of a source; return the exit code. `proof`: a log to prove them over.
+
+    Raises:
+        ConfigError: flags that are not valid, an index that is damaged, of another cluster, or empty; or what can go
+            would change a decision.
+        MetadataError, OSError: the source is damaged or cannot be read.
+
+    """
+    question = _question(flags)
+    with UsageIndex.open(flags.index) as index:
+        chosen = source.choose()
+        if source.log is not None:
+            from aclog.sources.logs import cluster_id_of
+
+            index.check_cluster(cluster_id_of(source.log))
+        report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
+        left = read_premises(chosen, index.given()).without({SUPER_USERS_CONFIG})
+        if left:
+            note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {left.settled_by()}")
+            report = report.without_removals()
+        if proof is not None:
+            from aclog.cli.extras import need_usage_extra
+            from aclog.cli.unused_proof import prove
+
+            need_usage_extra()
+            prove(report, chosen, proof)
+        if flags.out is not None:
+            _write_change(flags.out, report)
+        if output.is_rows:
+            rows = tracked(unused_rows(report), "listing", "ACLs", len(report.unused.rules), streams=True)
+            more = (UNREAD_COLUMN,) if report.unused.unread else ()
+            output.print_rows((*UNUSED_COLUMNS[:-1], *more, UNUSED_COLUMNS[-1]), rows)
+        else:
+            for line in text_lines(report):
+                say(printable(line))
+    return FOUND if report.unused.judgement.unused.any() else NONE
+
+
+def _question(flags: UnusedFlags) -> UnusedQuestion:
+    check_days(flags.days)
+    until = window_end(flags.until)
+    end = None if until is None else micros_of(until)
+    return UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), until=end, ignored=flags.ignore_broker)
+
+
+def _write_change(path: Path, report: UnusedReport) -> None:
+    from aclog.authorizer.acls_image import Action
+    from aclog.cli.transfer.output import safe_order, write_change_file
+    from aclog.sources.acl_lines import change_line
+
+    numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
+    found = [rule for _, rule in numbered]
+    found.sort(key=lambda rule: safe_order(rule.acl, added=False))
+    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in found), "--out")
+    note(f"{path}: {state}: {len(found):,} removals, for --change")

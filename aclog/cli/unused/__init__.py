@@ -1,1 +1,0 @@
-"""`aclog unused`: which rules nobody needs, from the index of last use."""

@@ -1,0 +1,46 @@
+"""`aclog usage`: ACLs that an access log needs, and those that it does not."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, WindowFlags, format_option, with_flags
+from aclog.cli.flags.source import SourceFlags
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def usage(
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    window: WindowFlags,
+    authorizer: AuthorizerFlags,
+    output: OutputFlags,
+    format_: Annotated[
+        OutputFormat | None,
+        format_option(OutputFormat.TEXT, *ROW_FORMATS, default="text", help="A summary, or a row for each ACL."),
+    ] = None,
+) -> None:
+    """Report which ACLs an access log needed in the last days, and which could be removed.
+
+    An ACL is NEVER_MATCHED, NEVER_NEEDED (every access is decided the same
+    without it), NEEDED, or NOT_JUDGED: not in force in the whole window. All
+    that are removable can be removed together. With --log each access is
+    judged by the ACLs of its own time, and by those in force at the end.
+
+    [bold]Examples[/]
+
+      aclog usage --accesses /var/log/kafka --log DIR --days 90
+      aclog usage --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --format jsonl
+    """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.cli.policies import settings_of
+    from aclog.cli.usage_report import report_usage
+
+    how = output.choose(format_, pipe=OutputFormat.TEXT)
+    report_usage(source, accesses, window, settings_of(authorizer), how, given=authorizer.given())

@@ -1,0 +1,52 @@
+"""`aclog usage-index`.
+
+Adds what is new in an access log to an index; and the access log of a command: its files, its times and gaps as
+text.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, with_flags
+from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command(name="usage-index")
+@with_flags
+def usage_index(
+    source: SourceFlags,
+    accesses: AccessesFlags,
+    authorizer: AuthorizerFlags,
+    output: AnswerFlags,
+    index: Annotated[
+        Path,
+        typer.Option(
+            "--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False
+        ),
+    ],
+) -> None:
+    """Add what is new in an access log to the index of last use, which tells what any window of days needed.
+
+    What was taken is known by its content: a file that was rotated, compressed
+    or copied counts once, and of one that has grown only the rest is taken. A
+    run is taken whole or not at all. With --log each access is judged by the
+    ACLs of its own time. Exit code 0, also if nothing is new.
+
+    [bold]Examples[/]
+
+      aclog usage-index --accesses /var/log/kafka --log DIR --index usage
+      aclog usage-index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
+      aclog unused --log DIR --index usage --days 90
+    """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.cli.index_update import update_index
+    from aclog.cli.policies import settings_of
+
+    update_index(source, accesses, settings_of(authorizer), index, output.choose(), given=authorizer.given())

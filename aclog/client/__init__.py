@@ -1,0 +1,1 @@
+"""A client of Kafka's protocol: connections, the requests that commands send, and observers of a KRaft quorum."""

@@ -1,0 +1,790 @@
+"""Client connections to a Kafka server, theirs or ours: opened, authenticated, and why that failed."""
+
+import asyncio
+import errno
+import os
+import re
+import socket
+import ssl
+from asyncio import Future, StreamReader, StreamWriter, Task
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from enum import Enum, auto
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from attrs import define, field, frozen
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from aclog.authorizer.audit import api_name
+from aclog.client.errors import AbsentError, LoginError, SilentError, StrangerError, UnreachableError, release_with
+from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.protocol.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
+from aclog.protocol.headers import (
+    API_VERSIONS,
+    FETCH_SNAPSHOT,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    FrameBuffer,
+    RequestHeader,
+    decode_response_header,
+    encode_header,
+    frame,
+)
+from aclog.protocol.messages import decode_response, encode_request, message_type
+from aclog.protocol.responses import ApiVersion
+from aclog.protocol.session import SecurityProtocol
+from aclog.security.principals import AuthenticationError
+from aclog.security.sasl import sasl_client
+from aclog.security.tls import client_context
+
+# A client connection to a Kafka server, theirs or ours: pipelined requests, responses in request order.
+
+
+MAX_RESPONSE_BYTES = 256 << 20
+"""A larger response is refused: no Kafka server sends one."""
+
+Explain: TypeAlias = Callable[[UnreachableError], Awaitable[UnreachableError]]
+"""Returns a failure with its reason, if that can be found out."""
+
+_READ_BYTES = 1 << 20
+_MIN_RESPONSE_BYTES = 4
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
+
+@define(kw_only=True, eq=False)
+class _InFlightRequest:
+    """A request without a response yet: its header, on which the response's layout depends, and the waiting caller."""
+
+    header: RequestHeader
+    response: "Future[tuple[bytes, int]]"
+
+
+@define(eq=False)
+class Connection:
+    """One connection, owned by one event loop; opened and authenticated by `aclog.client.connection.connect`.
+
+    After the first failure it is closed: all in-flight and later requests raise that failure.
+    """
+
+    address: HostPort
+    client_id: str
+    timeout: float
+    _reader: StreamReader
+    _writer: StreamWriter
+    apis: Mapping[int, ApiVersion] = field(factory=dict)
+    """The server's API versions; empty before the login."""
+    _next_id: int = field(default=0, init=False)
+    _in_flight: deque[_InFlightRequest] = field(factory=deque, init=False)
+    explain: Explain | None = field(default=None, init=False)
+    """Called if the server ends the connection instead of answering the next request."""
+    _failure: UnreachableError | None = field(default=None, init=False)
+    _receiver: "Task[None] | None" = field(default=None, init=False)
+
+    @classmethod
+    async def open(cls, address: HostPort, context: ssl.SSLContext | None, *, client_id: str, timeout: float) -> Self:
+        """Open a connection and send nothing; `timeout`, in seconds, holds for this and for each response.
+
+        Raises:
+            UnreachableError: nobody listens there (AbsentError), or it does not speak TLS.
+            LoginError: the server's certificate is not trusted, or the server requires a client certificate.
+
+        """
+        name = None if context is None else address.host
+        try:
+            async with asyncio.timeout(timeout):
+                opened = await asyncio.open_connection(
+                    address.host, address.port, ssl=context, server_hostname=name, limit=_READ_BYTES
+                )
+        except TimeoutError:
+            what = "connection" if context is None else "TLS connection"
+            why = "is there a firewall in between, and is the address right?"
+            raise AbsentError(f"{address}: no {what} within {timeout:g} s: {why}") from None
+        except ssl.SSLError as error:
+            raise LoginError(f"{address}: TLS: {_reason(error)}") from error
+        except ConnectionResetError as error:
+            raise UnreachableError(f"{address}: no connection: {_what(error)}") from error
+        except (OSError, ValueError) as error:  # a name that another node tells may be none: ValueError
+            raise AbsentError(f"{address}: no connection: {_what(error)}{_hint(error)}") from None
+        connection = cls(address, client_id, timeout, *opened)
+        # Reads at all times, so that an idle connection which the server closes is known to be closed before its next
+        # use.
+        connection._receiver = asyncio.create_task(connection._receive())
+        return connection
+
+    @property
+    def failure(self) -> UnreachableError | None:
+        """Why the connection is closed; None while it is open."""
+        return self._failure
+
+    def version(self, api_key: int, oldest: int, newest: int) -> int:
+        """Return the newest version of an API that both sides support; we support `oldest` to `newest`.
+
+        Raises:
+            ConfigError: there is none.
+
+        """
+        served = self.apis.get(api_key)
+        best = -1 if served is None else min(newest, served.max_version)
+        if served is None or best < max(oldest, served.min_version):
+            wanted = ApiVersion(api_key, oldest, newest)
+            raise ConfigError(f"{self.address}: {_unsupported(served, wanted)}: expected {_versions(wanted)}")
+        return best
+
+    async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
+        """Send a request and return its response, both as kio's messages.
+
+        `timeout` in seconds overrides the connection's. With `whole`, bytes after the response are an error: for lists
+        that must not be cut short silently.
+
+        Raises:
+            UnreachableError: the connection was closed, or no response arrived in time.
+            DecodeError: the response is malformed. The connection is closed.
+            EncodeError: a value does not fit its field.
+
+        """
+        api_key, version = int(message.__api_key__), int(message.__version__)
+        payload, position = await self.send(api_key, version, encode_request(message), timeout)
+        try:
+            return decode_response(api_key, version, payload, position, whole=whole)
+        except DecodeError as error:
+            self._fail(UnreachableError(f"{self.address}: closed after a malformed response: {error}"))
+            raise error.at(path=str(self.address)) from None
+
+    async def send(self, api_key: int, version: int, body: bytes, timeout: float | None = None) -> tuple[bytes, int]:
+        """Send a request with an encoded body; return the response's payload, and the position of its body.
+
+        Raises as `ask`. If the caller is cancelled, the response is dropped on arrival.
+        """
+        try:
+            return await self._send(api_key, version, body, timeout)
+        except UnreachableError:
+            explain, self.explain = self.explain, None
+            if explain is None or self._failure is None:
+                raise
+            self._failure = await explain(self._failure)
+            raise self._failure from None
+
+    async def _send(self, api_key: int, version: int, body: bytes, timeout: float | None) -> tuple[bytes, int]:
+        if self._failure is not None:
+            raise self._failure
+        header = RequestHeader(
+            api_key=api_key, api_version=version, correlation_id=self._next_id, client_id=self.client_id
+        )
+        sent = _InFlightRequest(header=header, response=asyncio.get_running_loop().create_future())
+        self._writer.write(frame(encode_header(header) + body))
+        # No await between write and append: the queue's order must be the order on the wire.
+        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
+        self._in_flight.append(sent)
+        seconds = self.timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await self._drain()
+                return await sent.response
+        except TimeoutError:
+            self.explain = None  # it was silent, and did not end the connection
+            # Responses come in request order: once one is overdue, so are all behind it.
+            raise self._fail(SilentError(f"{self.address}: no response within {seconds:g} s")) from None
+
+    async def _drain(self) -> None:
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            self._fail(UnreachableError(f"{self.address}: the connection was lost: {_what(error)}"))
+
+    async def _receive(self) -> None:
+        """Hand each response to its caller, until the connection ends."""
+        frames = FrameBuffer(max_bytes=MAX_RESPONSE_BYTES, min_bytes=_MIN_RESPONSE_BYTES)
+        try:
+            while data := await self._reader.read(_READ_BYTES):
+                frames.feed(data)
+                while (payload := frames.next()) is not None:
+                    self._handle_response(payload)
+            self._fail(UnreachableError(f"{self.address}: the server closed the connection"))
+        except OSError as error:
+            lost = UnreachableError(f"{self.address}: the connection was lost: {_what(error)}")
+            lost.__cause__ = error
+            self._fail(lost)
+        except DecodeError as error:
+            self.explain = None  # it answers, if with nonsense: the listener is the right one
+            self._fail(UnreachableError(f"{self.address}: not a Kafka response: {error}"))
+
+    def _handle_response(self, payload: bytes) -> None:
+        if not self._in_flight:
+            raise DecodeError("a response without a request")
+        header, response = self._in_flight[0].header, self._in_flight[0].response
+        found, position = decode_response_header(header.api_key, header.api_version, payload)
+        if found != header.correlation_id:
+            raise DecodeError(f"a response with correlation id {found}: expected {header.correlation_id}")
+        self._in_flight.popleft()
+        self.explain = None
+        if not response.done():
+            response.set_result((payload, position))
+
+    def _fail(self, failure: UnreachableError) -> UnreachableError:
+        """Close the connection; return its first failure, which all callers get."""
+        self._failure = failure = self._failure or failure
+        self._writer.close()
+        while self._in_flight:
+            sent = self._in_flight.popleft()
+            if not sent.response.done():
+                sent.response.set_exception(failure)
+                sent.response.exception()  # marks it as retrieved: a cancelled caller never looks at it
+        return failure
+
+    def give_up(self, why: UnreachableError) -> None:
+        """Close at once: all in-flight and later requests raise `why`."""
+        self.explain = None
+        self._fail(why)
+
+    async def close(self) -> None:
+        """Close, and wait at most a second for it. May be called again."""
+        self.explain = None
+        self._fail(UnreachableError(f"{self.address}: closed"))
+        if self._receiver is not None:
+            self._receiver.cancel()
+            await asyncio.gather(self._receiver, return_exceptions=True)
+        try:
+            async with asyncio.timeout(1):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            # The peer does not acknowledge TLS's close; nothing of value is lost.
+            self._writer.transport.abort()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return getattr(error, "verify_message", None) or error.reason or str(error)
+
+
+def _what(error: OSError | ValueError) -> str:
+    """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
+    numbers = set(_ERRNO.findall(str(error)))
+    return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__
+
+
+def _hint(error: OSError | ValueError) -> str:
+    """Return what to look at, beginning with a colon; nothing if the reason says it."""
+    if isinstance(error, socket.gaierror):
+        return ": expected a host name that this machine can resolve"
+    refused = isinstance(error, ConnectionRefusedError) or {str(errno.ECONNREFUSED)} == set(_ERRNO.findall(str(error)))
+    return ": nothing listens on that port: is the server up, and is it a port of its `listeners`?" if refused else ""
+
+
+def _unsupported(served: ApiVersion | None, wanted: ApiVersion) -> str:
+    """Return what is wrong with the served versions of an API: of an older server, of a newer one, or none."""
+    what = f"{api_name(wanted.api_key)} is {'not supported' if served is None else f'supported in {_versions(served)}'}"
+    release = release_with(wanted.api_key, wanted.min_version)
+    if release is None or (served is not None and served.max_version >= wanted.min_version):
+        return what
+    return f"{'no broker, or ' if served is None else ''}older than {release}: {what}"
+
+
+def _versions(api: ApiVersion) -> str:
+    least, most = api.min_version, api.max_version
+    return f"version {least}" if least == most else f"versions {least} to {most}"
+
+
+# What listens at an address, as far as a stranger is told: Kafka and its security protocol, or something else.
+
+
+class Service(Enum):
+    """What a peer speaks."""
+
+    KAFKA = auto()
+    ZOOKEEPER = auto()
+    HTTP = auto()
+    UNKNOWN = auto()
+    """Something that takes connections, and answers none of the questions that we know."""
+
+
+@frozen(kw_only=True)
+class Peer:
+    """What a probe has found at an address."""
+
+    service: Service
+    tls: bool = False
+    sasl: bool = False
+    mechanisms: tuple[str, ...] = ()
+    """The SASL mechanisms that a listener offers."""
+    certificate: x509.Certificate | None = None
+    """That of a TLS server; nobody has verified it."""
+    wants_certificate: bool = False
+    """Whether a TLS server ends connections of clients that have none."""
+
+    @property
+    def protocol(self) -> SecurityProtocol | None:
+        """A Kafka listener's security protocol; None for another service."""
+        if self.service is not Service.KAFKA:
+            return None
+        if self.tls:
+            return SecurityProtocol.SASL_SSL if self.sasl else SecurityProtocol.SSL
+        return SecurityProtocol.SASL_PLAINTEXT if self.sasl else SecurityProtocol.PLAINTEXT
+
+
+class Role(Enum):
+    """What a server must be for a request; the value is the flag that names such servers."""
+
+    BROKER = "--bootstrap-server"
+    CONTROLLER = "--bootstrap-controller"
+
+
+def role_of(apis: Container[int]) -> Role | None:
+    """Return what a server of these APIs is: brokers serve Metadata, controllers FetchSnapshot; None for neither."""
+    if METADATA in apis:
+        return Role.BROKER
+    return Role.CONTROLLER if FETCH_SNAPSHOT in apis else None
+
+
+# Why a connection failed, and what to change: texts for people, from the failure and from what listens there.
+
+
+PROPERTIES = "the client's properties (--command-config FILE)"
+"""Where a user sets security.protocol and the rest."""
+
+_EXPIRED, _NOT_YET_VALID, _HOST_MISMATCH, _ADDRESS_MISMATCH = 10, 9, 62, 64
+"""X509_V_ERR_* of OpenSSL."""
+_UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
+
+
+def mismatch(security: ClientSecurity, peer: Peer) -> str | None:
+    """Return what is wrong with the address or with security.protocol; None if nothing is, or if nothing is known."""
+    if peer.service is Service.ZOOKEEPER:
+        return (
+            "a ZooKeeper server listens there: expected a Kafka listener's address; ACLs in ZooKeeper are read with "
+            "--authorizer-properties zookeeper.connect=HOST:PORT"
+        )
+    if peer.service is Service.HTTP:
+        return "an HTTP server listens there: expected the port of a Kafka listener"
+    ours = security.security_protocol
+    if peer.tls and not ours.tls and (peer.protocol is None or peer.wants_certificate):
+        wanted = SecurityProtocol.SASL_SSL if ours.sasl else SecurityProtocol.SSL
+        return _expected(f"the listener speaks TLS, and security.protocol is {ours.value}", wanted, peer)
+    if peer.protocol is None or peer.protocol is ours or peer.wants_certificate:
+        return None
+    return _expected(_differ(peer.protocol, ours), peer.protocol, peer, encrypted=ours.tls)
+
+
+def no_login_wanted(security: ClientSecurity) -> str:
+    """Return what to change if a listener without SASL was asked for a login."""
+    ours = security.security_protocol
+    theirs = SecurityProtocol.SSL if ours.tls else SecurityProtocol.PLAINTEXT
+    return _expected(_differ(theirs, ours), theirs, Peer(service=Service.KAFKA, tls=ours.tls))
+
+
+def _differ(theirs: SecurityProtocol, ours: SecurityProtocol) -> str:
+    return f"the listener is {theirs.value}, and security.protocol is {ours.value}"
+
+
+def _expected(what: str, protocol: SecurityProtocol, peer: Peer, *, encrypted: bool = False) -> str:
+    """Return what is wrong and what to set; who set out to encrypt is not told to do without as if it were nothing."""
+    more = ""
+    if protocol.sasl and peer.mechanisms:
+        more = f", sasl.mechanism={' or '.join(peer.mechanisms)} and a sasl.jaas.config"
+    setting = f"security.protocol={protocol.value}{more} in {PROPERTIES}"
+    if encrypted and not protocol.tls:
+        return f"{what}: expected the port of a listener with TLS, or, if nobody listens in on the network, {setting}"
+    return f"{what}: expected {setting}"
+
+
+def tls_failure(error: ssl.SSLError, address: HostPort, tls: TlsSettings, peer: Peer | None) -> str:
+    """Return why a TLS handshake failed; `peer`, if known, has the server's certificate."""
+    certificate = None if peer is None else peer.certificate
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: {error.verify_message.rstrip('.')}{_unverified(error.verify_code, address, tls, certificate)}"
+    reason = error.reason or str(error)
+    if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "HANDSHAKE_FAILURE" in reason):
+        return f"TLS: {reason}: {_client_certificate(tls)}"
+    if "PROTOCOL_VERSION" in reason or "UNSUPPORTED_PROTOCOL" in reason:
+        return f"TLS: {reason}: expected an ssl.enabled.protocols that the server knows, not {','.join(tls.protocols)}"
+    return f"TLS: {reason}"
+
+
+def _client_certificate(tls: TlsSettings) -> str:
+    if tls.keystore is None and tls.certificate_chain_pem is None:
+        return f"the server requires a client certificate: expected ssl.keystore.location in {PROPERTIES}"
+    return (
+        "the server refuses the certificate in ssl.keystore.location: expected one that is valid, of an authority in "
+        "the server's ssl.truststore.location"
+    )
+
+
+def _unverified(code: int, address: HostPort, tls: TlsSettings, certificate: x509.Certificate | None) -> str:
+    """Return what to do about a server's certificate, beginning with a colon; nothing if that is not known."""
+    if code in _UNKNOWN_AUTHORITY:
+        issuer = f" ({certificate.issuer.rfc4514_string()})" if certificate else ""
+        if tls.truststore is None and tls.truststore_pem is None:
+            return f": expected ssl.truststore.location with the server's authority{issuer} in {PROPERTIES}"
+        where = tls.truststore or "ssl.truststore.certificates"
+        return f": expected the server's authority{issuer} among those that {where} trusts"
+    if code in (_HOST_MISMATCH, _ADDRESS_MISMATCH):
+        names = f": it is for {', '.join(_names(certificate))}" if certificate and _names(certificate) else ""
+        return (
+            f"{names}: expected an address with a name of the certificate, or, if you know the server, an empty "
+            f"ssl.endpoint.identification.algorithm in {PROPERTIES}"
+        )
+    if code == _EXPIRED:
+        since = f" on {certificate.not_valid_after_utc:%Y-%m-%d}" if certificate else ""
+        return f"{since}: expected a renewed one in the server's ssl.keystore.location, or another clock here"
+    if code == _NOT_YET_VALID:
+        since = f" before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M}Z" if certificate else ""
+        return f"{since}: expected a later time on the clock of this machine"
+    return f" ({address})"
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
+    """Return the names and addresses that a certificate is for; its common name if it has no others."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return [
+        *found.get_values_for_type(x509.DNSName),
+        *(str(each) for each in found.get_values_for_type(x509.IPAddress)),
+    ]
+
+
+# Finding out what listens at an address, by connections of its own that carry no secret.
+#
+# A client with a wrong security.protocol sees a closed connection, or nonsense. What is there tells itself by its
+# answers to the first words of several protocols.
+
+
+_SOON_SECONDS = 1.0
+"""After which others than Kafka are thought of."""
+_LOOK_SECONDS = 3.0
+"""For each connection; they are open at the same time, until one of them tells."""
+_Look: TypeAlias = Callable[[HostPort], Awaitable[Peer | None]]
+_MAX_BYTES = 64 << 10
+_TLS_RECORDS = b"\x15\x03", b"\x16\x03"
+"""How an alert or a handshake record begins: what a TLS server says to one who does not begin with TLS."""
+_HTTP, _HTTP_REQUEST = b"HTTP/", b"GET / HTTP/1.0\r\n\r\n"
+_ZOOKEEPER, _ZOOKEEPER_REQUEST = (b"Zookeeper version", b"srvr is not executed"), b"srvr"
+"""The one four-letter command that ZooKeeper answers unless it is told otherwise."""
+_MECHANISM = "PLAIN"
+"""Asked for to learn which there are: a listener names them all, whichever is asked for."""
+
+
+async def probe(address: HostPort) -> Peer:
+    """Return what listens there, within four seconds; Service.UNKNOWN if nothing tells."""
+    tasks = [_begun(_kafka, address), _begun(_kafka_in_tls, address)]
+    try:
+        known = await _first_told(tasks, _SOON_SECONDS)
+        if known is None:  # a Kafka, which would log such requests, has mostly said something by now
+            tasks += [_begun(_http, address), _begun(_zookeeper, address)]
+        if known is None or known.service is Service.UNKNOWN:
+            known = await _first_told(tasks, None) or known
+        return known or Peer(service=Service.UNKNOWN)
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first_told(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: float | None) -> Peer | None:
+    """Return the service that is told first; else what is known without one after these seconds."""
+    known = None
+    with suppress(TimeoutError):
+        for task in asyncio.as_completed(tasks, timeout=seconds):
+            peer = await task
+            if peer is not None and peer.service is not Service.UNKNOWN:
+                return peer
+            known = known or peer
+    return known
+
+
+def _begun(look: _Look, address: HostPort) -> "asyncio.Task[Peer | None]":
+    return asyncio.create_task(_in_time(look, address, _LOOK_SECONDS))
+
+
+async def shown_certificate(address: HostPort, seconds: float) -> x509.Certificate | None:
+    """Return the certificate of what listens there with TLS; None if no handshake shows one within `seconds`."""
+    peer = await _in_time(_kafka_in_tls, address, seconds)
+    return None if peer is None else peer.certificate
+
+
+async def _in_time(look: _Look, address: HostPort, seconds: float) -> Peer | None:
+    try:
+        async with asyncio.timeout(seconds):
+            return await look(address)
+    except (OSError, ValueError, TimeoutError):  # ValueError: a host name that is none
+        return None
+
+
+async def _kafka(address: HostPort) -> Peer | None:
+    async with _opened(address, None) as (reader, writer):
+        return await _talk(reader, writer, tls=False)
+
+
+async def _kafka_in_tls(address: HostPort) -> Peer | None:
+    try:
+        async with _opened(address, _trusting_anybody()) as (reader, writer):
+            encoded = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            certificate = x509.load_der_x509_certificate(encoded) if encoded else None
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS / 2):
+                    found = await _talk(reader, writer, tls=True, certificate=certificate)
+            except TimeoutError:
+                found = None
+            except ssl.SSLError as error:  # TLS 1.3 refuses a client without a certificate after the handshake
+                return _refused(error, certificate)
+            return found or Peer(service=Service.UNKNOWN, tls=True, certificate=certificate)
+    except ssl.SSLError as error:
+        return _refused(error, None)
+
+
+def _refused(error: ssl.SSLError, certificate: x509.Certificate | None) -> Peer | None:
+    """Return a server that answers with a TLS alert; None for other nonsense."""
+    reason = error.reason or ""
+    if "ALERT" not in reason:
+        return None
+    # Which TLS servers of Kafka require a certificate is told by no other answer.
+    wants = "CERTIFICATE" in reason or "HANDSHAKE_FAILURE" in reason
+    return Peer(
+        service=Service.KAFKA if wants else Service.UNKNOWN, tls=True, certificate=certificate, wants_certificate=wants
+    )
+
+
+async def _talk(reader: StreamReader, writer: StreamWriter, **known: Any) -> Peer | None:
+    """Return the Kafka listener that answers, and whether it wants a login; None if something else does."""
+    frames = FrameBuffer(max_bytes=_MAX_BYTES, min_bytes=4)
+    try:
+        await _ask(reader, writer, frames, message_type(API_VERSIONS, 0, "request")())
+    except DecodeError:
+        said = frames.rest
+        if said.startswith(_TLS_RECORDS):
+            return Peer(service=Service.UNKNOWN, tls=True)
+        return Peer(service=Service.HTTP, **known) if said.startswith(_HTTP) else None
+    try:
+        login = await _ask(reader, writer, frames, message_type(SASL_HANDSHAKE, 1, "request")(mechanism=_MECHANISM))
+    except DecodeError:
+        return Peer(service=Service.KAFKA, **known)
+    sasl = login.error_code != ILLEGAL_SASL_STATE
+    return Peer(service=Service.KAFKA, sasl=sasl, mechanisms=tuple(login.mechanisms), **known)
+
+
+async def _ask(reader: StreamReader, writer: StreamWriter, frames: FrameBuffer, message: Any) -> Any:
+    """Return the response to a request.
+
+    Raises:
+        DecodeError: there is none, or what was said is none.
+
+    """
+    key, version = int(message.__api_key__), int(message.__version__)
+    header = RequestHeader(api_key=key, api_version=version, correlation_id=key, client_id="aclog")
+    writer.write(frame(encode_header(header) + encode_request(message)))
+    while (payload := frames.next()) is None:
+        if not (data := await reader.read(_MAX_BYTES)):
+            raise DecodeError("the connection was closed")
+        frames.feed(data)
+    _, position = decode_response_header(key, version, payload)
+    return decode_response(key, version, payload, position)
+
+
+async def _zookeeper(address: HostPort) -> Peer | None:
+    said = await _answer(address, _ZOOKEEPER_REQUEST)
+    return Peer(service=Service.ZOOKEEPER) if said.startswith(_ZOOKEEPER) else None
+
+
+async def _http(address: HostPort) -> Peer | None:
+    return Peer(service=Service.HTTP) if (await _answer(address, _HTTP_REQUEST)).startswith(_HTTP) else None
+
+
+async def _answer(address: HostPort, words: bytes) -> bytes:
+    async with _opened(address, None) as (reader, writer):
+        writer.write(words)
+        return await reader.read(_MAX_BYTES)
+
+
+@asynccontextmanager
+async def _opened(
+    address: HostPort, context: ssl.SSLContext | None
+) -> AsyncIterator[tuple[StreamReader, StreamWriter]]:
+    name = None if context is None else address.host
+    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=name)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()  # nothing that was written matters any more
+
+
+def _trusting_anybody() -> ssl.SSLContext:
+    """Return a context that shows no certificate and checks none: nothing secret is said over it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+# Opening an authenticated connection: ApiVersions, then SASL (KIP-35, KIP-43, KIP-152).
+
+
+DEFAULT_TIMEOUT_S = 10.0
+"""For the connection, and for each response."""
+_PATIENCE_S = 1.0
+"""After this long without a connection, or a response to the first request, who is there is looked at."""
+
+
+async def connect(
+    address: HostPort, security: ClientSecurity, *, client_id: str = "aclog", timeout: float = DEFAULT_TIMEOUT_S
+) -> Connection:
+    """Open an authenticated connection that knows the server's API versions.
+
+    If something else than a Kafka listener of this security protocol is there, the error says what, and what to change.
+
+    Raises:
+        UnreachableError: nobody listens or responds in time, or the server cannot verify the login yet.
+        LoginError: the login failed, or the server is not trusted.
+        ConfigError: the security settings are unusable.
+        DecodeError: a response is malformed.
+
+    """
+    opening = asyncio.create_task(_open(address, security, client_id, timeout))
+    try:
+        # A server that is silent may wait for something else: who that is need not be waited for.
+        await asyncio.wait((opening,), timeout=min(_PATIENCE_S, timeout / 2))
+        if not opening.done():
+            await _refuse_stranger(opening, address, security)
+        return await opening
+    except asyncio.CancelledError:
+        opening.cancel()
+        [found] = await asyncio.gather(opening, return_exceptions=True)
+        if isinstance(found, Connection):  # opened just now, and known to nobody else
+            await found.close()
+        raise
+    except (AbsentError, StrangerError):
+        raise
+    except (UnreachableError, LoginError) as error:
+        raise await _explained(error, address, security) from None
+    finally:
+        if not opening.done():
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+
+
+async def _open(address: HostPort, security: ClientSecurity, client_id: str, timeout: float) -> Connection:
+    context = client_context(security.tls or TlsSettings()) if security.security_protocol.tls else None
+    connection = await Connection.open(address, context, client_id=client_id, timeout=timeout)
+    try:
+        connection.apis = await _api_versions(connection)
+        if security.security_protocol.sasl:
+            await _log_in(connection, security)
+        else:
+            # A listener that wants a login answers ApiVersions, and ends the connection at any other request.
+            connection.explain = partial(_explained_loss, address=address, security=security)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _refuse_stranger(opening: "asyncio.Task[Connection]", address: HostPort, security: ClientSecurity) -> None:
+    """Look who is there, while the connection is being opened; return when it is, or if nothing is wrong with them.
+
+    Raises:
+        StrangerError: it is no Kafka listener, or not one of this security protocol.
+
+    """
+    looking = asyncio.create_task(probe(address))
+    try:
+        await asyncio.wait((opening, looking), return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done() and (wrong := mismatch(security, looking.result())):
+            raise StrangerError(f"{address}: {wrong}")
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+
+async def _explained(
+    error: UnreachableError | LoginError, address: HostPort, security: ClientSecurity
+) -> UnreachableError | LoginError:
+    """Return the error with what listens there and what to change, if that can be found out soon."""
+    tls, cause = security.tls or TlsSettings(), error.__cause__
+    if isinstance(error, LoginError) and not isinstance(cause, ssl.SSLError):
+        return error  # the server has said what is wrong with the login
+    if isinstance(error, SilentError):
+        # Whoever is there has been looked at already.
+        return SilentError(f"{error}: it takes connections, but does not answer: is the port right, does it hang?")
+    peer = await probe(address)
+    unverified = isinstance(cause, ssl.SSLCertVerificationError)  # whatever else is wrong, this is
+    if not unverified and (wrong := mismatch(security, peer)):
+        kind = LoginError if isinstance(error, LoginError) else StrangerError
+        return kind(f"{address}: {wrong}")
+    if isinstance(cause, ssl.SSLError):
+        return LoginError(f"{address}: {tls_failure(cause, address, tls, peer)}")
+    return error
+
+
+async def _explained_loss(error: UnreachableError, address: HostPort, security: ClientSecurity) -> UnreachableError:
+    found = await _explained(error, address, security)
+    return found if isinstance(found, UnreachableError) else UnreachableError(str(found))
+
+
+async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
+    """Ask for the server's API versions, in version 0, which every server supports, also before the login."""
+    response = await connection.ask(message_type(API_VERSIONS, 0, "request")())
+    if response.error_code:
+        raise UnreachableError(f"{connection.address}: ApiVersions failed with error {int(response.error_code)}")
+    return {api.api_key: ApiVersion(api.api_key, api.min_version, api.max_version) for api in response.api_keys}
+
+
+async def _log_in(connection: Connection, security: ClientSecurity) -> None:
+    client = sasl_client(security)
+    await _handshake(connection, client.mechanism, security)
+    version = connection.version(SASL_AUTHENTICATE, 0, 2)
+    request = message_type(SASL_AUTHENTICATE, version, "request")
+    try:
+        message: bytes | None = client.first()
+        while message is not None:
+            message = client.step(await _authenticate(connection, request, message, security))
+    except AuthenticationError as error:
+        raise LoginError(f"{connection.address}: {error}") from None
+    # SCRAM is mutual: a server that skips its last message has not proved that it knows the password.
+    if not client.complete:
+        raise LoginError(
+            f"{connection.address}: the server ended the {client.mechanism} login without proving its identity"
+        )
+
+
+async def _handshake(connection: Connection, mechanism: str, security: ClientSecurity) -> None:
+    response = await connection.ask(message_type(SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
+    if response.error_code == UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(response.mechanisms)
+        raise LoginError(
+            f"{connection.address}: SASL mechanism {mechanism} is not enabled; the server offers {offered}: "
+            f"expected one of these as sasl.mechanism in {PROPERTIES}"
+        )
+    if response.error_code == ILLEGAL_SASL_STATE:
+        raise LoginError(f"{connection.address}: {no_login_wanted(security)}")
+    if response.error_code:
+        raise LoginError(f"{connection.address}: SaslHandshake failed with error {int(response.error_code)}")
+
+
+async def _authenticate(
+    connection: Connection, request: Callable[..., Any], message: bytes, security: ClientSecurity
+) -> bytes:
+    response = await connection.ask(request(auth_bytes=message))
+    code = int(response.error_code)
+    if code == SASL_AUTHENTICATION_FAILED:
+        said = response.error_message or "the login failed"
+        raise LoginError(
+            f"{connection.address}: {said} (as {security.username}): expected a user and password in sasl.jaas.config "
+            f"that the server knows for {security.sasl_mechanism}"
+        )
+    if code:
+        # Such as from a node that has not replayed its credentials yet: it says nothing about the password.
+        what = response.error_message or f"error {code}"
+        raise UnreachableError(f"{connection.address}: the server cannot verify the login yet: {what}")
+    return bytes(response.auth_bytes)

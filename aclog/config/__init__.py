@@ -1,0 +1,1 @@
+"""The configuration of a node and of a client: properties files, read and checked."""

@@ -1,0 +1,587 @@
+"""Connections of a web server.
+
+Admitted within budgets before TLS, with deadlines, and refused with a reason that is counted.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import socket
+import ssl
+import sys
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, MutableMapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+import h11
+from attrs import define, field
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from aclog.console.shared import Budget, RateBudget
+from aclog.server.connection_budget import ConnectionBudget, Reason, Shares, Slot, network_of
+from aclog.server.network.acceptor import Acceptor
+from aclog.server.network.listeners import prepare
+
+# What a web server refuses, counted by reason (Prometheus).
+
+
+_CONNECTIONS = ("network", "unauthenticated", "identity", "header", "handshake", "rate")
+_REQUESTS = ("identity", "body", "past")
+
+
+@define(eq=False)
+class Refusals:
+    """Counters of one server, which owns them."""
+
+    registry: CollectorRegistry = field(factory=CollectorRegistry)
+    _connections: Counter = field(init=False)
+    _requests: Counter = field(init=False)
+    _open: Gauge = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._connections = Counter(
+            "aclog_web_connections_refused",
+            "Connections that were closed: too many of a network (network), too many unauthenticated ones "
+            "(unauthenticated), too many of an identity (identity), no whole header in time (header), no TLS handshake "
+            "in time (handshake), too many unauthenticated requests a second of a network (rate).",
+            ["reason"],
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "aclog_web_requests_refused",
+            "Requests that were refused: too many of one identity (identity), bodies (body), or states of the past "
+            "(past) at once.",
+            ["reason"],
+            registry=self.registry,
+        )
+        self._open = Gauge("aclog_web_connections", "Open connections.", ["kind"], registry=self.registry)
+        for counter, reasons in ((self._connections, _CONNECTIONS), (self._requests, _REQUESTS)):
+            for reason in reasons:
+                counter.labels(reason)
+
+    def connection(self, reason: str) -> None:
+        """Count a connection that was closed."""
+        self._connections.labels(reason).inc()
+
+    def request(self, reason: str) -> None:
+        """Count a request that was refused."""
+        self._requests.labels(reason).inc()
+
+    def watch(self, strangers: Callable[[], float], authenticated: Callable[[], float]) -> None:
+        """Show how many connections are open: unauthenticated ones, and those of authenticated clients."""
+        self._open.labels("unauthenticated").set_function(strangers)
+        self._open.labels("authenticated").set_function(authenticated)
+
+    def text(self) -> bytes:
+        """Return all metrics of the registry in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+# The gate of a web server: it admits connections within budgets when they are accepted, before TLS.
+#
+# uvicorn's own limit counts all connections alike, and answers 503 to every client once there are too many.
+
+
+CONNECTIONS = 1000
+"""At the same time."""
+HEADER_S = 5.0
+"""From the accept to the end of the first header of an unauthenticated connection."""
+_HANDSHAKES = 8
+"""Of one network at the same time: each takes about a millisecond of the event loop."""
+_ACCEPTED_AT_ONCE, _REPLACED_AT_ONCE = 1024, 16
+"""Connections that are accepted, and of one network replace others, before existing ones get a turn on the event loop.
+
+The newest replace others; those beyond are closed, which takes microseconds: a flood of one network must not stay in
+the queue of the system, in which the connections of all networks wait in one line.
+"""
+RATE = Budget(burst=50, seconds=0.01)
+"""Of answers to unauthenticated requests of one network: 50 at once, and 100 a second."""
+_BACKLOG = 4096
+_KEY = "aclog.arrival"
+
+_log = logging.getLogger(__name__)
+
+
+def shares_of(connections: int) -> Shares:
+    """Return how many connections one network and one identity may hold; half are for authenticated clients."""
+    reserve = connections // 2
+    return Shares(
+        connections=connections,
+        reserve=reserve,
+        of_network=max(connections // 8, 1),
+        of_identity=max(reserve * 4 // 5, 1),
+    )
+
+
+@define(eq=False, kw_only=True)
+class Arrival:
+    """A connection from when it was accepted, and what it holds of the budget."""
+
+    socket: socket.socket
+    deadline: float
+    """On the event loop's clock: when its first header must be there."""
+    budget: ConnectionBudget
+    refusals: Refusals
+    rates: RateBudget
+    """Of answers to unauthenticated requests, by network."""
+    slot: Slot = field(init=False)
+    """Set once it is admitted: who serves it has it."""
+    is_of_proxy: bool = field(default=False, init=False)
+    """Whether it carries requests of many clients."""
+    _transport: asyncio.Transport | None = field(default=None, init=False)
+    _task: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _is_connecting: bool = field(default=False, init=False)
+    _is_ended: bool = field(default=False, init=False)
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it is unauthenticated."""
+        return self.slot.identity is None
+
+    @property
+    def network(self) -> str:
+        """Of its peer."""
+        return self.slot.network
+
+    def connected(self, transport: asyncio.Transport) -> None:
+        """Note what carries it, after the TLS handshake."""
+        self._transport = transport
+        if self._is_ended:
+            transport.abort()
+
+    def authenticate(self, identity: Hashable) -> bool:
+        """Count it as one of an identity; False: that one has too many connections with requests in progress."""
+        if self.is_of_proxy or self.budget.authenticate(self.slot, identity):
+            return True
+        self.refusals.request("identity")
+        return False
+
+    def answered(self) -> bool:
+        """Count an answer; False: its network has had too many without authentication, and it is to be closed."""
+        if not self.is_stranger:
+            return True
+        now = asyncio.get_running_loop().time()
+        self.rates.spend(self.network, now, 1.0)
+        if self.rates.wait(self.network, now) == 0:
+            return True
+        self.refusals.connection("rate")
+        return False
+
+    def busy(self, is_busy: bool) -> None:
+        """Note whether a request is in progress."""
+        self.slot.is_busy = is_busy
+
+    def close(self) -> None:
+        """Note that the connection has ended."""
+        self.budget.close(self.slot)
+
+    def end(self, reason: Reason) -> None:
+        """Close the connection at once, in whatever state it is."""
+        self._is_ended = True
+        self.refusals.connection(reason)
+        if self._transport is not None:
+            self._transport.abort()
+        elif self._is_connecting:  # its file belongs to the event loop
+            with contextlib.suppress(OSError):  # closed already
+                self.socket.shutdown(socket.SHUT_RDWR)
+        else:
+            self.socket.close()
+            if self._task is not None:
+                self._task.cancel()
+
+    async def attach(self, make: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None) -> None:
+        """Attach a protocol. Raises OSError: the TLS handshake fails, or takes too long."""
+        self._is_connecting = True
+        loop = asyncio.get_running_loop()
+        left = None if tls is None else max(self.deadline - loop.time(), 0.001)
+        await loop.connect_accepted_socket(make, self.socket, ssl=tls, ssl_handshake_timeout=left)
+
+    def begin(self, task: "asyncio.Task[None]") -> None:
+        """Note what connects it."""
+        self._task = task
+
+    def abandon(self) -> None:
+        """Close it, if no protocol serves it."""
+        if self._transport is None:
+            self.close()
+            if not self._is_connecting:
+                self.socket.close()
+
+
+def keep_arrival(state: MutableMapping[str, Any], arrival: Arrival) -> None:
+    """Put the arrival of a connection into the state that the scopes of its requests have."""
+    state[_KEY] = arrival
+
+
+def authenticate(scope: Mapping[str, Any], identity: Hashable | None) -> bool:
+    """Count the connection of a request as one of its client; None: of its network, where no client authenticates.
+
+    Return False if the client has too many connections with requests in progress: refuse this one.
+    """
+    arrival: Arrival | None = scope.get("state", {}).get(_KEY)
+    if arrival is None or (identity is None and not arrival.is_stranger):  # no gate, or a certificate tells
+        return True
+    return arrival.authenticate(("network", arrival.network) if identity is None else identity)
+
+
+def identity_of(scope: Mapping[str, Any]) -> Hashable:
+    """Return the identity whose budgets a request draws on: that of its connection, else its network."""
+    arrival: Arrival | None = scope.get("state", {}).get(_KEY)
+    if arrival is None:
+        client = scope.get("client")
+        return ("network", network_of(client[0] if client else ""))
+    return ("network", arrival.network) if arrival.slot.identity is None else arrival.slot.identity
+
+
+@define(eq=False, kw_only=True)
+class Gate:
+    """Accepts the connections of one listener, on the running event loop."""
+
+    listening: socket.socket
+    """Bound, and owned by the gate."""
+    name: str
+    serve: Callable[[Arrival], asyncio.Protocol]
+    """Returns what serves an admitted connection, and calls its `connected`, `busy` and `close`."""
+    budget: ConnectionBudget
+    refusals: Refusals
+    tls: ssl.SSLContext | None = None
+    proxy: str | None = None
+    """The address of a trusted proxy: its connections carry requests of many clients, and count as one identity's."""
+    _acceptor: Acceptor | None = field(default=None, init=False)
+    _arrivals: dict["asyncio.Task[None]", Arrival] = field(factory=dict, init=False)
+    """Those that are being connected."""
+    _rates: RateBudget = field(factory=lambda: RateBudget(RATE), init=False)
+    _replacing: dict[str, deque[socket.socket]] = field(factory=dict, init=False)
+    """Of this batch, by network, the newest ones of those that have to replace others."""
+    _turns: "WeakValueDictionary[str, asyncio.Semaphore]" = field(factory=WeakValueDictionary, init=False)
+    """For TLS handshakes, by network."""
+
+    def start(self) -> None:
+        """Listen, and accept."""
+        if self.tls is not None:
+            prepare(self.tls)
+        self.listening.setblocking(False)
+        self.listening.listen(_BACKLOG)
+        self.refusals.watch(lambda: self.budget.strangers, lambda: self.budget.authenticated)
+        self._acceptor = Acceptor(
+            listening=self.listening,
+            name=self.name,
+            take=self._take,
+            at_end=self._replace,
+            at_once=_ACCEPTED_AT_ONCE,
+        )
+        self._acceptor.start()
+
+    async def stop(self) -> None:
+        """Stop accepting, and close connections whose handshake has not ended; the others go on."""
+        if self._acceptor is None:
+            return
+        self._acceptor.stop()
+        for task in tuple(self._arrivals):
+            task.cancel()
+        await asyncio.gather(*self._arrivals, return_exceptions=True)
+
+    def _take(self, connected: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            network = network_of(connected.getpeername()[0])
+        except OSError:  # disconnected already
+            connected.close()
+            return
+        if self._rates.wait(network, loop.time()) > 0:
+            self.refusals.connection("rate")
+            connected.close()
+            return
+        if self.budget.needs_place(network):
+            newest = self._replacing.setdefault(network, deque())
+            newest.append(connected)
+            if len(newest) > _REPLACED_AT_ONCE:
+                self.refusals.connection("network")
+                newest.popleft().close()
+            return
+        self._admit(connected, network)
+
+    def _replace(self) -> None:
+        """Admit the newest ones of a batch in the places of others."""
+        replacing, self._replacing = self._replacing, {}
+        for network, newest in replacing.items():
+            for connected in newest:
+                self._admit(connected, network)
+
+    def _admit(self, connected: socket.socket, network: str) -> None:
+        loop = asyncio.get_running_loop()
+        connected.setblocking(False)
+        arrival = Arrival(
+            socket=connected,
+            deadline=loop.time() + HEADER_S,
+            budget=self.budget,
+            refusals=self.refusals,
+            rates=self._rates,
+        )
+        slot = self.budget.open(network, arrival.end)
+        if slot is None:
+            self.refusals.connection("unauthenticated")
+            connected.close()
+            return
+        arrival.slot = slot
+        if self.proxy is not None and arrival.network == network_of(self.proxy):
+            arrival.is_of_proxy = self.budget.authenticate(arrival.slot, ("proxy", self.proxy))
+        task = loop.create_task(self._connect(arrival))
+        self._arrivals[task] = arrival
+        arrival.begin(task)
+        task.add_done_callback(self._connected)
+
+    def _connected(self, task: "asyncio.Task[None]") -> None:
+        arrival = self._arrivals.pop(task)
+        arrival.abandon()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("connection failed", exc_info=error)
+
+    async def _connect(self, arrival: Arrival) -> None:
+        if self.tls is None:
+            with contextlib.suppress(OSError):
+                await arrival.attach(lambda: self.serve(arrival), None)
+            return
+        turn = self._turns.get(arrival.network)
+        if turn is None:
+            turn = self._turns[arrival.network] = asyncio.Semaphore(_HANDSHAKES)
+        try:
+            async with asyncio.timeout_at(arrival.deadline):
+                await turn.acquire()
+        except TimeoutError:
+            self.refusals.connection("handshake")
+            return
+        try:
+            await arrival.attach(lambda: self.serve(arrival), self.tls)
+        except OSError:
+            self.refusals.connection("handshake")
+        finally:
+            turn.release()
+
+
+# Connections that nobody can hold for long: there is a deadline until a request is whole, and one for its answer.
+
+
+_SLOWEST = 1024
+"""Bytes a second that who reads an answer takes at least."""
+_ACKNOWLEDGED = slice(120, 128)
+"""Where Linux's `struct tcp_info` holds tcpi_bytes_acked."""
+_WHOLE = {h11.DONE, h11.MUST_CLOSE}
+"""States of the other side when it has sent all of a request."""
+
+
+class TimedConnection(H11Protocol):
+    """uvicorn's connection, which ends if a request and its answer take longer than `seconds`.
+
+    Headers or a body that come a byte at a time, and an answer that nobody reads, would hold it for ever. While the
+    client has not authenticated, the header of its first request must be whole within `header_seconds` of the accept,
+    and that of a later one within as many of its first byte.
+    """
+
+    seconds = 30.0
+    header_seconds = HEADER_S
+    arrival: Arrival | None = None
+    """Its place in the budget of connections, if a gate has admitted it."""
+    _since = 0.0
+    """When the deadline was set, on the event loop's clock."""
+    _is_short = False
+    """Whether the deadline is that of a header."""
+    _deadline: asyncio.TimerHandle | None = None
+    _taken = 0
+    """Bytes that the other side had taken when the deadline was set."""
+    _has_ended = False
+    """Whether the other side sends no more."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        if self.arrival is not None:
+            self.app_state = dict(self.app_state)
+            keep_arrival(self.app_state, self.arrival)
+            self.arrival.connected(transport)
+            certificate = _certificate_of(transport)
+            if certificate is not None and not self.arrival.authenticate(certificate):
+                transport.abort()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop to wait."""
+        self._stop()
+        if self.arrival is not None:
+            self.arrival.close()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take note of a header that is whole, and of one that begins after an answer."""
+        super().data_received(data)
+        self._note()
+        if self._is_of_stranger and not self._is_asked and not self._is_short:
+            self._is_short = True
+            self._set_deadline(self.loop.time() + self.header_seconds)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether the connection stays: whole requests are answered to who sends no more, but not over TLS."""
+        self._has_ended = True
+        if self.scheme != "http" or self.conn.their_state not in _WHOLE:
+            return False
+        return not self.cycle.response_complete
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        self._wait()
+        if self.arrival is not None and not self.arrival.answered():  # before the next one of a pipeline begins
+            self.transport.close()
+        super().on_response_complete()
+        self._note()
+        if self._has_ended and self.cycle.response_complete:
+            self.transport.close()
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a header is there whose request was not answered yet."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    @property
+    def _is_of_stranger(self) -> bool:
+        return self.arrival is not None and self.arrival.is_stranger
+
+    def _note(self) -> None:
+        """Note whether a request is in progress; with its header whole, its body may take longer."""
+        if self.arrival is not None:
+            self.arrival.busy(self._is_asked)
+        if self._is_short and self._is_asked:
+            self._is_short = False
+            self._set_deadline(self._since + self.seconds)
+
+    def shutdown(self) -> None:
+        """End with the server: at once amid a request, else when what is being answered is sent."""
+        if self._is_half_sent():  # not `close`: over TLS that waits for the other side's farewell
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def _is_half_sent(self) -> bool:
+        if self.conn.their_state is h11.IDLE:
+            earlier: object = self.cycle  # None before the first request
+            return earlier is None or bool(self.conn.trailing_data[0])
+        return self.conn.their_state is h11.SEND_BODY
+
+    def _wait(self) -> None:
+        self._taken, self._since = self._taken_bytes(), self.loop.time()
+        end = self._since + self.seconds
+        # Between two requests uvicorn waits less for whoever sends nothing.
+        cycle: RequestResponseCycle | None = self.cycle
+        self._is_short = cycle is None and self._is_of_stranger
+        if self._is_short and self.arrival is not None:  # since it was accepted, which was before a TLS handshake
+            end = min(self._since + self.header_seconds, max(self.arrival.deadline, self._since))
+        self._set_deadline(end)
+
+    def _set_deadline(self, end: float) -> None:
+        self._stop()
+        self._deadline = self.loop.call_at(end, self._end)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _taken_bytes(self) -> int:
+        """Return how many bytes the other side has taken so far.
+
+        What the transport holds tells little: the kernel holds megabytes more, and TLS has a buffer of its own.
+        """
+        peer = self.transport.get_extra_info("socket")
+        try:
+            told = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)[_ACKNOWLEDGED]
+            return int.from_bytes(told, sys.byteorder)
+        except (AttributeError, OSError):  # not Linux
+            return -self.transport.get_write_buffer_size()
+
+    def _end(self) -> None:
+        if self._is_short and self.arrival is not None:
+            self.arrival.refusals.connection("header")
+        self.transport.abort()
+
+
+def _certificate_of(transport: asyncio.Transport) -> tuple[str, str] | None:
+    """Return what identifies the client by its certificate, which the handshake has verified; None: it sent none."""
+    found = transport.get_extra_info("ssl_object")
+    certificate = None if found is None else found.getpeercert(binary_form=True)
+    return None if certificate is None else ("certificate", hashlib.sha256(certificate).hexdigest())
+
+
+class PatientConnection(TimedConnection):
+    """A connection whose requests have to be whole within `seconds`, and whose answers take as long as they take.
+
+    It ends, too, if an answer that waits to be read is read slower than a kilobyte a second, within `seconds`.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """Stop to wait once the request is whole."""
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, unless it is there already."""
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the answer to be read."""
+        super().pause_writing()
+        self._wait()
+
+    def resume_writing(self) -> None:
+        """Stop to wait for it."""
+        super().resume_writing()
+        self._look()
+
+    def _look(self) -> None:
+        """Stop to wait while the console works on an answer, and nobody else is waited for."""
+        is_asked = self.conn.their_state in _WHOLE and not self.cycle.response_complete
+        if is_asked and not self.flow.write_paused:
+            self._stop()
+
+    def _end(self) -> None:
+        """End, unless enough of an answer was read meanwhile."""
+        if not self._is_short and self._taken_bytes() - self._taken >= self.seconds * _SLOWEST:
+            self._wait()
+        else:
+            super()._end()
+
+
+# Requests whose end is not certain: two servers in a row could see it at two places (request smuggling).
+
+
+_TWO_LENGTHS = "Content-Length and Transfer-Encoding exclude each other (RFC 9112, section 6.3).\n"
+_OLD = "HTTP/1.0 has no Transfer-Encoding (RFC 9112, section 6.1).\n"
+
+
+def well_framed(app: ASGIApp) -> ASGIApp:
+    """Return an application that gets no request with two lengths: such a one is 400, and its connection ends.
+
+    h11 takes the chunks and ignores the Content-Length; a proxy in front may have done otherwise.
+    """
+
+    async def framed(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        problem = _problem(scope) if scope["type"] == "http" else None
+        answer = app if problem is None else PlainTextResponse(problem, 400, {"Connection": "close"})
+        await answer(scope, receive, send)
+
+    return framed
+
+
+def _problem(scope: Scope) -> str | None:
+    names = {name.lower() for name, _ in scope["headers"]}
+    if b"transfer-encoding" not in names:
+        return None
+    if b"content-length" in names:
+        return _TWO_LENGTHS
+    return _OLD if scope.get("http_version") == "1.0" else None

@@ -1,0 +1,802 @@
+"""Drafts: changes of ACLs that are typed or opened, their effect, plans and applying."""
+
+import re
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from enum import IntEnum
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.lint.linting import lint
+from aclog.analysis.lint_report import LocatedFinding, parted
+from aclog.analysis.policy import Policy
+from aclog.analysis.review.document import text_lines
+from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
+from aclog.analysis.rule_tests.report import PremisedRun
+from aclog.analysis.who_can import Intent
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    acl_text,
+    folded_name,
+    is_cidr,
+    resource_of,
+    rule_of_object,
+)
+from aclog.authorizer.acls_image import (
+    NO_ORIGINS,
+    Action,
+    ChangedOrigins,
+    FileOrigin,
+    Origins,
+    RuleChange,
+    TwoOrigins,
+    changed_acls,
+    content_of,
+    contents_of,
+)
+from aclog.authorizer.control import refusal
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings, rule_pattern
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.json_object import check_unicode, parse_object
+from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.planning.applying import ApplyOptions
+from aclog.planning.granting import Asked, IntentResources, Shared, asked_needs, grant, near_rules, policy_with, shared
+from aclog.planning.plan import KIND, PLAN_BEGIN, PlaceAddress, Plan, RefusedError, parse_plan, plan_digest
+from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
+from aclog.planning.report import PlanReport, document_of
+from aclog.sources.acl_lines import parse_change
+from aclog.targets.opening import PlanApply, ToldSettings, find_place, told_outcome
+from aclog.targets.place_state import origin_now, time_now
+
+# Plans of drafts, and their applying: by a console that was allowed to, in the one place that it shows.
+
+
+_PLANS = 32
+"""Plans that are kept."""
+
+
+@frozen(kw_only=True)
+class Ownership:
+    """What a plan may do with rules that its journal does not own, and how many it may delete."""
+
+    adopt: bool = False
+    max_deletes: str = ""
+    """As --max-deletes; empty for the default."""
+
+
+@frozen(kw_only=True)
+class Applied:
+    """What became of an apply."""
+
+    text: str
+    """What was done, or why it was not."""
+    apply: str | None = None
+    """The id of an apply that was done."""
+
+
+@frozen(eq=False, kw_only=True)
+class DraftPlan:
+    """A plan of a draft."""
+
+    plan: Plan
+    digest: str
+    lines: tuple[str, ...]
+    """What people read of it."""
+    applied: Applied | None = None
+    """None: nobody has applied it here."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was applied."""
+        return self.applied is not None and self.applied.apply is not None
+
+
+@define(eq=False, kw_only=True)
+class Editing:
+    """Makes plans for one place and one journal, and applies them one by one. Safe for any number of threads."""
+
+    address: PlaceAddress
+    told: ToldSettings
+    journal: Path
+    others: Sequence[Path] = ()
+    """Journals of other sources for the same place."""
+    notify: Callable[[str], None]
+    _plans: "OrderedDict[str, DraftPlan]" = field(factory=OrderedDict, init=False)
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False)
+    _applying: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def plan(self, changes: Sequence[RuleChange], ownership: Ownership, who: str | None) -> DraftPlan:
+        """Return a plan that makes the changes, and keep it; `who` asks for it, if that is known.
+
+        Raises:
+            ConfigError: a limit of deletes that is none.
+            RefusedError: it deletes too much or what is not owned, or something cannot be created.
+            MetadataError: the place or the journal cannot be read.
+
+        """
+        limit = DeleteLimit.parse(ownership.max_deletes or None)
+        hosts = filter(is_cidr, (each.acl.host for each in changes))
+        found = find_place(self.address, self.told, self.journal, self.notify, self.others, hosts=hosts)
+        change = change_as_asked(found.held, changes, adopt=ownership.adopt)
+        origin = origin_now()
+        plan = make_plan(change, found.circumstances(evolve(origin, who=_by(who, origin.who))))
+        found.check_plan(change, plan.steps, limit)
+        if plan.is_empty:
+            raise RefusedError(f"{found.name}: nothing to do: it is so already")
+        report = PlanReport(
+            name=found.name,
+            state=found.state,
+            plan=plan,
+            change=change,
+            kafka=found.kafka,
+            premises=found.premises,
+        )
+        lines = tuple(text_lines(document_of(report, full=True)))
+        made = DraftPlan(plan=plan, digest=plan_digest(plan), lines=lines)
+        self._keep(made)
+        return made
+
+    def get(self, digest: str) -> DraftPlan | None:
+        """Return a plan; None if it is forgotten, or never was."""
+        with self._keeping:
+            return self._plans.get(digest)
+
+    def apply(self, digest: str, *, accept_transient: bool, who: str | None) -> DraftPlan | None:
+        """Apply a plan, once: who asks again is told what was done. None: it is forgotten.
+
+        What refuses or stops it is kept with it, and told.
+        """
+        with self._applying:
+            known = self.get(digest)
+            if known is None or known.is_done:
+                return known
+            try:
+                applied = self._applied(known.plan, accept_transient=accept_transient, who=who)
+            except (MetadataError, OSError) as error:
+                applied = Applied(text=str(error))
+            done = evolve(known, applied=applied)
+            self._keep(done)
+            return done
+
+    def _applied(self, plan: Plan, *, accept_transient: bool, who: str | None) -> Applied:
+        options = ApplyOptions(
+            apply=uuid_text(random_uuid(secrets.token_bytes)),
+            at=time_now(),
+            who=_by(who, origin_now().who),
+            accept_transient=accept_transient,
+        )
+        applied = PlanApply(plan=plan, address=self.address, options=options, notify=self.notify)
+        name, outcome = applied.run(None, lambda _place: nullcontext(_untold))
+        return Applied(text=told_outcome(plan, outcome, name), apply=outcome.apply)
+
+    def _keep(self, plan: DraftPlan) -> None:
+        with self._keeping:
+            self._plans[plan.digest] = plan
+            self._plans.move_to_end(plan.digest)
+            while len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+
+
+def _by(who: str | None, process: str) -> str:
+    """Return who does something, and as whom the console runs."""
+    return process if who is None else f"{who} by {process}"
+
+
+def _untold(_made: int, _of: int) -> None:
+    """Tell nobody how far it is."""
+
+
+# What drafts are compared with: a state, with what makes comparing cheap.
+
+
+@define(eq=False, slots=False)
+class Ground:
+    """A policy, with ids for its rules, so that one with a few changes is soon made. Immutable by convention."""
+
+    given: Policy
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The same policy; its rules have ids."""
+        return with_ids(self.given)
+
+    @cached_property
+    def contents(self) -> frozenset[bytes]:
+        """Its rules (aclog.authorizer.acls_image)."""
+        return frozenset(contents_of(self.policy.acls))
+
+    def near(self, changed: Sequence[StandardAcl]) -> tuple[StandardAcl, ...]:
+        """Return the rules that have a name in common with changed ones, and all those of their principals."""
+        return tuple(dict.fromkeys((*near_rules(self.contents, map(resource_of, changed)), *self._of(changed))))
+
+    def _of(self, changed: Sequence[StandardAcl]) -> Iterable[StandardAcl]:
+        for principal in dict.fromkeys((*(acl.principal for acl in changed), WILDCARD_PRINCIPAL)):
+            for rule in self.policy.acls.matching(AclBindingFilter(principal=principal)):
+                yield rule.acl
+
+
+@define(eq=False)
+class Grounds:
+    """The newest ground, which most drafts share. Safe for any number of threads."""
+
+    _newest: Ground | None = field(default=None, init=False)
+    _making: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def of(self, policy: Policy) -> Ground:
+        """Return the ground of a policy."""
+        with self._making:
+            known = self._newest
+            if known is None or known.given is not policy:
+                known = self._newest = Ground(policy)
+            return known
+
+
+# What a draft would change: which of its changes are any, who gains and loses what, and who shares what it opens.
+
+
+_MOST_PAIRS = 2_000_000
+"""Of a prefix that is opened and a rule near it, that are looked at for who shares it."""
+
+
+@define(eq=False, slots=False, kw_only=True)
+class DraftEffect:
+    """A draft beside a state. Immutable by convention."""
+
+    ground: Ground
+    asked: Sequence[RuleChange]
+    """All changes, in order: of several of a rule the last one counts."""
+    _origins: Origins = field(default=NO_ORIGINS)
+    """Where the rules of the state stand."""
+
+    @cached_property
+    def _last(self) -> list[RuleChange]:
+        return list({change.acl: change for change in self.asked}.values())
+
+    def _is_there(self, change: RuleChange) -> bool:
+        return self.ground.policy.acls.find(change.acl) is not None
+
+    @cached_property
+    def changes(self) -> tuple[RuleChange, ...]:
+        """Those that change the rules."""
+        return tuple(each for each in self._last if self._is_there(each) is not each.added)
+
+    @cached_property
+    def idle(self) -> tuple[RuleChange, ...]:
+        """Those that change nothing: what is to be added is there, or what is to be removed is not."""
+        return tuple(each for each in self._last if self._is_there(each) is each.added)
+
+    @property
+    def repeated(self) -> int:
+        """How many changes do not count, as a later one is of the same rule."""
+        return len(self.asked) - len(self._last)
+
+    @cached_property
+    def after(self) -> Policy:
+        """The policy with the draft."""
+        before = self.ground.policy
+        return Policy(changed_acls(before.acls, self.changes), before.settings) if self.changes else before
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Who gains and loses what."""
+        both = ChangedOrigins.of_changes(self._origins, self.changes)
+        return Comparison.of(
+            self.ground.policy, self.after, changes=self.changes, origins=TwoOrigins(old=self._origins, new=both)
+        )
+
+    @cached_property
+    def near(self) -> tuple[StandardAcl, ...]:
+        """The rules that have a name in common with changed ones, and those of their principals."""
+        return self.ground.near([change.acl for change in self.changes])
+
+    @cached_property
+    def sharing(self) -> tuple[Shared, ...] | None:
+        """Who else has rules on names of prefixes that are opened or closed; None if there are too many to look at."""
+        changed = [each.acl for each in self.changes]
+        wide = sum(acl.pattern_type == PatternType.PREFIXED or acl.resource_name == "*" for acl in changed)
+        if not wide:
+            return ()
+        if wide * len(self.near) > _MOST_PAIRS:
+            return None
+        return shared(changed, {content_of(acl) for acl in self.near})
+
+
+# Texts that are too large for an address, kept under their digests.
+
+
+_MOST_BYTES = 64 << 20
+
+
+@define(eq=False, kw_only=True)
+class KeptTexts:
+    """The newest texts. Safe for any number of threads."""
+
+    most: int = 64
+    most_bytes: int = _MOST_BYTES
+    _texts: "OrderedDict[str, str]" = field(factory=OrderedDict, init=False, repr=False)
+    _bytes: int = field(default=0, init=False)
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def keep(self, text: str) -> str:
+        """Keep a text; return its id, which is the same for the same text."""
+        data = text.encode("utf-8", "surrogatepass")
+        digest = sha256(data).hexdigest()[:32]
+        with self._keeping:
+            if digest not in self._texts:
+                self._texts[digest] = text
+                self._bytes += len(data)
+            self._texts.move_to_end(digest)
+            while len(self._texts) > 1 and (len(self._texts) > self.most or self._bytes > self.most_bytes):
+                _, oldest = self._texts.popitem(last=False)
+                self._bytes -= len(oldest.encode("utf-8", "surrogatepass"))
+        return digest
+
+    def get(self, digest: str) -> str | None:
+        """Return a text; None if it is forgotten, or never was."""
+        with self._keeping:
+            if digest in self._texts:
+                self._texts.move_to_end(digest)
+            return self._texts.get(digest)
+
+
+# Lint findings that a draft brings, and those that it mends.
+
+
+MOST_RULES = 5_000
+"""Near the draft, that lint looks at while somebody types."""
+
+
+@frozen(kw_only=True)
+class LintEffect:
+    """Findings that only one side has."""
+
+    brought: tuple[LocatedFinding, ...] = ()
+    mended: tuple[LocatedFinding, ...] = ()
+
+
+def lint_effect(effect: DraftEffect, premises: Premises = ALL_KNOWN) -> LintEffect | None:
+    """Return what lint says of one side only; None if there are too many rules near the draft.
+
+    Where `premises` are unknown by which a rule may be needed, none is called needless.
+
+    It looks at the rules that share a name or a principal with a change: what it says of others is the same before and
+    after.
+    """
+    if not effect.changes:
+        return LintEffect()
+    if len(effect.near) > MOST_RULES:
+        return None
+    before = policy_with(effect.near, effect.ground.policy.settings)
+    after = Policy(changed_acls(before.acls, effect.changes), before.settings)
+    is_known = not premises.without({SUPER_USERS_CONFIG})
+    was, now = (_findings(policy, effect, is_known=is_known) for policy in (before, after))
+    return LintEffect(brought=tuple(parted(now, was)[0]), mended=tuple(parted(was, now)[0]))
+
+
+def _findings(policy: Policy, effect: DraftEffect, *, is_known: bool) -> list[LocatedFinding]:
+    origins = effect.comparison.origins.new
+    return [LocatedFinding.of(found, origins) for found in lint(policy) if is_known or not found.neutral]
+
+
+# The least rules that a client needs for its work, as lines of a draft.
+
+
+INTENTS = Intent.PRODUCE, Intent.CONSUME, Intent.TRANSACT, Intent.STREAM
+
+
+@frozen(kw_only=True)
+class Preset:
+    """What a client is for."""
+
+    intent: Intent
+    principal: str
+    topics: tuple[str, ...] = ()
+    """Those that a stream reads, or that a client works with."""
+    groups: tuple[str, ...] = ()
+    """Of a stream the one that is the application id."""
+    transactional_ids: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    """Topics that a stream writes."""
+
+
+def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
+    """Return the lines to add to a draft; none if all is allowed already. Names are those of questions: `ord*`.
+
+    Raises:
+        ConfigError: something is missing, or no name. RefusedError: a rule denies it.
+
+    """
+    principal = preset.principal.strip()
+    check_unicode("the principal", principal)
+    if ":" not in principal:
+        raise ConfigError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as User:alice")
+    topics = tuple(_patterns(ResourceType.TOPIC, preset.topics))
+    is_stream = preset.intent is Intent.STREAM
+    others = (
+        *_patterns(ResourceType.GROUP, preset.groups),
+        *_patterns(ResourceType.TRANSACTIONAL_ID, preset.transactional_ids),
+    )
+    resources = IntentResources(
+        named=others if is_stream else (*topics, *others),
+        inputs=topics if is_stream else (),
+        outputs=tuple(_patterns(ResourceType.TOPIC, preset.outputs)),
+    )
+    needs = asked_needs(preset.intent, resources, whole=True)
+    # What is open as long as no rule is there is allowed by rules: the first one closes it to others.
+    settings = evolve(effect.after.settings, allow_everyone=False)
+    found = grant(Asked(principal=principal, needs=needs), contents_of(effect.after.acls), settings)
+    return [f"+ {acl_text(acl)}" for acl in found.added]
+
+
+def _patterns(kind: ResourceType, names: Iterable[str]) -> Iterator[ResourcePattern]:
+    for name in names:
+        check_unicode("the name", name)
+        yield rule_pattern(kind, name)
+
+
+# A rule in one line, as plans and explanations print it, and as people write it.
+
+
+EXPECTED = "expected such as + ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
+_MARKS = {
+    "+": True, "add": True, "adding": True, "-": False, "\u2212": False, "remove": False, "removing": False,
+    "delete": False,
+}  # fmt: skip
+_MARK = re.compile(r"(?:[0-9][0-9,]*:\s+)?(?:([+\-\u2212])\s*|((?ai:add|adding|remove|removing|delete)):?\s+)")
+"""Of a step of a plan, perhaps after the number of its batch, and of a change that an explanation advises."""
+_PERMISSION = re.compile(r"((?ai:ALLOW|DENY))\s+")
+_MIDDLE = re.compile(r"(?<!\s)\s+([A-Za-z_-]+)\s+(?ai:on)\s+([A-Za-z_-]+)(?=\s|$)")
+_PATTERN = re.compile(r"\s+((?ai:LITERAL|PREFIXED))(?=\s)")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+_BARE = re.compile(r"[^\s'\"]\S*")
+_END = re.compile(r"(?:\s+from\s+(?P<host>\S+))?(?:\s+\(.*\))?\s*", re.IGNORECASE)
+"""A place in a file may follow, as reports print it."""
+_ESCAPE = re.compile(r"\\(?:([\\'\"nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.?))", re.DOTALL)
+_PLAIN = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _codes(kind: type[IntEnum]) -> Mapping[str, int]:
+    """Return the codes of what a rule may have, by name: neither UNKNOWN nor ANY."""
+    return {folded_name(member.name): int(member) for member in kind if member > 1}
+
+
+_OPERATIONS, _TYPES = _codes(AclOperation), _codes(ResourceType)
+
+
+@frozen(kw_only=True)
+class RuleLine:
+    """What a line says."""
+
+    added: bool
+    acl: StandardAcl
+
+
+def parse_rule_line(line: str) -> RuleLine:
+    """Return the rule in a line (aclog.authorizer.acl.acl_text), and whether it is added: unless `-` or such is before.
+
+    Principals and bare names are as they are; a name with blanks or quotes, or one that ends in `*`, is quoted as
+    Python does it. Without a pattern type a name is LITERAL, and without a host it is for all of them.
+
+    Raises:
+        ConfigError: it says no rule, or more than one.
+
+    """
+    mark = _MARK.match(line)
+    added = True if mark is None else _MARKS[(mark[1] or mark[2]).lower()]
+    rest = line if mark is None else line[mark.end() :]
+    permission = _PERMISSION.match(rest)
+    if permission is None:
+        raise ConfigError(f"{_shown(rest)} begins with neither ALLOW nor DENY: {EXPECTED}")
+    return RuleLine(added=added, acl=_acl(rest[permission.end() :], AclPermissionType[permission[1].upper()]))
+
+
+def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
+    """Return the rule that a text says after its permission; what looks like the middle of a rule is that."""
+    wrong: re.Match[str] | None = None
+    for middle in _MIDDLE.finditer(text):
+        operation, kind = _OPERATIONS.get(folded_name(middle[1])), _TYPES.get(folded_name(middle[2]))
+        if operation is None or kind is None:  # a part of the principal, unless nothing else is found
+            wrong = wrong or middle
+            continue
+        pattern_type, name, host = _resource(text, middle.end(), kind)
+        return StandardAcl(
+            resource_type=kind,
+            resource_name=name,
+            pattern_type=pattern_type,
+            principal=_principal(text[: middle.start()]),
+            host=host,
+            operation=operation,
+            permission_type=int(permission),
+        )
+    if wrong is None:
+        raise ConfigError(f"no operation `on` a resource: {EXPECTED}")
+    is_operation = folded_name(wrong[1]) not in _OPERATIONS
+    text, known = (wrong[1], AclOperation) if is_operation else (wrong[2], ResourceType)
+    raise ConfigError(f"{_shown(text)}: expected one of {', '.join(each.name for each in known if each > 1)}")
+
+
+def _resource(text: str, start: int, kind: int) -> tuple[int, str, str]:
+    """Return the pattern type, the name and the host of a rule. Raises ConfigError: the text does not say them."""
+    pattern = _PATTERN.match(text, start)
+    place = start if pattern is None else pattern.end()
+    while place < len(text) and text[place].isspace():
+        place += 1
+    alone = _END.fullmatch(text, start)
+    if kind == ResourceType.CLUSTER and alone is not None:
+        return int(PatternType.LITERAL), CLUSTER_NAME, alone["host"] or WILDCARD
+    quoted = _QUOTED.match(text, place)
+    name = quoted or _BARE.match(text, place)
+    end = None if name is None else _END.fullmatch(text, name.end())
+    if name is None or end is None:
+        raise ConfigError(f"{_shown(text[place:])}: not NAME from HOST; a name with blanks is quoted: {EXPECTED}")
+    written = name[0]
+    if quoted is None and pattern is None and len(written) > 1 and written.endswith("*"):
+        raise ConfigError(f"{written[:80]}: expected PREFIXED {written[:-1][:80]!r}, or LITERAL {written[:80]!r}")
+    code = PatternType.LITERAL if pattern is None else PatternType[pattern[1].upper()]
+    return int(code), written if quoted is None else _unquoted(written), end["host"] or WILDCARD
+
+
+def _principal(text: str) -> str:
+    principal = _unquoted(text) if _QUOTED.fullmatch(text) else text
+    check_unicode("the principal", principal)
+    return principal
+
+
+def _unquoted(text: str) -> str:
+    found = _ESCAPE.sub(_unescaped, text[1:-1])
+    check_unicode("the name", found)
+    return found
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    plain, *numbers, other = escape.groups()
+    if plain is not None:
+        return _PLAIN.get(plain, plain)
+    if other is not None:
+        raise ConfigError(f"\\{other}: no such escape in a quoted name")
+    code = int(next(each for each in numbers if each is not None), 16)
+    if code > 0x10FFFF:
+        raise ConfigError(f"{escape[0]}: no such character")
+    return chr(code)
+
+
+def _shown(text: str) -> str:
+    return repr(text[:40]) + ("..." if len(text) > 40 else "")
+
+
+# The text of a draft: changes of rules, line by line, in whichever form they come.
+
+
+MOST_BYTES = 2_000_000
+MOST_CHANGES = 10_000
+_LONGEST = 16_384
+"""Characters of a line."""
+NAME = "draft"
+"""What the text is called where rules are said to stand."""
+
+
+@frozen(kw_only=True)
+class Problem:
+    """A line that says no change."""
+
+    line: int
+    """From 1."""
+    text: str
+    """What is wrong, and what is expected."""
+
+
+@frozen(kw_only=True)
+class DraftText:
+    """What a text says."""
+
+    changes: tuple[RuleChange, ...] = ()
+    """In order; the origin of each has its line."""
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is to be said of the text as a whole."""
+
+
+def read_draft(text: str, *, cidr: bool) -> DraftText:
+    """Read a text: changes as JSON lines, rules as JSON lines or in a line, which are added, or a PLAN file.
+
+    Blank lines and those that begin with `#` say nothing. A rule to add that CreateAcls would refuse is a problem.
+
+    Raises:
+        ConfigError: it is too long, or has too many changes.
+
+    """
+    if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise ConfigError(f"the draft has more than {MOST_BYTES:,} bytes: `aclog diff --change FILE` takes any number")
+    lines = text.split("\n")
+    if text.lstrip().startswith(PLAN_BEGIN.decode()):
+        return _plan(text, lines)
+    return _Reader(cidr=cidr).read(lines)
+
+
+def _plan(text: str, lines: list[str]) -> DraftText:
+    """Read a PLAN file; if it is not as it was written, its steps are read as they are."""
+    try:
+        plan = parse_plan((line.encode() for line in text.strip().split("\n")), NAME)
+    except (ConfigError, UnicodeEncodeError) as error:
+        found = _Reader(cidr=True).read(lines)
+        return evolve(found, notes=(f"{error}; its steps are read as they stand here", *found.notes))
+    _check_number(len(plan.steps) + len(plan.adopt))
+    adopted = [RuleChange(added=True, acl=acl) for acl in plan.adopt]
+    steps = [
+        RuleChange(added=step.adds, acl=step.acl, where=f"line {number}", origin=FileOrigin(file=NAME, line=number))
+        for number, step in enumerate(plan.steps, 2)
+    ]
+    address = plan.place.address
+    note = f"A plan for --{address.kind} {address.value}, made at {plan.origin.at} by {plan.origin.who}"
+    return DraftText(changes=(*steps, *adopted), notes=(note,))
+
+
+@define(kw_only=True)
+class _Reader:
+    cidr: bool
+    changes: list[RuleChange] = field(factory=list, init=False)
+    problems: list[Problem] = field(factory=list, init=False)
+
+    def read(self, lines: Iterable[str]) -> DraftText:
+        """Read all lines."""
+        for number, line in enumerate(lines, 1):
+            stripped = line.strip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            try:
+                self.changes += self._read(stripped, FileOrigin(file=NAME, line=number))
+            except ConfigError as error:
+                self.problems.append(Problem(line=number, text=str(error)))
+            _check_number(len(self.changes) + len(self.problems))
+        return DraftText(changes=tuple(self.changes), problems=tuple(self.problems))
+
+    def _read(self, line: str, origin: FileOrigin) -> Iterator[RuleChange]:
+        if len(line) > _LONGEST:
+            raise ConfigError(f"more than {_LONGEST:,} characters: {EXPECTED}")
+        change = _json(line) if line.startswith("{") else _plain(line)
+        if change is None:
+            return
+        why = refusal(change.acl, cidr=self.cidr) if change.added else None
+        if why is not None:
+            raise ConfigError(f"{acl_text(change.acl)}: CreateAcls refuses it: {why}")
+        yield evolve(change, where=f"line {origin.line}", origin=origin)
+
+
+def _plain(line: str) -> RuleChange:
+    found = parse_rule_line(line)
+    return RuleChange(added=found.added, acl=found.acl)
+
+
+def _json(line: str) -> RuleChange | None:
+    """Return the change in an object; None in the head of a plan, which has none."""
+    value: dict[str, Any] = parse_object(line.encode("utf-8", "replace"))
+    if value.get("kind") == KIND:
+        return None
+    if "action" in value or "rule" in value:
+        return parse_change(value, "")
+    try:
+        return RuleChange(added=True, acl=rule_of_object(value).acl)
+    except ConfigError as error:
+        raise ConfigError(f'{error}: expected a rule, or {{"action":"{Action.ADD}","rule":{{...}}}}') from error
+
+
+def _check_number(changes: int) -> None:
+    if changes > MOST_CHANGES:
+        raise ConfigError(f"more than {MOST_CHANGES:,} changes: `aclog diff --change FILE` takes any number")
+
+
+# Tests of rules that a draft turns red or green.
+
+
+_MOST_TEST_PAIRS = 200_000
+"""Of a case and a set of requests that changes; with more, all cases are run."""
+
+
+@frozen(kw_only=True)
+class StatedCases:
+    """The cases of a file, and what decides for them besides the rules."""
+
+    settings: Settings
+    cases: tuple[Case, ...]
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the settings have."""
+
+
+@frozen(kw_only=True)
+class TestedCase:
+    """A case, before the draft and with it."""
+
+    __test__ = False  # not a class of tests for pytest
+
+    before: Outcome
+    after: Outcome
+
+    @property
+    def has_turned(self) -> bool:
+        """Whether the draft decides it."""
+        return self.before.passed is not self.after.passed
+
+
+@frozen(kw_only=True)
+class TestsEffect:
+    """Cases that are about what a draft changes."""
+
+    __test__ = False
+
+    cases: tuple[TestedCase, ...] = ()
+    """Those that turn red first, then those that turn green, those that stay red, and those that stay green."""
+    others: int = 0
+    """Cases that decide on no request that the draft changes: they are as they were, and were not run."""
+
+
+def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases], premises: Premises = ALL_KNOWN) -> TestsEffect:
+    """Return what becomes of the cases of some files; one that an unknown premise could turn does not pass.
+
+    Raises:
+        MetadataError: what a case compares with cannot be read.
+
+    """
+    found: list[TestedCase] = []
+    total = 0
+    for file in files:
+        old, new = (
+            PremisedRun(_under(policy, file.settings), premises.without(file.given), file.given)
+            for policy in (effect.ground.policy, effect.after)
+        )
+        total += len(file.cases)
+        concerned = _concerned(effect, file.cases, file.settings)
+        found += [TestedCase(before=old.run(case), after=new.run(case)) for case in concerned]
+    found.sort(key=lambda each: (not each.has_turned, each.after.passed))
+    return TestsEffect(cases=tuple(found), others=total - len(found))
+
+
+def _under(policy: Policy, settings: Settings) -> Policy:
+    if settings == policy.settings:
+        return policy
+    return Policy(policy.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+
+def _concerned(effect: DraftEffect, cases: Sequence[Case], settings: Settings) -> Sequence[Case]:
+    """Return the cases that decide on a request that changes; all of them if that is not known."""
+    if not effect.changes:
+        return ()
+    differences = effect.comparison.differences
+    if settings != effect.ground.policy.settings or len(differences) * len(cases) > _MOST_TEST_PAIRS:
+        return cases
+    return [
+        case
+        for case in cases
+        if any(touches(each.region, query) for query in case.queries(settings) for each in differences)
+    ]
+
+
+# What all drafts of a console share.
+
+
+@define(eq=False, kw_only=True)
+class Drafts:
+    """What is kept for drafts. Safe for any number of threads."""
+
+    texts: KeptTexts = field(factory=KeptTexts)
+    grounds: Grounds = field(factory=Grounds)
+    tests: Callable[[Settings], Sequence[StatedCases]] | None = None
+    """Returns the tests that a draft may turn red or green, with what decides for them, given what decides for the
+    console. Raises MetadataError, OSError: they cannot be read. None: there are none."""

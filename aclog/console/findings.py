@@ -1,0 +1,591 @@
+"""Findings of a state, looked for in a thread or process of its own."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+from multiprocessing.connection import Connection
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.lint.finding import Severity
+from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint, plural
+from aclog.analysis.policy import Policy
+from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
+from aclog.analysis.rule_tests.report import NEAREST_CHANGE, PremisedRun, TestedState, failing, failure_lines
+from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_command, acl_text
+from aclog.authorizer.acls_image import AclsImage, Origins, RuleChange, acl_of_content, origin_text
+from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.errors import MetadataError
+from aclog.planning.planner import Drift, DriftKind
+from aclog.snapshots.image import Image
+
+# A finding of any kind, as pages show it.
+
+
+class Kind(StrEnum):
+    """Who finds it."""
+
+    LINT = "lint"
+    UNUSED = "unused"
+    DRIFT = "drift"
+    TESTS = "tests"
+
+
+@frozen(kw_only=True)
+class Archived:
+    """Why somebody accepts a finding, and until when."""
+
+    reason: str
+    expires: date | None
+    """The first day (UTC) on which it counts again."""
+    where: str
+    """File and line that state it."""
+
+
+@frozen(kw_only=True)
+class Item:
+    """A finding, the rules that it is about, and how it is mended."""
+
+    kind: Kind
+    key: str
+    """The same as long as it is the same finding, whatever its lines and offsets."""
+    severity: Severity
+    name: str
+    """Of what is wrong, such as `08 shadowed-allow`."""
+    text: str
+    """What that means: what is lost, opened or not as it should be."""
+    rules: tuple[LocatedRule, ...] = ()
+    place: str = ""
+    """Where it stands, if its rules do not say."""
+    changes: tuple[RuleChange, ...] = ()
+    """Mend it, in this order; none if only a person can tell what was meant."""
+    advice: str = ""
+    """The mend in words."""
+    archived: Archived | None = None
+    searched: str = field(init=False, repr=False, eq=False)
+    """All that it says, in lower case."""
+
+    @searched.default
+    def _searched(self) -> str:
+        named = ((each.acl.principal, each.acl.resource_name, each.acl.host, each.places_text()) for each in self.rules)
+        return "\n".join((self.name, self.text, self.place, *chain.from_iterable(named))).lower()
+
+    def names(self, principal: str) -> bool:
+        """Return whether one of its rules is of a principal with this, in lower case, in its name."""
+        if not self.rules:
+            return principal in self.searched
+        return any(principal in rule.acl.principal.lower() for rule in self.rules)
+
+    def mend(self, place: ChangePlace) -> Iterator[str]:
+        """Yield the mend: in words, then as commands."""
+        if self.advice:
+            yield self.advice
+        for change in self.changes:
+            command = acl_command(change.acl, add=change.added, place=place)
+            yield command or f"{'add' if change.added else 'remove'} {acl_text(change.acl)}"
+
+
+# What a look at a state has found.
+
+
+class Subject(Protocol):
+    """A state that is looked at."""
+
+    @property
+    def image(self) -> Image:
+        """All of it."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """Its rules, and what decides besides them."""
+        ...
+
+    @property
+    def premises(self) -> Premises:
+        """What decides and is unknown."""
+        ...
+
+
+@frozen(kw_only=True)
+class Use:
+    """What accesses say of a rule."""
+
+    is_unused: bool
+    """Whether it is known that none of them needed it."""
+    text: str
+    """Such as `never matched`, or why nobody can tell."""
+
+
+@frozen(eq=False, kw_only=True)
+class Uses:
+    """What accesses say of the rules of a state."""
+
+    by_rule: Mapping[StandardAcl, Use]
+    """Of all rules but those that were needed."""
+    is_judged: Callable[[StandardAcl], bool]
+    """Whether a rule was in that state."""
+
+    def of(self, acl: StandardAcl) -> Use | None:
+        """Return what is known of a rule; None if it was not among those that were judged."""
+        found = self.by_rule.get(acl)
+        if found is None and self.is_judged(acl):
+            return Use(is_unused=False, text="needed")
+        return found
+
+
+@frozen(eq=False, kw_only=True)
+class Looked:
+    """What was found of one kind."""
+
+    items: tuple[Item, ...]
+    archived: tuple[Item, ...] = ()
+    summary: str = ""
+    """Such as `2 of 40 tests fail`, or what `none` was proved over."""
+    notes: tuple[str, ...] = ()
+    """What could not be judged, and what else must be known to read it rightly."""
+    uses: Uses | None = None
+
+
+class Finder(Protocol):
+    """Finds what is wrong of one kind. Called from one thread."""
+
+    def look(self, subject: Subject) -> Looked:
+        """Return what is wrong with a state. Raises MetadataError, OSError: nobody can tell; the text says why."""
+        ...
+
+    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+        """Return the keys of what was found that an earlier state had as well. Raises as `look`."""
+        ...
+
+    def signature(self) -> object:
+        """Return what changes when that which it reads besides the state does. Raises OSError: it is gone."""
+        ...
+
+
+@frozen(eq=False, kw_only=True)
+class Kept:
+    """The newest look of one kind, and what came of it."""
+
+    looked: Looked | None
+    """The newest that succeeded."""
+    error: str | None = None
+    """Why the newest one failed."""
+    acls: AclsImage | None = None
+    """The rules of the state of `looked`."""
+    offset: int = 0
+    """The end offset of the state of `looked`."""
+    at: float = 0.0
+    """When that look began, by the clock of who looked."""
+    had: Mapping[int, frozenset[str] | str] = field(factory=dict)
+    """By end offset of an earlier state: what it had of `looked`, or why nobody can tell."""
+
+
+# Rules that are not as their source wants them, as findings.
+
+
+_TEXTS = {
+    (DriftKind.MISSING, True): "wanted, applied, and no longer there: somebody else deleted it",
+    (DriftKind.MISSING, False): "wanted, and never applied",
+    (DriftKind.LEFTOVER, True): "owned, no longer wanted, and still there",
+    (DriftKind.LEFTOVER, False): "no longer wanted, and still there",
+}
+
+
+def drift_looked(drift: Sequence[Drift], foreign: int, wanted: Origins) -> Looked:
+    """Return what drifts; `foreign`: how many rules are neither wanted nor owned; `wanted`: where wanted ones stand."""
+    others = f"; neither wanted nor owned: {plural(foreign, 'rule')}" if foreign else ""
+    return Looked(
+        items=tuple(_drift_item(each, wanted) for each in drift),
+        summary=f"{plural(len(drift), 'drift')}{others}" if drift else f"no drift{others}",
+    )
+
+
+def drifted_then(then: AclsImage, found: Looked) -> frozenset[str]:
+    """Return the keys of what drifted in an earlier state as well, by what is wanted and owned now."""
+    return frozenset(
+        each.key
+        for each in found.items
+        if (then.find(each.rules[0].acl) is None) is (each.name == DriftKind.MISSING.value.lower())
+    )
+
+
+def _drift_item(drift: Drift, wanted: Origins) -> Item:
+    acl, is_missing = acl_of_content(drift.content), drift.kind is DriftKind.MISSING
+    return Item(
+        kind=Kind.DRIFT,
+        key=f"drift {drift.kind} {drift.content.hex()}",
+        severity=Severity.ERROR,
+        name=drift.kind.value.lower(),
+        text=_TEXTS[drift.kind, drift.owned],
+        rules=(LocatedRule(acl=acl, origins=wanted.of(acl) if is_missing else ()),),
+        changes=(RuleChange(added=is_missing, acl=acl),),
+        advice="aclog plan and apply mend all of it",
+    )
+
+
+# What lint finds, as findings.
+
+
+def lint_looked(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> Looked:
+    """Return a report of lint: what it suppresses is archived. `pause` is called again and again."""
+    return Looked(
+        items=tuple(_items(report.findings, pause)),
+        archived=tuple(_items(report.suppressed, pause)),
+        summary=report.summary(),
+        notes=(*report.notes(), *notes),
+    )
+
+
+def lint_keys(report: LintReport) -> frozenset[str]:
+    """Return the keys of all that was found, archived or not."""
+    return frozenset(map(_key, (*report.findings, *report.suppressed)))
+
+
+def _key(found: LocatedFinding) -> str:
+    return f"lint {found.finding.lint} {fingerprint(found)}"
+
+
+def _items(found: Iterable[LocatedFinding], pause: Pause) -> Iterator[Item]:
+    for each in found:
+        pause()
+        yield _lint_item(each)
+
+
+def _lint_item(found: LocatedFinding) -> Item:
+    finding, by = found.finding, found.suppressed_by
+    return Item(
+        kind=Kind.LINT,
+        key=_key(found),
+        severity=finding.severity,
+        name=f"{found.lint.id} {found.lint.name}",
+        text=f"{found.lint.title}: {finding.lost}",
+        rules=found.rules,
+        changes=finding.fix,
+        advice=finding.advice,
+        archived=None if by is None else Archived(reason=by.reason, expires=by.expires, where=by.where),
+    )
+
+
+# Looks for findings in a thread of its own: one kind after the other, again when the rules have changed.
+
+
+_EVERY_S = 0.25
+"""Between two rounds."""
+_REST = 10
+"""A look is followed by a rest of so many times its own time."""
+_RETRY_S = 10.0
+"""After a look that failed, though nothing has changed."""
+_ASKED = 3
+"""Earlier states that are kept in mind."""
+
+
+@frozen(eq=False, kw_only=True)
+class _Done:
+    """A look, and when there may be another one."""
+
+    acls: AclsImage
+    signature: object
+    ended: float
+    rest: float
+    failed: bool
+
+    def is_over(self, now: float, acls: AclsImage, signature: Callable[[], object]) -> bool:
+        """Return whether it is time to look again, and there is a reason to."""
+        rested = now - self.ended
+        if rested < self.rest:
+            return False
+        return acls is not self.acls or (self.failed and rested >= _RETRY_S) or signature() != self.signature
+
+
+@define(eq=False, kw_only=True)
+class Lookout:
+    """The newest findings of a source; owned by the server that starts and stops it. Safe for any number of readers."""
+
+    finders: Mapping[Kind, Finder]
+    lacking: Mapping[Kind, str] = field(factory=dict)
+    """Kinds that nobody looks for, and which flag it takes."""
+    commands: Mapping[Kind, tuple[str, ...]] = field(factory=dict)
+    """The command that says the same of a kind, and its flags besides those of the source."""
+    now: Callable[[], Subject | None]
+    """Returns the newest state; None before the first."""
+    clock: Callable[[], float] = elapsed_seconds
+    """Returns seconds since some moment."""
+    _kept: dict[Kind, Kept] = field(factory=dict, init=False)
+    _done: dict[Kind, _Done] = field(factory=dict, init=False)
+    _asked: "OrderedDict[int, Subject]" = field(factory=OrderedDict, init=False)
+    """Earlier states by end offset."""
+    _version: int = field(default=0, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread = threading.Thread(target=self._run, name="findings", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a look that is under way is not waited for longer than ten seconds."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    @property
+    def version(self) -> int:
+        """What changes when there is something new to see."""
+        return self._version
+
+    def kept(self, kind: Kind) -> Kept | None:
+        """Return what is known of a kind; None before the first look, and if nobody looks."""
+        return self._kept.get(kind)
+
+    def age(self, kept: Kept) -> float:
+        """Return how many seconds ago the look began that found something."""
+        return max(self.clock() - kept.at, 0.0)
+
+    def ask(self, then: Subject) -> None:
+        """Keep in mind that somebody asks what an earlier state had of the findings (`Kept.had`)."""
+        with self._lock:
+            self._asked[then.image.end_offset] = then
+            self._asked.move_to_end(then.image.end_offset)
+            while len(self._asked) > _ASKED:
+                self._asked.popitem(last=False)
+
+    def round(self) -> None:
+        """Look for each kind once, if it is time to; and at one earlier state that somebody asks for."""
+        for kind, finder in self.finders.items():
+            if self._stopping.is_set():
+                return
+            subject = self.now()
+            if subject is None:
+                return
+            done = self._done.get(kind)
+            if done is None or done.is_over(self.clock(), subject.image.acls, partial(_signature, finder)):
+                self._look(kind, finder, subject)
+        self._answer_one()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.round()
+            self._stopping.wait(_EVERY_S)
+
+    def _look(self, kind: Kind, finder: Finder, subject: Subject) -> None:
+        began, signature = self.clock(), _signature(finder)
+        known = self._kept.get(kind)
+        try:
+            looked = finder.look(subject)
+        except Exception as error:  # noqa: BLE001 - the page says it, and the other kinds are looked for all the same
+            kept = evolve(known or Kept(looked=None), error=_why(error))
+        else:
+            had = {offset: _had(finder, then, looked) for offset, then in self._asked_for().items()}
+            kept = Kept(looked=looked, acls=subject.image.acls, offset=subject.image.end_offset, at=began, had=had)
+        ended = self.clock()
+        self._done[kind] = _Done(
+            acls=subject.image.acls,
+            signature=signature,
+            ended=ended,
+            rest=_REST * (ended - began),
+            failed=kept.error is not None,
+        )
+        self._publish(kind, kept)
+
+    def _answer_one(self) -> None:
+        for offset, then in self._asked_for().items():
+            missing = [kind for kind, kept in self._kept.items() if kept.looked is not None and offset not in kept.had]
+            for kind in missing:
+                kept = self._kept[kind]
+                if kept.looked is not None and not self._stopping.is_set():
+                    found = _had(self.finders[kind], then, kept.looked)
+                    self._publish(kind, evolve(kept, had={**kept.had, offset: found}))
+            if missing:
+                return
+
+    def _asked_for(self) -> dict[int, Subject]:
+        with self._lock:
+            return dict(self._asked)
+
+    def _publish(self, kind: Kind, kept: Kept) -> None:
+        self._kept = {**self._kept, kind: kept}
+        self._version += 1
+
+
+def _signature(finder: Finder) -> object:
+    try:
+        return finder.signature()
+    except OSError as error:
+        return str(error)
+
+
+def _had(finder: Finder, then: Subject, looked: Looked) -> frozenset[str] | str:
+    try:
+        return finder.had(then, looked)
+    except Exception as error:  # noqa: BLE001 - as in _look
+        return _why(error)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, MetadataError | OSError):
+        return str(error)
+    return f"an error of aclog itself: {type(error).__name__}: {error}"
+
+
+# Work in a process of its own: it leaves this one's interpreter to requests.
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_NICE = 5
+"""It yields to what answers requests."""
+_LOOK_S = 0.1
+_PIECE = 250
+"""Values that are read at once: nothing else runs meanwhile."""
+
+
+class NoAnswerError(MetadataError):
+    """The process ended without an answer."""
+
+
+def in_own_process(stopping: threading.Event, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Return what a function does, which is pickled with its arguments; the process ends with it, or when told to stop.
+
+    Raises:
+        NoAnswerError: it was killed, or stopped; and whatever the function raises.
+
+    """
+    # a process of its own rather than a fork: threads of this one may hold locks
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(sender, work, args, kwargs), daemon=True)
+    try:
+        process.start()
+        sender.close()
+        while not receiver.poll(_LOOK_S):
+            if stopping.is_set():
+                raise NoAnswerError("stopped before it was done")
+        failed, value = receiver.recv()
+    except EOFError:
+        raise NoAnswerError("the process that looked was killed, perhaps for want of memory") from None
+    finally:
+        receiver.close()
+        if process.pid is not None:
+            process.terminate()
+            process.join()
+    if failed:
+        raise value
+    return cast("_R", value)
+
+
+def packed(values: Sequence[object]) -> list[bytes]:
+    """Return many values as pieces, for a function whose answer is read piece by piece."""
+    return [pickle.dumps(values[start : start + _PIECE]) for start in range(0, len(values), _PIECE)]
+
+
+def unpacked(pieces: Iterable[bytes], pause: Pause) -> Iterator[Any]:
+    """Yield the values that `packed` made pieces of; `pause` is called before each piece."""
+    for piece in pieces:
+        pause()
+        yield from pickle.loads(piece)  # noqa: S301 - made by `packed`
+
+
+def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started it
+    os.nice(_NICE)
+    try:
+        found = False, work(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+        found = True, error
+    with suppress(BrokenPipeError):  # whoever waited for it was killed
+        sender.send(found)
+
+
+# Tests of rules that fail, as findings.
+
+
+_EXPLAINED = 50
+"""Failing cases that are explained, and whose nearest change is searched for: more of them have one cause."""
+_MOST_LINES = 12
+"""Of the text of one failing case."""
+
+
+@frozen(kw_only=True)
+class TestedFile:
+    """The cases of a file, and the rules under the settings that the file is about."""
+
+    __test__ = False
+    """It is none for pytest."""
+
+    policy: Policy
+    cases: tuple[Case, ...]
+    premises: Premises = ALL_KNOWN
+    """What is unknown of what decides."""
+    given: frozenset[str] = frozenset()
+    """The properties of brokers whose values the policy has."""
+
+    def run(self) -> PremisedRun:
+        """Return what runs the cases: one that an unknown premise could turn does not pass."""
+        return PremisedRun(self.policy, self.premises, self.given)
+
+
+def tests_looked(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> Looked:
+    """Return the cases that fail. Raises MetadataError: what one compares with cannot be read."""
+    items: list[Item] = []
+    for file in files:
+        run = file.run().run
+        outcomes = [run(case) for case in file.cases]
+        failed = failing(outcomes)
+        state = TestedState(policy=with_ids(file.policy), origins=origins, place=place) if failed else None
+        items += (_test_item(each, state if len(items) + at < _EXPLAINED else None) for at, each in enumerate(failed))
+    total = sum(len(file.cases) for file in files)
+    passed = total - len(items)
+    return Looked(items=tuple(items), summary=f"{passed:,} of {total:,} tests pass")
+
+
+def failing_keys(files: Sequence[TestedFile], among: frozenset[str]) -> frozenset[str]:
+    """Return which of some cases, by key, fail. Raises MetadataError: as `tests_looked`."""
+    return frozenset(
+        key
+        for file in files
+        for run in (file.run().run,)
+        for case in file.cases
+        if (key := _test_key(case)) in among and not run(case).passed
+    )
+
+
+def _test_key(case: Case) -> str:
+    return f"tests {case.origin.file} {case.test} {case.text}"
+
+
+def _test_item(outcome: Outcome, state: TestedState | None) -> Item:
+    case, mend = outcome.case, list[str]()
+    if state is None:
+        lines = [f"expected: {case.text}", *(f"found: {each.found}" for each in outcome.failures[:1])]
+    else:
+        lines = [line.strip() for line in failure_lines(outcome, state)][1:]
+        if NEAREST_CHANGE in lines:
+            at = lines.index(NEAREST_CHANGE)
+            lines, mend = lines[:at], lines[at:]
+    rules = dict.fromkeys(each.decided_by for each in outcome.failures if isinstance(each.decided_by, StandardAcl))
+    return Item(
+        kind=Kind.TESTS,
+        key=_test_key(case),
+        severity=Severity.ERROR,
+        name=case.test,
+        text="\n".join(lines[:_MOST_LINES]),
+        rules=tuple(LocatedRule(acl=acl, origins=() if state is None else state.origins.of(acl)) for acl in rules),
+        place=origin_text(case.origin),
+        advice="\n".join(mend),
+    )

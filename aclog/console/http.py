@@ -1,0 +1,146 @@
+"""Checks before all requests: budgets of bodies, and names of hosts; and files that hold secrets."""
+
+from collections.abc import AsyncIterable, Hashable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import ConfigError
+
+# How many bytes of bodies are held at once: of all senders, and of each.
+
+
+class BusyError(Exception):
+    """So much is held already that no more is taken: who asked may ask again later."""
+
+
+class TooLargeError(Exception):
+    """A body with more bytes than are taken of one request."""
+
+
+@define(eq=False)
+class BodyBudget:
+    """What is left for bodies; owned by the event loop. One sender can take half of it."""
+
+    whole: int = 64 << 20
+    """In bytes."""
+    left: int = field(init=False)
+    _of: dict[Hashable, int] = field(factory=dict, init=False)
+    """What each sender holds."""
+
+    def __attrs_post_init__(self) -> None:
+        self.left = self.whole
+
+    @contextmanager
+    def share(self, sender: Hashable = None) -> Iterator["Share"]:
+        """Return what one request of a sender holds, which it gives back at the end of the `with`."""
+        share = Share(self, sender)
+        try:
+            yield share
+        finally:
+            self._give(share)
+
+    def take(self, sender: Hashable, size: int) -> None:
+        """Take some bytes. Raises BusyError: so much is not left, or not for this sender."""
+        held = self._of.get(sender, 0) + size
+        if size > self.left or held > self.whole // 2:
+            raise BusyError("too much is being asked at once: ask again later")
+        self.left -= size
+        self._of[sender] = held
+
+    def _give(self, share: "Share") -> None:
+        if share.size:
+            self.left += share.size
+            self._of[share.sender] -= share.size
+            if not self._of[share.sender]:
+                del self._of[share.sender]
+
+
+@define(eq=False)
+class Share:
+    """What one request holds of a budget."""
+
+    _budget: BodyBudget
+    sender: Hashable
+    size: int = 0
+    """In bytes."""
+
+    def take(self, size: int) -> None:
+        """Take some bytes. Raises BusyError: so much is not left."""
+        self._budget.take(self.sender, size)
+        self.size += size
+
+
+async def collected(pieces: AsyncIterable[bytes], most: int, share: Share | None = None) -> bytearray:
+    """Return a body of its pieces, held in a share.
+
+    Raises:
+        TooLargeError: it has more bytes than `most`.
+        BusyError: so much is not left.
+
+    """
+    found = bytearray()
+    async for piece in pieces:
+        if len(found) + len(piece) > most:
+            raise TooLargeError(f"the body has more than {most:,} bytes")
+        if share is not None:
+            share.take(len(piece))
+        found += piece
+    return found
+
+
+# Which names of this server a request may use: what stops DNS rebinding.
+
+
+_OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@frozen
+class Hosts:
+    """The names in Host headers that are answered; None: all.
+
+    A page of a stranger's host, whose address turns into this machine's, is of the same origin as what it then reads.
+    Its requests still name the stranger's host. Where a login is asked for, they also lack its cookie.
+    """
+
+    names: frozenset[str] | None
+
+    @classmethod
+    def of(cls, *, listen: str, is_local: bool, base_url: str | None) -> "Hosts":
+        """Return those of a server: all, unless being on its machine is all that it asks for (`is_local`).
+
+        Then this machine's, its own and the base URL's.
+        """
+        if not is_local:
+            return cls(None)
+        own = {f"[{listen}]" if ":" in listen else listen}
+        if base_url is not None:
+            own.add(host_of(base_url.partition("://")[2].partition("/")[0]))
+        return cls(_OF_THIS_MACHINE | {name.lower() for name in own if name})
+
+    def answer(self, given: list[str]) -> bool:
+        """Return whether a request with these Host headers is answered."""
+        return self.names is None or (len(given) == 1 and host_of(given[0]) in self.names)
+
+
+def host_of(authority: str) -> str:
+    """Return the host of `host:port`, in lower case; an IPv6 address keeps its brackets. What is neither is whole."""
+    host, colon, port = authority.lower().rpartition(":")
+    return host if colon and port.isdigit() else authority.lower()
+
+
+# Files that hold secrets.
+
+
+def check_private(path: Path, harm: str) -> None:
+    """Check that only its owner may read a file.
+
+    `harm` ends a sentence that begins with "others may read it".
+
+    Raises:
+        ConfigError: others may. OSError: there is no such file.
+
+    """
+    if path.stat().st_mode & 0o077:
+        raise ConfigError(f"{path}: others may read it{harm}: chmod 600")

@@ -1,0 +1,726 @@
+"""A state source, followed: its newest state, its history and its premises."""
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from attrs import define, evolve, field, frozen
+
+from aclog.authorizer.acl import record_of
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.acl_index import Change as RecordChange
+from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.clock import current_time_ms, elapsed_seconds
+from aclog.metalog.committed_log import LogReader
+from aclog.metalog.errors import LogError, MetadataError, ReplayError
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.snapshots.history import Change, ChangeKind, RuleWatch
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import Moment, first_later, read_moment
+from aclog.snapshots.state_source import StateSource
+from aclog.sources.logs import LogMark, ReplacedError, start_of
+from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
+
+# What is unknown of the settings that decide, and what the first state lacks: read once, with that state.
+
+
+@define(eq=False, kw_only=True)
+class LivePremises:
+    """Read once, by the thread that reads the states; any other may look at what it has read.
+
+    Gaps of a log (aclog.sources.notes) are those at the start, too: one that opens or closes later is not seen.
+    """
+
+    read: Callable[[], Premises]
+    """Raises MetadataError: no node of the cluster has an authorizer."""
+    tell: Callable[[str], None]
+    """Called with each premise that is unknown."""
+    _read: Premises | None = field(default=None, init=False)
+
+    @property
+    def unknown(self) -> Premises:
+        """What is unknown; nothing before the first state."""
+        return self._read or ALL_KNOWN
+
+    def look(self) -> None:
+        """Read it, unless it has been read. Raises as `read`: there is nothing to decide by then."""
+        if self._read is None:
+            self._read = self.read()
+            for premise in self._read.unknown:
+                self.tell(premise.note())
+
+
+def none_unknown() -> LivePremises:
+    """Return those of a source that is no running cluster."""
+    return LivePremises(read=lambda: ALL_KNOWN, tell=lambda _: None)
+
+
+# A state source, read again and again in a thread of its own; what answers reads the newest state without waiting.
+
+
+_MOMENTS = 8
+"""States of the past that are kept."""
+_SETTLED = timedelta(minutes=1)
+"""What was true at a later moment than this long ago may still change: a log's clock may be behind ours."""
+
+
+@frozen(eq=False, kw_only=True)
+class Seen:
+    """A state, and when it was read (aclog.metalog.clock.elapsed_seconds)."""
+
+    image: Image
+    at: float
+
+
+@define(eq=False, kw_only=True)
+class LiveState:
+    """The newest state of a source; owned by the server that starts and stops it."""
+
+    source: StateSource
+    seconds: float
+    """Between two reads."""
+    tell: Callable[[str], None]
+    """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
+    prepare: Callable[[Image], None] = field(default=lambda _: None)
+    """Called with each state before it is the newest one: what is made of it costs no request anything.
+
+    Raises MetadataError: nothing can be answered from it.
+    """
+    _newest: Seen | None = field(default=None, init=False)
+    _trouble: str | None = field(default="no state was read yet", init=False)
+    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _reading: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by who reads the newest state, which nobody who asks for the past waits for."""
+    _reading_past: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by who reads a state of the past: one at a time, for each takes the memory of a state."""
+    _past: "OrderedDict[Moment, Image]" = field(factory=OrderedDict, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread = threading.Thread(target=self._run, name="live-state", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and close the source."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(10)
+        self.source.close()
+
+    def replace(self, source: StateSource) -> None:
+        """Read another source from now on, which is of the same rules, at once; the one before is closed."""
+        with self._reading_past, self._reading:
+            before, self.source = self.source, source
+            self._past.clear()
+        before.close()
+        self._look()
+
+    @property
+    def newest(self) -> Seen | None:
+        """The newest state; None before the first."""
+        return self._newest
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the newest read failed; None after a good one."""
+        return self._trouble
+
+    def age(self) -> float | None:
+        """Return for how many seconds nothing has confirmed the newest state; None before the first."""
+        seen = self._newest
+        if seen is None:
+            return None
+        told = self.source.freshness()
+        read = max(elapsed_seconds() - seen.at, 0.0)
+        return read if told is None else max(read, told.seconds)
+
+    def past(self, text: str) -> Image | None:
+        """Return the state at a moment in the past; None if the text names the newest one.
+
+        Raises:
+            ConfigError: neither an offset nor a time. MetadataError: nobody knows that state.
+
+        """
+        now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
+        moment = read_moment(text, now=now).moment
+        if moment is None:
+            return None
+        with self._reading_past:
+            known = self._past.get(moment)
+            if known is None:
+                known = self.source.image_at(moment)
+                if isinstance(moment, datetime) and now - moment < _SETTLED:
+                    return known
+                self._past[moment] = known
+                if len(self._past) > _MOMENTS:
+                    self._past.popitem(last=False)
+            self._past.move_to_end(moment)
+            return known
+
+    def image_at(self, moment: Moment) -> Image:
+        """Return the state at a moment, read anew. Raises MetadataError: nobody knows that state."""
+        with self._reading_past:
+            return self.source.image_at(moment)
+
+    def _run(self) -> None:
+        while True:
+            self._look()
+            if self._stopping.wait(self.seconds):
+                return
+
+    def _look(self) -> None:
+        with self._reading:  # until the state is put in place: another source may be put in this one's place meanwhile
+            try:
+                seen = Seen(image=self.source.image(), at=elapsed_seconds())
+                self.prepare(seen.image)
+            except (MetadataError, OSError) as error:
+                if str(error) != self._trouble:
+                    self.tell(str(error))
+                self._trouble = str(error)
+            else:
+                self._newest, self._trouble = seen, None
+
+
+# Which applies changed a log of ours, read again when more have.
+
+
+@define(eq=False)
+class FollowedApplies:
+    """The applies that the file beside a log tells of. Safe for any number of threads."""
+
+    directory: Path
+    _seen: tuple[int, ...] | None = field(default=None, init=False)
+    _known: tuple[AppliedChange, ...] | None = field(default=None, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def read(self) -> tuple[AppliedChange, ...] | None:
+        """Return the applies in the order in which they began; None if no file tells of any.
+
+        Raises:
+            MetadataError: the file is damaged, or cannot be read.
+
+        """
+        with self._lock:
+            seen = self._identity()
+            if seen != self._seen:
+                found = None if seen is None else read_applies(self.directory)
+                self._known, self._seen = None if found is None else found.applied, seen
+            return self._known
+
+    def _identity(self) -> tuple[int, ...] | None:
+        path = self.directory / APPLIES_FILE
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise LogError(f"{path}: cannot be read: {error.strerror}") from error
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+# Which state of a log a time names, without reading the whole log for each question.
+
+
+_MOST = 1_000
+
+
+@define(eq=False, kw_only=True)
+class TimeOffsets:
+    """Times of a log that were asked for, and where it goes on after each. Safe for any number of threads."""
+
+    log: LogReader
+    _times: list[int] = field(factory=list, init=False)
+    _offsets: list[int] = field(factory=list, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def after(self, time: int) -> int:
+        """Return the offset of the first batch later than a time (ms since 1970); the high-water mark without one.
+
+        The state at that time is the one that ends there (aclog.snapshots.moments.end_offset_at).
+
+        Raises:
+            MetadataError: the log is damaged, or cannot be read.
+
+        """
+        with self._lock:
+            number = bisect_right(self._times, time)
+            known = self._offsets[number - 1] if number else 0
+        # A later time has no earlier answer, so what was found for an earlier one is where to begin.
+        found = first_later(self.log, time, max(known, self.log.start_offset()))
+        with self._lock:
+            if len(self._times) >= _MOST:
+                self._times.clear()
+                self._offsets.clear()
+            number = bisect_right(self._times, time)
+            if not number or self._times[number - 1] != time:
+                self._times.insert(number, time)
+                self._offsets.insert(number, found.offset)
+            else:
+                self._offsets[number - 1] = found.offset
+        return found.offset
+
+
+# The changes of rules between two offsets of a log, and the rules at each of them (RuleTimeline).
+
+
+_STEP = 64
+"""Changes between two states that are kept: others are made from the one before, at about 20 us a change."""
+_FEWEST_MERGED, _SHARE = 4096, 8
+"""An overlay is merged when it has so many changes, or this part of the rules if that is more: what bases take then
+follows the number of changes."""
+
+
+@frozen(eq=False, kw_only=True)
+class Anchor:
+    """The rules after so many changes. Most share the base of their neighbours."""
+
+    position: int
+    acls: AclsImage
+    is_after_gap: bool = False
+    """Whether what led to it was not seen: the changes before it may not lead to the same ids."""
+
+
+@frozen(eq=False, kw_only=True)
+class RuleTimeline:
+    """All that happened to rules from the state at `begin` to the state at `end`.
+
+    A position is a number of changes. Immutable: what follows, or goes before, makes another one that shares its parts.
+    """
+
+    begin: int
+    """The end offset of the first state that is known."""
+    begin_time: int
+    """Of its last record, in ms since 1970; -1 if that is unknown."""
+    end: int
+    """The end offset of the last state that is known."""
+    changes: tuple[Change, ...]
+    ends: tuple[int, ...]
+    """The end offset of the first state with each change; never decreasing."""
+    anchors: tuple[Anchor, ...]
+    """By position: of the first and the last one, and of enough in between."""
+
+    @staticmethod
+    def at(acls: AclsImage, *, offset: int, timestamp: int) -> "RuleTimeline":
+        """Return one that knows a single state."""
+        anchor = Anchor(position=0, acls=acls)
+        return RuleTimeline(begin=offset, begin_time=timestamp, end=offset, changes=(), ends=(), anchors=(anchor,))
+
+    @staticmethod
+    def back_from(
+        newer: "RuleTimeline",
+        changes: Sequence[Change],
+        *,
+        begin: int,
+        timestamp: int,
+        pause: Pause = no_pause,
+    ) -> "RuleTimeline":
+        """Return what led to the first state of another one, made by taking back all these changes from it.
+
+        `begin` is the end offset of the state before them, `timestamp` that of its last record. `pause` is called at
+        each change.
+
+        Raises:
+            ReplayError: they did not lead to that state.
+
+        """
+        acls = newer.anchors[0].acls
+        anchors = [Anchor(position=len(changes), acls=acls)]
+        for position in range(len(changes) - 1, -1, -1):
+            pause()
+            acls = kept_small(acls.apply((_undone(changes[position]),)), pause)
+            if position % _STEP == 0:
+                anchors.append(Anchor(position=position, acls=acls))
+        return RuleTimeline(
+            begin=begin,
+            begin_time=timestamp,
+            end=newer.begin,
+            changes=tuple(changes),
+            ends=tuple(change.end_offset for change in changes),
+            anchors=tuple(reversed(anchors)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def followed_by(self, changes: Sequence[Change], *, end: int, acls: AclsImage) -> "RuleTimeline":
+        """Return this one with the changes that came next, and the rules after them."""
+        last, total = self.anchors[-1], len(self.changes) + len(changes)
+        if not changes and acls is last.acls:
+            return evolve(self, end=end)
+        # In a gap a rule may have come back under another id, of which no change tells.
+        is_after_gap = not changes or any(change.gap for change in changes)
+        # The last one is there for being the last one: it stays only if the one before it is far enough.
+        kept = self.anchors
+        if len(kept) > 1 and not last.is_after_gap and last.position - kept[-2].position < _STEP:
+            kept = kept[:-1]
+        between = () if len(changes) <= _STEP else self._between(last.acls, changes)
+        return evolve(
+            self,
+            end=end,
+            changes=self.changes + tuple(changes),
+            ends=self.ends + tuple(change.end_offset for change in changes),
+            anchors=(*kept, *between, Anchor(position=total, acls=acls, is_after_gap=is_after_gap)),
+        )
+
+    def joined(self, newer: "RuleTimeline") -> "RuleTimeline":
+        """Return this one and another that begins where it ends."""
+        size = len(self.changes)
+        moved = (evolve(each, position=each.position + size) for each in newer.anchors[1:])
+        return RuleTimeline(
+            begin=self.begin,
+            begin_time=self.begin_time,
+            end=newer.end,
+            changes=self.changes + newer.changes,
+            ends=self.ends + newer.ends,
+            anchors=(*self.anchors, *moved),
+        )
+
+    def shortened(self, most: int) -> "RuleTimeline":
+        """Return this one with about so many of its newest changes: what became visible together stays together."""
+        cut = len(self.changes) - most
+        if cut <= 0:
+            return self
+        cut = bisect_right(self.ends, self.ends[cut - 1])
+        first = Anchor(position=0, acls=self.acls_at(cut))
+        later = (evolve(each, position=each.position - cut) for each in self.anchors if each.position > cut)
+        return RuleTimeline(
+            begin=self.ends[cut - 1],
+            begin_time=self.changes[cut - 1].timestamp,
+            end=self.end,
+            changes=self.changes[cut:],
+            ends=self.ends[cut:],
+            anchors=(first, *later),
+        )
+
+    def position(self, offset: int) -> int:
+        """Return how many changes the state at an offset has; between two states it is the earlier one."""
+        return bisect_right(self.ends, offset)
+
+    def offset(self, position: int) -> int:
+        """Return the end offset from which on the rules are those of a position."""
+        return self.ends[position - 1] if position else self.begin
+
+    def time(self, position: int) -> int:
+        """Return the time of the last change before a position, in ms since 1970; -1 if it is unknown."""
+        return self.changes[position - 1].timestamp if position else self.begin_time
+
+    def before(self, position: int) -> int:
+        """Return the position before the changes that became visible last at this one; 0 if there are none."""
+        return bisect_left(self.ends, self.ends[position - 1]) if position else 0
+
+    def after(self, position: int) -> int:
+        """Return the position after the changes that became visible next; the last one if there are none."""
+        return bisect_right(self.ends, self.ends[position]) if position < len(self.ends) else len(self.ends)
+
+    def acls_at(self, position: int) -> AclsImage:
+        """Return the rules at a position."""
+        number = bisect_right(self.anchors, position, key=lambda each: each.position) - 1
+        anchor = self.anchors[number]
+        changes = self.changes[anchor.position : position]
+        return anchor.acls.apply(map(done, changes)) if changes else anchor.acls
+
+    def _between(self, acls: AclsImage, changes: Sequence[Change]) -> list[Anchor]:
+        """Return the states between the last one and those changes that come next."""
+        found: list[Anchor] = []
+        if any(change.gap for change in changes):  # it is one step: nobody asks for a state in it
+            return found
+        start = len(self.changes)
+        for number, change in enumerate(changes[:-1], 1):
+            acls = kept_small(acls.apply((done(change),)))
+            if number % _STEP == 0:
+                found.append(Anchor(position=start + number, acls=acls))
+        return found
+
+
+def done(change: Change) -> RecordChange:
+    """Return the record that makes a change. Raises ReplayError: it has no id."""
+    return _added(change) if change.kind is ChangeKind.ADDED else _removed(change)
+
+
+def _undone(change: Change) -> RecordChange:
+    return _removed(change) if change.kind is ChangeKind.ADDED else _added(change)
+
+
+def _added(change: Change) -> RecordChange:
+    if change.rule.id is None:
+        raise ReplayError(f"a change has no id: {change}")
+    return record_of(change.rule.acl, change.rule.id)
+
+
+def _removed(change: Change) -> RecordChange:
+    if change.rule.id is None:
+        raise ReplayError(f"a change has no id: {change}")
+    return RemoveAccessControlEntryRecord(id=change.rule.id)
+
+
+def merge_at(rules: int) -> int:
+    """Return how many changes an overlay over so many rules may have."""
+    return max(_FEWEST_MERGED, rules // _SHARE)
+
+
+def kept_small(acls: AclsImage, pause: Pause = no_pause) -> AclsImage:
+    """Return the same rules, merged into a new base if too much was changed since the old one was built."""
+    return acls.merged(pause) if acls.overlay_size > merge_at(len(acls)) else acls
+
+
+# The history of a source's rules: followed as it goes on, and read back to where the log begins, newest first.
+
+
+_EVERY_S = 0.2
+"""How long a change may wait for being seen, when no page asks."""
+_CHECK_S = 1.0
+"""Between two looks whether the log still is the same."""
+_FIRST, _GROWTH = 20_000, 8
+"""Records that are read back at first, and how many times more each time after: each time takes a replay."""
+MOST_CHANGES = 100_000
+"""Changes that are kept, at about 3 kB each with the states between them."""
+_STOP_S = 10.0
+
+
+@frozen(eq=False, kw_only=True)
+class KnownHistory:
+    """What is known of a history at one time."""
+
+    timeline: RuleTimeline
+    is_reading: bool
+    """Whether older changes are still being read."""
+    older: str
+    """Why nothing before its beginning is known; empty while that is being read, and if there is nothing."""
+    trouble: str | None = None
+    """Why nothing later is known than its end; None while it is followed."""
+    edition: int = 0
+    """Another one whenever more is known of the past, or there is other trouble; what comes next does not count."""
+
+
+@define(eq=False, kw_only=True)
+class LiveHistory:
+    """A history in two threads of its own; owned by the server that starts and stops it."""
+
+    live: LiveState
+    log: LogReader
+    most: int = MOST_CHANGES
+    first_part: int = _FIRST
+    """Records that are read back at first."""
+    warm: Callable[[AclsImage], None] = field(default=lambda _: None)
+    """Called with rules on each new base, in the history's thread: to find what questions of its states need."""
+    pause: Pause = no_pause
+    """Called again and again while the past is read, which others may have to wait for."""
+    times: TimeOffsets = field(init=False)
+    _mark: LogMark = field(init=False)
+    _known: KnownHistory | None = field(default=None, init=False)
+    _warmed: object = field(default=None, init=False)
+    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    _wanted: threading.Event = field(factory=threading.Event, init=False)
+    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _threads: list[threading.Thread] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.times, self._mark = TimeOffsets(log=self.log), LogMark(log=self.log)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._begin_thread(self._follow, "history")
+
+    def stop(self) -> None:
+        """End. The source belongs to the live state, which must be stopped after this."""
+        self._stopping.set()
+        self._wanted.set()
+        for thread in list(self._threads):
+            thread.join(_STOP_S)
+
+    @property
+    def known(self) -> KnownHistory | None:
+        """What is known now; None before the first state."""
+        return self._known
+
+    def caught_up(self, offset: int, seconds: float) -> KnownHistory | None:
+        """Return what is known, once it reaches an offset, or when so many seconds are over."""
+        known = self._known
+        if known is None or known.timeline.end >= offset or known.trouble is not None:
+            return known
+        self._wanted.set()
+        with self._changed:
+            self._changed.wait_for(lambda: self._reaches(offset), seconds)
+        return self._known
+
+    def _reaches(self, offset: int) -> bool:
+        known = self._known
+        return known is not None and (known.timeline.end >= offset or known.trouble is not None)
+
+    def _begin_thread(self, run: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _set(self, change: Callable[[KnownHistory], KnownHistory]) -> None:
+        with self._changed:
+            assert self._known is not None  # noqa: S101 - set before anything else is
+            self._known = change(self._known)
+            self._changed.notify_all()
+
+    def _follow(self) -> None:
+        image = self._first_image()
+        if image is None:
+            return
+        first = RuleTimeline.at(image.acls, offset=image.end_offset, timestamp=image.timestamp)
+        with self._changed:
+            self._known = KnownHistory(timeline=first, is_reading=True, older="")
+            self._changed.notify_all()
+        self._begin_thread(self._read_back, "history-past")
+        watch = self._watch(image)
+        looked = 0.0
+        while not self._stopping.is_set():
+            try:
+                if elapsed_seconds() - looked >= _CHECK_S:
+                    self._mark.compare()
+                    self._mark.set_before(watch.end_offset)
+                    looked = elapsed_seconds()
+                self._take_all(watch)
+                self._note_trouble(None)
+                self._warm(watch.acls)
+            except ReplacedError as error:
+                self._note_trouble(str(error))
+                return
+            except (MetadataError, OSError) as error:
+                self._note_trouble(str(error))
+            self._wanted.wait(_EVERY_S)
+            self._wanted.clear()
+
+    def _warm(self, acls: AclsImage) -> None:
+        if acls.index.base is not self._warmed:
+            self._warmed = acls.index.base
+            self.warm(acls)
+
+    def _first_image(self) -> Image | None:
+        while not self._stopping.wait(0.02):
+            if self.live.newest is not None:
+                return self.live.newest.image
+        return None
+
+    def _watch(self, image: Image) -> RuleWatch:
+        return RuleWatch.after(
+            image,
+            self.log,
+            newest=self._newest_image,
+            notify=lambda _: None,
+            merge_at=merge_at(len(image.acls)),
+        )
+
+    def _newest_image(self) -> Image:
+        """Return the state from which a log goes on whose next records a snapshot has replaced."""
+        seen = self.live.newest
+        if seen is None or seen.image.end_offset < self.log.start_offset():
+            raise LogError(f"{self.log.name}: a snapshot has replaced records that were not read yet: it is being read")
+        return seen.image
+
+    def _take_all(self, watch: RuleWatch) -> None:
+        """Take what was committed since the last time."""
+        while not self._stopping.is_set():
+            before = watch.end_offset
+            changes = watch.step(0)
+            if watch.end_offset == before:
+                return
+            self._add(changes, watch)
+
+    def _add(self, changes: Sequence[Change], watch: RuleWatch) -> None:
+        def added(known: KnownHistory) -> KnownHistory:
+            """Return the history with these changes at its end, shortened if it is too long; its trouble is over."""
+            if known.trouble is not None:
+                known = evolve(known, trouble=None, edition=known.edition + 1)
+            timeline = known.timeline.followed_by(changes, end=watch.end_offset, acls=watch.acls)
+            if len(timeline) <= self.most + self.most // 10:  # some at a time, as it takes a copy of the rest
+                return evolve(known, timeline=timeline)
+            older = _too_many(self.most)
+            return evolve(known, timeline=timeline.shortened(self.most), is_reading=False, older=older)
+
+        self._set(added)
+
+    def _note_trouble(self, trouble: str | None) -> None:
+        known = self._known
+        if known is not None and known.trouble != trouble:
+            self._set(lambda known: evolve(known, trouble=trouble, edition=known.edition + 1))
+
+    def _read_back(self) -> None:
+        """Read what is older, a part at a time, until the log begins or enough is known."""
+        try:
+            older = self._parts()
+        except (MetadataError, OSError) as error:
+            older = f"what is older cannot be read: {error}"
+        if not self._stopping.is_set():
+            self._set(lambda known: _ended(known, older))
+
+    @property
+    def _timeline(self) -> RuleTimeline:
+        assert self._known is not None  # noqa: S101 - the thread begins after the first state
+        return self._known.timeline
+
+    def _parts(self) -> str:
+        """Read back part by part; return why nothing older is known."""
+        begin, size = start_of(self.live.source), self.first_part
+        while not self._stopping.is_set():
+            newer = self._timeline
+            room = self.most - len(newer)
+            if newer.begin <= begin.end_offset:
+                return "" if begin.end_offset == 0 else "the log begins with this state"
+            if room <= 0:
+                return _too_many(self.most)
+            wanted = self._batch_at(max(newer.begin - size, begin.end_offset))
+            image = begin if wanted <= begin.end_offset else self.live.image_at(wanted)
+            part = self._part(image, newer, room)
+            if part is None:
+                break
+            if part.begin >= newer.begin:  # what became visible last before it is more than there is room for
+                return _too_many(self.most)
+            self._set(lambda known, part=part: _with_older(known, part))  # type: ignore[misc]
+            size *= _GROWTH
+        return ""
+
+    def _batch_at(self, offset: int) -> int:
+        """Return the offset at which the batch begins that holds another one: in its middle there is no state."""
+        chunk = self.log.read(offset, 1)
+        return next((header.base_offset for _, header in iter_batches(chunk)), offset)
+
+    def _part(self, image: Image, newer: RuleTimeline, room: int) -> RuleTimeline | None:
+        """Return what led from a state to the beginning of what is known; None if it is to stop."""
+
+        def deleted() -> Image:
+            raise LogError(f"{self.log.name}: retention has deleted records while they were read")
+
+        watch = RuleWatch.after(image, self.log, newest=deleted, notify=lambda _: None, pause=self.pause)
+        found, left = deque[Change](maxlen=room), image.end_offset
+        timestamp = image.timestamp
+        while watch.end_offset < newer.begin:
+            if self._stopping.is_set():
+                return None
+            for change in watch.step(0):
+                if change.end_offset > newer.begin:
+                    break
+                if len(found) == room:
+                    left, timestamp = found[0].end_offset, found[0].timestamp
+                found.append(change)
+        while found and found[0].end_offset == left:  # others that became visible with it are left out
+            timestamp = found.popleft().timestamp
+        part = RuleTimeline.back_from(newer, tuple(found), begin=left, timestamp=timestamp, pause=self.pause)
+        if left == image.end_offset and len(part.anchors[0].acls) != len(image.acls):
+            raise LogError(f"{self.log.name}: from offset {left} on its changes do not lead to the newest state")
+        return part
+
+
+def _too_many(most: int) -> str:
+    return f"at most the newest {most:,} changes are kept"
+
+
+def _ended(known: KnownHistory, older: str) -> KnownHistory:
+    return evolve(known, is_reading=False, older=known.older or older, edition=known.edition + 1)
+
+
+def _with_older(known: KnownHistory, part: RuleTimeline) -> KnownHistory:
+    if known.timeline.begin != part.end:  # its beginning was given up meanwhile, for there are too many changes
+        return known
+    return evolve(known, timeline=part.joined(known.timeline), edition=known.edition + 1)

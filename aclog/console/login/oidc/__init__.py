@@ -1,1 +1,0 @@
-"""Logging in at an OpenID Connect provider: the code flow with PKCE, state and nonce."""

@@ -1,0 +1,221 @@
+"""The pages of ACLs and of names."""
+
+from attrs import evolve
+
+from aclog.authorizer.acl import PatternType, ResourceType, code_name
+from aclog.authorizer.settings import name_text, parse_name
+from aclog.console.pages.page import (
+    PAGE_ROWS,
+    Asked,
+    BadAskedError,
+    Cell,
+    Column,
+    Field,
+    Form,
+    Links,
+    Page,
+    Row,
+    Table,
+    as_of_field,
+    choice_of_operation,
+    choice_of_pattern,
+    choice_of_permission,
+    choice_of_type,
+    paged,
+    principal_cell,
+    resource_url,
+    rule_table,
+    url,
+)
+from aclog.console.pages.states import SEPARATORS, Branch, Console, State, Wanted, pattern_text
+from aclog.metalog.errors import ConfigError
+
+# The page of rules: a table that is filtered by anything in it.
+
+
+RULES_PATH = "/rules"
+
+
+def rules_page(console: Console, asked: Asked) -> Page:
+    """Return the rules that are asked for. Raises BadAskedError: a filter that is none."""
+    as_of = asked.word("as_of")
+    state = console.states.at(as_of)
+    kind, pattern = asked.resource_type(), asked.pattern_type()
+    wanted = Wanted(
+        anything=asked.word("q"),
+        principal=asked.word("principal"),
+        resource=asked.word("resource"),
+        host=asked.word("host"),
+        resource_type=kind,
+        pattern_type=pattern,
+        operation=asked.operation(),
+        permission=asked.permission(),
+    )
+    found = state.listing.find(wanted)
+    first = asked.number("first", 0, 0, 1 << 40)
+    total = len(state.listing)
+    narrowed = "" if wanted == Wanted() else f"filtered: {len(found):,} of {total:,} rules; the others are not shown"
+    none = "No rule is so." if total else "There is no rule."
+    table = rule_table(found, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
+    table = evolve(table, note=narrowed)
+    others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
+    return Page(
+        path=RULES_PATH,
+        title="Rules",
+        answer=f"{len(found):,} of {total:,} rules" if narrowed else f"{total:,} rules",
+        command=console.command.of("acls list", *_words(asked), as_of=as_of, settings=False),
+        parts=(_form(asked), paged(table, first, RULES_PATH, **others)),
+        offset=state.offset,
+    )
+
+
+def _form(asked: Asked) -> Form:
+    fields = (
+        Field(name="q", label="Anything", value=asked.text("q"), hint="in principal, resource or host"),
+        Field(name="principal", label="Principal", value=asked.text("principal")),
+        Field(name="resource", label="Resource", value=asked.text("resource")),
+        choice_of_type(asked.word("type")),
+        choice_of_pattern(asked.word("pattern")),
+        choice_of_operation(asked.word("operation"), of_rules=True),
+        choice_of_permission(asked.word("permission")),
+        Field(name="host", label="Host", value=asked.text("host")),
+        as_of_field(asked.text("as_of")),
+    )
+    return Form(key="filter", title="Filter", path=RULES_PATH, fields=fields, submit="Filter")
+
+
+def _words(asked: Asked) -> tuple[str, ...]:
+    """Return the command's flags that come nearest: it has no part of a name, but whole ones."""
+    return ("--principal", asked.word("principal")) if ":" in asked.word("principal") else ()
+
+
+# The page of names: a tree of what names begin with, a level at a time, with how many rules are below.
+
+
+NAMES_PATH = "/names"
+_COLUMNS = (
+    Column(key="name", title="Names that begin with"),
+    Column(key="names", title="Names", is_number=True),
+    Column(key="rules", title="Rules", is_number=True),
+    Column(key="who", title="Who can"),
+)
+
+
+def names_page(console: Console, asked: Asked) -> Page:
+    """Return a level of the tree of names. Raises BadAskedError: no such type, or no such prefix."""
+    as_of, prefix = asked.word("as_of"), _prefix(asked)
+    state = console.states.at(as_of)
+    kind = asked.resource_type() or _first_type(state)
+    table = branch_table(state, kind, prefix, as_of)
+    first = asked.number("first", 0, 0, 1 << 40)
+    name = code_name(ResourceType, kind)
+    shown = table.rows[first : first + PAGE_ROWS]
+    cut = paged(
+        Table(
+            key=table.key, title=table.title, columns=table.columns, rows=shown, none=table.none, total=len(table.rows)
+        ),
+        first,
+        NAMES_PATH,
+        type=name,
+        prefix=name_text(prefix),
+        as_of=as_of,
+    )
+    form = Form(
+        key="where",
+        title="Where",
+        path=NAMES_PATH,
+        fields=(
+            choice_of_type(name, any_type=False),
+            Field(name="prefix", label="Begins with", value=asked.text("prefix"), hint="pii-, or pii-*"),
+            as_of_field(asked.text("as_of")),
+        ),
+    )
+    count = state.listing.count_names(kind, prefix)
+    return Page(
+        path=NAMES_PATH,
+        title=f"{name} names",
+        answer=f"{count:,} {name} names or prefixes in rules" + (f" begin with {prefix}" if prefix else ""),
+        command=console.command.of("shell", "tree", f"/acl/resource/{name}", as_of=as_of, settings=False),
+        parts=(form, _up(name, prefix, as_of), cut, *_sharing(state, kind, prefix, as_of)),
+        offset=state.offset,
+    )
+
+
+def _prefix(asked: Asked) -> str:
+    """Return what names are to begin with; a star at its end adds nothing. Raises BadAskedError: one is elsewhere."""
+    try:
+        return parse_name(asked.text("prefix"))[0]
+    except ConfigError as error:
+        raise BadAskedError(str(error)) from error
+
+
+def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
+    """Return a level of the tree as a table, all of it."""
+    name = code_name(ResourceType, kind)
+    found = state.listing.branches(kind, prefix, SEPARATORS)
+    return Table(
+        key="names",
+        title=f"{name} names" + (f" that begin with {prefix}" if prefix else ""),
+        columns=_COLUMNS,
+        rows=tuple(_row(kind, name, branch, as_of) for branch in found),
+        none="No rule is about such a name.",
+    )
+
+
+def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
+    pattern = branch.pattern_type
+    if pattern is None:
+        way = Cell(branch.text, url(NAMES_PATH, type=name, prefix=name_text(branch.text), as_of=as_of))
+        who = Cell("who can, below it", resource_url(kind, branch.text, PatternType.PREFIXED, as_of))
+    else:
+        way = Cell(pattern_text(branch.text, pattern), resource_url(kind, branch.text, pattern, as_of))
+        who = Cell("who can", resource_url(kind, branch.text, pattern, as_of))
+    return Row(
+        key=f"{branch.text} {pattern}",
+        cells=(way, Cell(f"{branch.names:,}"), Cell(f"{branch.rules:,}"), who),
+    )
+
+
+def _first_type(state: State) -> int:
+    known = state.listing.types
+    return ResourceType.TOPIC if ResourceType.TOPIC in known or not known else next(iter(known))
+
+
+def _up(name: str, prefix: str, as_of: str) -> Links:
+    """Return the ways back up, one a separator."""
+    cuts = [0, *(place + 1 for place, letter in enumerate(prefix[:-1]) if letter in SEPARATORS)]
+    ways = [
+        Cell(prefix[:cut] or "all", url(NAMES_PATH, type=name, prefix=name_text(prefix[:cut]), as_of=as_of))
+        for cut in cuts
+    ]
+    return Links(key="up", title="Up", links=tuple(ways) if prefix else ())
+
+
+def _sharing(state: State, kind: int, prefix: str, as_of: str) -> tuple[Table, ...]:
+    """Return who has rules on names that begin so."""
+    if not prefix:
+        return ()
+    counts = state.listing.sharing(kind, prefix)
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    name = code_name(ResourceType, kind)
+    rows = tuple(
+        Row(
+            key=who,
+            cells=(
+                principal_cell(who, as_of),
+                Cell(f"{count:,}", url("/rules", principal=who, resource=prefix, type=name, as_of=as_of)),
+            ),
+        )
+        for who, count in most[:PAGE_ROWS]
+    )
+    return (
+        Table(
+            key="sharing",
+            title=f"Who has rules on names that begin with {prefix}",
+            columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+            rows=rows,
+            none="Nobody.",
+            total=len(most),
+            note="" if len(most) <= PAGE_ROWS else f"the {PAGE_ROWS} with most rules of {len(most):,}",
+        ),
+    )

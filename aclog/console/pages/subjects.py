@@ -1,0 +1,531 @@
+"""The pages of a principal, a resource and a search."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from attrs import evolve, frozen
+
+from aclog.analysis.regions import EVERYONE, REQUESTED, Principals, Query, hosts_text, names_text, only, operations_text
+from aclog.analysis.who_can import (
+    SUPER_USER,
+    Intent,
+    Permission,
+    RulesAbout,
+    intent_permissions,
+    needs_of,
+    permission_object,
+    permissions,
+    with_extents,
+)
+from aclog.authorizer.acl import (
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    code_name,
+)
+from aclog.authorizer.acls_image import Origins, places_text
+from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import parse_name, pattern_text
+from aclog.console.pages.page import (
+    ANY,
+    PAGE_ROWS,
+    PRINCIPALS,
+    Asked,
+    BadAskedError,
+    Cell,
+    Column,
+    Field,
+    Form,
+    Kind,
+    Links,
+    Mark,
+    Notice,
+    Page,
+    Part,
+    Row,
+    Table,
+    as_of_field,
+    choice_of_operation,
+    choice_of_pattern,
+    choice_of_type,
+    cut,
+    paged,
+    principal_cell,
+    principals_cell,
+    resource_url,
+    resource_words,
+    rule_table,
+    url,
+)
+from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
+from aclog.console.pages.states import pattern_text as searched_pattern_text
+from aclog.metalog.errors import ConfigError
+
+# Tables of what is allowed, and by which rules.
+
+
+_RULES = 6
+"""Rules that a cell names."""
+COLUMNS = (
+    Column(key="who", title="Who"),
+    Column(key="operations", title="May"),
+    Column(key="resource", title="On"),
+    Column(key="hosts", title="From"),
+    Column(key="why", title="Because of"),
+    Column(key="denies", title="Less what is denied by"),
+)
+
+
+def permission_table(
+    found: Iterable[Permission], origins: Origins, *, key: str, title: str, none: str, as_of: str = ""
+) -> Table:
+    """Return permissions as a table, a row for each principal that is named; super users last."""
+    ordered = sorted(found, key=lambda each: each.rules == (SUPER_USER,))
+    total = sum(1 if each.region.principals.complement else len(each.region.principals.named) for each in ordered)
+    each_of_one = (one for each in ordered for one in of_each_principal(each))
+    rows = tuple(permission_row(each, origins, as_of) for each in islice(each_of_one, PAGE_ROWS))
+    note = f"the first {PAGE_ROWS} of {total:,}: the command line shows all" if total > len(rows) else ""
+    return Table(key=key, title=title, columns=COLUMNS, rows=rows, none=none, total=total, note=note)
+
+
+def of_each_principal(permission: Permission) -> Iterator[Permission]:
+    """Yield a permission for each principal that it names, with the rules that are for it; else itself."""
+    principals = permission.region.principals
+    if principals.complement or len(principals.named) == 1:
+        yield permission
+        return
+    for name in principals.named:
+        yield evolve(
+            permission,
+            region=evolve(permission.region, principals=only(name)),
+            rules=tuple(rule for rule in permission.rules if isinstance(rule, str) or _is_for(rule, name)),
+            denies=tuple(rule for rule in permission.denies if _is_for(rule, name)),
+        )
+
+
+def _is_for(rule: StandardAcl, principal: str) -> bool:
+    # A rule whose principal has no colon makes Kafka's authorizer throw, for everybody.
+    return rule.principal in (principal, WILDCARD_PRINCIPAL) or ":" not in rule.principal
+
+
+def permission_row(permission: Permission, origins: Origins, as_of: str = "") -> Row:
+    """Return a permission: who, what, on what, from where, and why."""
+    region = permission.region
+    kind = code_name(ResourceType, region.resource_type)
+    names = "" if region.resource_type == ResourceType.CLUSTER else f" {names_text(region.names)}"
+    extent = "" if permission.extent is None else f" ({permission.extent.text})"
+    cells = (
+        principals_cell(region.principals, as_of),
+        Cell(operations_text(region.operations)),
+        Cell(f"{kind}{names}{extent}"),
+        Cell(hosts_text(region.hosts)),
+        Cell(rules_text(permission.rules, origins), mark=Mark.ALLOW),
+        Cell(rules_text(permission.denies, origins), mark=Mark.DENY if permission.denies else None),
+    )
+    return Row(key=repr(region), cells=cells)
+
+
+def rules_text(rules: Sequence[StandardAcl | str], origins: Origins) -> str:
+    """Return rules in a line, and how many more there are."""
+    texts = [each if isinstance(each, str) else acl_text(each) + places_text(each, origins) for each in rules[:_RULES]]
+    more = len(rules) - len(texts)
+    return "; ".join(texts) + (f"; and {more:,} more" if more else "")
+
+
+# The page of a principal: all that it may do, folded, and every rule that names it.
+
+
+PRINCIPAL_PATH = "/principal"
+_MOST = 5_000
+
+
+def principal_page(console: Console, asked: Asked) -> Page:
+    """Return what a principal may do; without one, all principals that rules name."""
+    as_of = asked.word("as_of")
+    state = console.states.at(as_of)
+    name = state.principal(asked.text("name"))
+    form = Form(
+        key="ask",
+        title="Principal",
+        path=PRINCIPAL_PATH,
+        fields=(
+            Field(name="name", label="Principal", value=asked.text("name"), hint=PRINCIPALS),
+            Field(name="host", label="From host", value=asked.text("host"), hint="any"),
+            as_of_field(asked.text("as_of")),
+        ),
+        submit="What can it do?",
+    )
+    if not name:
+        return _all(console, state, asked, form)
+    parts: list[Part] = [form]
+    notices: tuple[Notice, ...] = ()
+    data, answer = [], "rules for everybody apply to each principal"
+    if name != WILDCARD_PRINCIPAL:
+        console.check_own(name)
+    if ":" in name and name != WILDCARD_PRINCIPAL:
+        query = Query(principals=only(name), host=asked.host())
+        found = list(islice(permissions(state.policy, query), _MOST))
+        data = [permission_object(each, console.origins) for each in found]
+        more = state.premises.turning(allowed=False)
+        none = f"{more.decided('It may do nothing')}."
+        parts.append(permission_table(found, console.origins, key="may", title="May", none=none, as_of=as_of))
+        answer = f"may do {_things(len(found))}" if found else more.decided("may do nothing")
+        if name in state.policy.settings.super_users:
+            answer = "is a super user, who may do everything"
+        parts.append(_denied(console, state, query, as_of))
+    elif ":" not in name and name in state.listing.principals:
+        notices = (Notice(text=f"It is not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
+        answer = "no client is this principal"
+    elif ":" not in name:
+        raise BadAskedError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+    parts.append(_rules(console, state, name, asked))
+    return Page(
+        path=PRINCIPAL_PATH,
+        title=name,
+        answer=f"{name}: {answer}",
+        command=console.command.of("what-can", "--principal", name, as_of=as_of),
+        parts=tuple(parts),
+        notices=notices,
+        offset=state.offset,
+        data=data,
+    )
+
+
+def _things(count: int) -> str:
+    return f"the first {_MOST:,} things" if count == _MOST else f"{count:,} thing{'' if count == 1 else 's'}"
+
+
+def _denied(console: Console, state: State, query: Query, as_of: str) -> Table:
+    denying = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
+    none = "No rule denies it anything; what no rule allows is denied, too."
+    return cut(rule_table(denying, console.origins, key="denied", title="Denied", none=none, as_of=as_of))
+
+
+def _rules(console: Console, state: State, name: str, asked: Asked) -> Table:
+    as_of = asked.word("as_of")
+    found = sorted(state.policy.acls.matching(AclBindingFilter(principal=name)), key=lambda rule: key_of(rule.acl))
+    first = asked.number("first", 0, 0, 1 << 40)
+    table = rule_table(
+        found,
+        console.origins,
+        key="rules",
+        title="Rules that name it",
+        none="No rule names it.",
+        as_of=as_of,
+        uses=None if as_of else console.uses,
+        first=first,
+    )
+    return paged(table, first, PRINCIPAL_PATH, name=name, as_of=as_of)
+
+
+def _all(console: Console, state: State, asked: Asked, form: Form) -> Page:
+    as_of = asked.word("as_of")
+    known = state.listing.principals
+    first = asked.number("first", 0, 0, 1 << 40)
+    rows = tuple(
+        Row(key=name, cells=(principal_cell(name, as_of), Cell(f"{count:,}")))
+        for name, count in islice(known.items(), first, first + PAGE_ROWS)
+    )
+    table = Table(
+        key="principals",
+        title="Principals that rules name",
+        columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+        rows=rows,
+        none="No rule names anybody.",
+        total=len(known),
+    )
+    return Page(
+        path=PRINCIPAL_PATH,
+        title="Principals",
+        answer=f"{len(known):,} principals have rules",
+        command=console.command.of("acls list", as_of=as_of, settings=False),
+        parts=(form, paged(table, first, PRINCIPAL_PATH, as_of=as_of)),
+        offset=state.offset,
+    )
+
+
+# The page of a resource: everybody who can do something with it, and why.
+
+
+RESOURCE_PATH = "/resource"
+_MOST_HOLDERS = 2_000
+"""Permissions that are looked for; a page shows fewer."""
+
+
+@frozen(kw_only=True)
+class _Question:
+    resource: ResourcePattern
+    operation: AclOperation | None
+    intent: Intent | None
+    host: str | None
+
+    @property
+    def mask(self) -> int:
+        return REQUESTED if self.operation is None else 1 << self.operation
+
+    def words(self) -> tuple[str, ...]:
+        """Return it as flags."""
+        found = resource_words(self.resource.resource_type, self.resource.name, self.resource.pattern_type)
+        what = ("--intent", self.intent.value) if self.intent is not None else ()
+        if self.operation is not None:
+            what = ("--operation", self.operation.name)
+        return (*what, *found, *(() if self.host is None else ("--host", self.host)))
+
+
+def resource_page(console: Console, asked: Asked) -> Page:
+    """Return who can do what with a resource, or with all that begin so. Raises BadAskedError: no such question."""
+    as_of = asked.word("as_of")
+    state = console.states.at(as_of)
+    form = _form(asked)
+    if not asked.text("name") and asked.resource_type() != ResourceType.CLUSTER and not asked.pattern_type():
+        return Page(path=RESOURCE_PATH, title="Who can", answer="Which resource?", parts=(form,), offset=state.offset)
+    question = _question(asked)
+    who = EVERYONE if console.own is None else only(console.own.principal)
+    found, is_all = _found(state, question, who)
+    resource = question.resource
+    name = pattern_text(resource)
+    what = _what(question)
+    everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in found)
+    more = state.premises.turning(allowed=False)
+    answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
+        _who(found, more, everyone=everyone) if console.own is None else _own(console.own.principal, found, more)
+    )
+    none = f"{more.decided('Nobody can')}."
+    table = permission_table(found, console.origins, key="who", title="Who can, and why", none=none, as_of=as_of)
+    command = None
+    if question.operation is not None or question.intent is not None:
+        command = console.command.of("who-can", *question.words(), as_of=as_of)
+    else:
+        command = console.command.of("who-can", "--operation", "READ", *question.words(), as_of=as_of)
+    return Page(
+        path=RESOURCE_PATH,
+        title=f"Who can, on {name}",
+        answer=answer + ("" if is_all else f" (the first {_MOST_HOLDERS:,})"),
+        command=command,
+        parts=(
+            form,
+            _operations(asked),
+            table,
+            *_denies(console, state, question, as_of),
+            *_resource_rules(console, state, question, as_of),
+        ),
+        offset=state.offset,
+        data=[permission_object(each, console.origins) for each in found],
+    )
+
+
+def _question(asked: Asked) -> _Question:
+    kind = asked.resource_type() or ResourceType.TOPIC
+    intent, operation = asked.word("intent"), asked.operation()
+    if operation is AclOperation.ALL:
+        operation = None
+    if intent and intent not in set(Intent):
+        raise BadAskedError(f"intent {intent[:40]!r}: expected one of {', '.join(Intent)}")
+    return _Question(
+        resource=asked.resource(kind),
+        operation=operation,
+        intent=Intent(intent) if intent and operation is None else None,
+        host=asked.host(),
+    )
+
+
+def _found(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
+    """Return who is allowed something of it, and whether these are all."""
+    if question.intent is None:
+        query = Query(resources=(question.resource,), operations=question.mask, principals=who, host=question.host)
+        source: Iterator[Permission] = permissions(state.policy, query)
+    else:
+        try:
+            needs = needs_of(question.intent, (question.resource,))
+        except ConfigError as error:
+            raise BadAskedError(str(error)) from error
+        source = intent_permissions(state.policy, needs, principals=who, host=question.host)
+    found: list[Permission] = []
+    for each in with_extents(source, (question.resource,)):
+        if len(found) == _MOST_HOLDERS:
+            return found, False
+        found.append(each)
+    return found, True
+
+
+def _what(question: _Question) -> str:
+    if question.intent is not None:
+        return f"{question.intent.value} with"
+    return "anything on" if question.operation is None else f"{question.operation.name} on"
+
+
+def _who(found: list[Permission], more: Premises, *, everyone: bool) -> str:
+    """Return who can; `more`: what is unknown and could add somebody."""
+    if not found:
+        return more.decided("nobody")
+    named = {each for one in found if not one.region.principals.complement for each in one.region.principals.named}
+    if everyone:
+        return "anyone, but for those named below"
+    return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else")
+
+
+def _own(principal: str, found: list[Permission], more: Premises) -> str:
+    return f"{principal} can" if found else more.decided(f"{principal} cannot")
+
+
+def _operations(asked: Asked) -> Links:
+    """Return the ways to each intent, and to those whom nobody named."""
+    kept = {name: asked.text(name) for name in ("type", "name", "pattern", "host", "as_of")}
+    ways = [Cell("anything", url(RESOURCE_PATH, **kept))]
+    operations = AclOperation.READ, AclOperation.WRITE
+    ways += [Cell(each.name, url(RESOURCE_PATH, **kept, operation=each.name)) for each in operations]
+    ways += [Cell(intent.value, url(RESOURCE_PATH, **kept, intent=intent.value)) for intent in Intent]
+    return Links(key="operations", title="Who can", links=tuple(ways))
+
+
+def _denies(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
+    query = Query(resources=(question.resource,), operations=question.mask, host=question.host)
+    found = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
+    if not found:
+        return ()
+    title = "What denies something here"
+    return (cut(rule_table(found, console.origins, key="denies", title=title, none="No rule.", as_of=as_of)),)
+
+
+def _resource_rules(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
+    resource = question.resource
+    if resource.pattern_type != PatternType.LITERAL:
+        return ()
+    found = list(state.policy.acls.candidates(resource.resource_type, resource.name))
+    table = rule_table(
+        found,
+        console.origins,
+        key="rules",
+        title="Every rule that covers it",
+        none="No rule covers it.",
+        as_of=as_of,
+        uses=None if as_of else console.uses,
+    )
+    return (cut(table),)
+
+
+def _form(asked: Asked) -> Form:
+    intents = (ANY, *((each.value, each.value) for each in Intent))
+    fields = (
+        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
+        choice_of_pattern(asked.word("pattern"), default="as named; x* is a prefix"),
+        choice_of_operation(asked.word("operation")),
+        Field(name="intent", label="Intent", value=asked.word("intent"), kind=Kind.CHOICE, choices=intents),
+        Field(name="host", label="From host", value=asked.text("host"), hint="any"),
+        as_of_field(asked.text("as_of")),
+    )
+    return Form(key="ask", title="Who can", path=RESOURCE_PATH, fields=fields, submit="Who can?")
+
+
+# The page of a search: names and principals that a text is in.
+
+
+SEARCH_PATH = "/search"
+
+
+def search_page(console: Console, asked: Asked) -> Page:
+    """Return principals and resources whose name has a text in it, in any case; or begins with it, for `pii-*`.
+
+    Raises:
+        BadAskedError: a star is neither at the end nor escaped (aclog.authorizer.settings).
+
+    """
+    text, as_of = asked.word("q"), asked.word("as_of")
+    wanted = _Wanted.of(text)
+    state = console.states.at(as_of)
+    form = Form(
+        key="search",
+        title="Find",
+        path=SEARCH_PATH,
+        fields=(Field(name="q", label="Name", value=asked.text("q")), as_of_field(asked.text("as_of"))),
+        submit="Find",
+    )
+    principals, resources = cut(_principals(state, wanted, as_of)), cut(_resources(state, wanted, as_of))
+    return Page(
+        path=SEARCH_PATH,
+        title=f"Find {text}" if text else "Find",
+        answer=f"{principals.total:,} principals and {resources.total:,} resources {wanted.have_it}",
+        parts=(form, principals, resources),
+        offset=state.offset,
+    )
+
+
+@frozen
+class _Wanted:
+    text: str
+    is_prefix: bool
+
+    @classmethod
+    def of(cls, asked: str) -> "_Wanted":
+        """Return what a text asks for. Raises BadAskedError."""
+        try:
+            name, pattern_type = parse_name(asked)
+        except ConfigError as error:
+            raise BadAskedError(str(error)) from error
+        return cls(name, pattern_type is PatternType.PREFIXED)
+
+    @property
+    def have_it(self) -> str:
+        """What names do that are found."""
+        return "begin with it" if self.is_prefix else "have it in their name"
+
+    def is_in(self, name: str) -> bool:
+        """Return whether a name has the text, or begins with it."""
+        text, lower = self.text.lower(), name.lower()
+        return lower.startswith(text) if self.is_prefix else text in lower
+
+    def is_in_principal(self, principal: str) -> bool:
+        """Return the same of a principal, with its type or without."""
+        return self.is_in(principal) or (self.is_prefix and self.is_in(principal.partition(":")[2]))
+
+
+def _principals(state: State, wanted: _Wanted, as_of: str) -> Table:
+    text = wanted.text
+    found = [name for name in state.listing.principals if wanted.is_in_principal(name)]
+    exact = sorted(found, key=lambda name: (name.partition(":")[2] != text and name != text, name))
+    return Table(
+        key="principals",
+        title="Principals",
+        columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
+        rows=tuple(
+            Row(key=name, cells=(principal_cell(name, as_of), Cell(f"{state.listing.principals[name]:,}")))
+            for name in exact[:PAGE_ROWS]
+        ),
+        none="No rule names such a principal.",
+        total=len(found),
+    )
+
+
+def _resources(state: State, wanted: _Wanted, as_of: str) -> Table:
+    text = wanted.text
+    named = (each for each in state.listing.found_names(text) if wanted.is_in(each[1]))
+    found = sorted(named, key=lambda each: each[1] != text)
+    return Table(
+        key="resources",
+        title="Resources",
+        columns=(
+            Column(key="resourceType", title="Type"),
+            Column(key="resourceName", title="Resource"),
+            Column(key="rules", title="Rules", is_number=True),
+        ),
+        rows=tuple(_row(state.listing, each, as_of) for each in found[:PAGE_ROWS]),
+        none="No rule is about such a name; rules on prefixes may cover it all the same.",
+        total=len(found),
+    )
+
+
+def _row(listing: Listing, found: NameKey, as_of: str) -> Row:
+    kind, name, pattern = found
+    cells = (
+        Cell(code_name(ResourceType, kind)),
+        Cell(searched_pattern_text(name, pattern), resource_url(kind, name, pattern, as_of)),
+        Cell(f"{listing.count(kind, name, pattern):,}"),
+    )
+    return Row(key=f"{kind} {name} {pattern}", cells=cells)

@@ -1,0 +1,663 @@
+"""Decisions on foreign questions from one state."""
+
+import re
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+from urllib.parse import unquote
+
+from attrs import define, evolve, field, frozen
+from starlette.requests import HTTPConnection
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.timeline import decide_set
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    StandardAcl,
+    host_address,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Settings, check_topic_name, is_set, parse_name
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.console.live import LivePremises, LiveState, none_unknown
+from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.image import Image
+from aclog.sources.logs import ReplacedError
+from aclog.terminal.columns import json_string, json_text
+
+# Who sent a request.
+
+
+REQUEST_ID = "X-Request-ID"
+
+
+@frozen(kw_only=True)
+class Asker:
+    """The other end of a connection, and what it calls a request of its."""
+
+    address: str
+    """Such as 127.0.0.1:50006, or [::1]:50006."""
+    request_id: str | None
+
+    @staticmethod
+    def of(request: HTTPConnection) -> "Asker":
+        """Return who sent a request."""
+        client = request.client
+        host, port = ("", 0) if client is None else client
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return Asker(address=address, request_id=request.headers.get(REQUEST_ID))
+
+
+# Requests of the Authorization API, parsed: what is missing or of another type is refused, what is unknown ignored.
+
+
+Json = Mapping[str, Any]
+THIS_MACHINE = "127.0.0.1"
+_LONGEST = 32_767
+"""Characters of a type, an id or an action: Kafka's own strings end there. A batch repeats what its questions share."""
+
+
+@frozen(kw_only=True)
+class Entity:
+    """A subject or a resource; `id` is empty in what is searched for."""
+
+    type: str
+    id: str
+    properties: Json = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class ActionName:
+    """An action."""
+
+    name: str
+    properties: Json = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Circumstances:
+    """What a request's context says that matters here."""
+
+    host: str = THIS_MACHINE
+    """The client's address, as rules have it."""
+    as_of: str | None = None
+    """An end offset or a time: the state to decide from; None for the newest."""
+
+
+@frozen(kw_only=True)
+class Evaluation:
+    """One question."""
+
+    subject: Entity
+    action: ActionName
+    resource: Entity
+    circumstances: Circumstances
+
+
+def parse_evaluation(body: Json) -> Evaluation:
+    """Return the question in an object. Raises BadRequestError."""
+    return Evaluation(
+        subject=parse_entity(body, "subject"),
+        action=parse_action(body),
+        resource=parse_entity(body, "resource"),
+        circumstances=parse_context(body),
+    )
+
+
+def parse_entity(body: Json, key: str, *, searched: bool = False) -> Entity:
+    """Return a subject or a resource; the id of one that is searched for is ignored. Raises BadRequestError."""
+    value = _object(body, key)
+    return Entity(
+        type=_text(value, key, "type"),
+        id="" if searched else _text(value, key, "id"),
+        properties=_properties(value, key),
+    )
+
+
+def parse_action(body: Json) -> ActionName:
+    """Return the action. Raises BadRequestError."""
+    value = _object(body, "action")
+    return ActionName(name=_text(value, "action", "name"), properties=_properties(value, "action"))
+
+
+def parse_context(body: Json) -> Circumstances:
+    """Return what the context says, which may be missing. Raises BadRequestError."""
+    value = body.get("context")
+    if value is None:
+        return Circumstances()
+    if not isinstance(value, dict):
+        raise BadRequestError("context: expected an object")
+    as_of = value.get("as_of")
+    key = "ip" if value.get("host") is None else "host"
+    host = value.get(key)
+    if isinstance(as_of, int) and not isinstance(as_of, bool):
+        as_of = str(as_of)
+    if as_of is not None and not isinstance(as_of, str):
+        raise BadRequestError("context: as_of: expected an offset or a time")
+    address = THIS_MACHINE if host is None else parse_host(host, f"context.{key}")
+    return Circumstances(host=address, as_of=as_of)
+
+
+def parse_host(value: object, where: str) -> str:
+    """Return a client's address as rules have it.
+
+    Raises:
+        BadRequestError: it is no address. No rule has such a host, so a DENY of the client's real one would not count.
+
+    """
+    if not isinstance(value, str):
+        raise BadRequestError(f"{where}: expected a client's address")
+    try:
+        return host_address(value)
+    except ConfigError as error:
+        raise BadRequestError(f"{where}: {error}") from None
+
+
+def _object(body: Json, key: str) -> Json:
+    value = body.get(key)
+    if value is None:
+        raise BadRequestError(f"{key} is missing")
+    if not isinstance(value, dict):
+        raise BadRequestError(f"{key}: expected an object")
+    return value
+
+
+def _text(value: Json, where: str, key: str) -> str:
+    found = value.get(key)
+    if not isinstance(found, str):
+        raise BadRequestError(f"{where}.{key} is missing" if found is None else f"{where}.{key}: expected a text")
+    if len(found) > _LONGEST:
+        raise BadRequestError(f"{where}.{key}: longer than any name: expected at most {_LONGEST:,} characters")
+    return found
+
+
+def _properties(value: Json, where: str) -> Json:
+    found = value.get("properties")
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise BadRequestError(f"{where}.properties: expected an object")
+    return found
+
+
+# Decides foreign questions from one state.
+
+
+_REMEMBERED = 100_000
+"""Answers that are remembered."""
+_SHORT = 1024
+"""Characters of a question that is remembered: what holds memory is bounded by both."""
+
+
+@frozen(kw_only=True)
+class Answer:
+    """A decision, and why; `rule` as Kafka's audit log names it, None if the question is not mapped."""
+
+    decision: bool
+    rule: str | None
+    reason: str
+    unknown: tuple[str, ...] = ()
+    """The names of settings that are unknown, and could turn the decision."""
+
+    def text(self, offset: int) -> str:
+        """Return AuthZEN's decision as JSON; `offset` is the end of the state that it was made from."""
+        rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
+        decision = "true" if self.decision else "false"
+        unknown = f',"premises":{json_text(self.unknown)}' if self.unknown else ""
+        reason = json_string(self.reason)
+        return f'{{"decision":{decision},"context":{{{rule}"reason":{reason},"offset":{offset}{unknown}}}}}'
+
+
+@frozen(kw_only=True)
+class KafkaRequest:
+    """A question in Kafka's terms; if the pattern type is PREFIXED, on all names that begin so."""
+
+    principal: str
+    host: str
+    operation: int
+    resource_type: int
+    name: str
+    pattern_type: int = PatternType.LITERAL
+
+
+@define(eq=False, kw_only=True)
+class Decider:
+    """One state, its settings, and a mapping. Safe for any number of threads."""
+
+    acls: AclsImage
+    authorizer: StandardAuthorizer
+    """Decides from these ACLs; ready, and changed by nobody any more."""
+    policy: Policy
+    """The same, for questions on all names that begin with a prefix."""
+    mapping: Mapped
+    offset: int
+    """The end offset of the state; 0 where there are no offsets."""
+    super_users: frozenset[str] = frozenset()
+    premises: Premises = ALL_KNOWN
+    """What is unknown of the settings."""
+    _known: dict[KafkaRequest, Answer] = field(factory=dict)
+
+    @staticmethod
+    def of(
+        acls: AclsImage, settings: Settings, mapping: Mapped, offset: int, premises: Premises = ALL_KNOWN
+    ) -> "Decider":
+        """Return what decides from these ACLs with these settings."""
+        acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+        policy = Policy(acls, settings)
+        return Decider(
+            acls=acls,
+            authorizer=policy.authorizer,
+            policy=policy,
+            mapping=mapping,
+            offset=offset,
+            super_users=settings.super_users,
+            premises=premises,
+        )
+
+    def evaluate(self, asked: Evaluation, *, exact: bool = False) -> Answer:
+        """Return the decision on a question; what is not mapped is not allowed.
+
+        `exact`: the resource's id is a name as it is, which some client asks for.
+        """
+        host = asked.circumstances.host
+        found = self.request_of(asked.subject, asked.action, asked.resource, host, exact=exact)
+        return found if isinstance(found, Answer) else self.decide(found)
+
+    def request_of(
+        self, subject: Entity, action: ActionName, resource: Entity, host: str, *, exact: bool = False
+    ) -> KafkaRequest | Answer:
+        """Return a question in Kafka's terms; or the answer, if it has none."""
+        kind = self.mapping.subject_type(subject.type)
+        principal = None if kind is None else kind.forward(subject.id, subject.properties)
+        if principal is None:
+            return _unmapped("subject", subject.type, self.mapping.subjects)
+        found = self.action_of(action, resource, exact=exact)
+        if isinstance(found, Answer):
+            return found
+        operation, pattern = found
+        return KafkaRequest(
+            principal=principal[1],
+            host=host,
+            operation=int(operation),
+            resource_type=pattern.resource_type,
+            name=pattern.name,
+            pattern_type=pattern.pattern_type,
+        )
+
+    def action_of(
+        self, action: ActionName, resource: Entity, *, exact: bool = False
+    ) -> tuple[AclOperation, ResourcePattern] | Answer:
+        """Return what is asked of a resource, in Kafka's terms; or the answer, if it has none."""
+        kind = self.mapping.resource_type(resource.type)
+        pattern = None
+        try:
+            if kind is not None:
+                pattern = _pattern(kind, resource, exact=exact)
+        except ConfigError as error:
+            return Answer(decision=False, rule=None, reason=str(error))
+        if kind is None or pattern is None:
+            return _unmapped("resource", resource.type, self.mapping.resources)
+        operation = kind.operation(action.name, action.properties)
+        return _unmapped("action", action.name, kind.actions) if operation is None else (operation, pattern)
+
+    def decide(self, asked: KafkaRequest) -> Answer:
+        """Return the decision on a request of Kafka's."""
+        known = self._known.get(asked)
+        if known is None:
+            known = self._decided(asked)
+            if len(asked.principal) + len(asked.host) + len(asked.name) <= _SHORT:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[asked] = known
+        return known
+
+    def _decided(self, asked: KafkaRequest) -> Answer:
+        pattern = ResourcePattern(resource_type=asked.resource_type, name=asked.name, pattern_type=asked.pattern_type)
+        context = RequestContext(principal=asked.principal, host=asked.host)
+        action = Action(operation=asked.operation, resource_pattern=pattern)
+        try:
+            if is_set(pattern):
+                found = decide_set(self.policy, context, action).decision
+            else:
+                found = self.authorizer.decide(context, action)
+        except (InvalidRequestError, ConfigError) as error:
+            return Answer(decision=False, rule=None, reason=str(error))
+        return Answer(
+            decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(pattern, bool(found))
+        )
+
+    def _unknown(self, pattern: ResourcePattern, allowed: bool) -> tuple[str, ...]:  # the decision
+        if not self.premises:
+            return ()
+        return self.premises.bearing_on(allowed=allowed, has_candidate=self.acls.covers(pattern)).names
+
+
+def _pattern(kind: ForeignType, resource: Entity, *, exact: bool) -> ResourcePattern | None:
+    """Return a resource in Kafka's terms, `x*` as all names that begin with x; None if it is not mapped.
+
+    Raises:
+        ConfigError: as `parse_name`, or a star in a topic's name.
+
+    """
+    name, pattern_type = (resource.id, PatternType.LITERAL) if exact else parse_name(resource.id)
+    forward = kind.forward if pattern_type is PatternType.LITERAL else kind.forward_prefix
+    target = forward(name, resource.properties)
+    if target is None:
+        return None
+    pattern = ResourcePattern(resource_type=int(target[0].resource_type), name=target[1], pattern_type=pattern_type)
+    if not exact:
+        check_topic_name(pattern)
+    return pattern
+
+
+def _unmapped(what: str, word: str, words: Words[Any] | None) -> Answer:
+    why = "" if words is None else words.why_not(word)
+    return Answer(decision=False, rule=None, reason=f"{what} {word[:80]!r} is not mapped{why}")
+
+
+# What a decision point answers.
+
+
+@frozen(kw_only=True)
+class Reply:
+    """An answer, and how many decisions are in it."""
+
+    text: str
+    """JSON."""
+    allowed: int = 0
+    denied: int = 0
+
+    @staticmethod
+    def of_decision(text: str, *, decision: bool) -> "Reply":
+        """Return an answer that is one decision."""
+        return Reply(text=text, allowed=int(decision), denied=int(not decision))
+
+
+# Envoy's external authorization over HTTP: may the one whom a header names ask for this path by this method.
+
+
+PREFIX = "/ext_authz"
+_ODD = ("%25", "%2f", "%3b", "%5c", "%2e", "%23", "%3f", ";", "#", "\\", "//")
+"""What some servers read as a path of another name: decoded once more, as a separator, or as what is cut off."""
+_ANYBODY = ""
+_BROKEN = re.compile("%(?![0-9a-f]{2})")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def envoy_answer(
+    mapping: EnvoyMapping | None,
+    method: str,
+    raw_path: str,
+    subjects: Sequence[str],
+    state: Callable[[str | None], Decider],
+) -> tuple[Answer, int]:
+    """Return whether a request may pass, and the offset of the state that says so.
+
+    `raw_path` is as it was sent, `subjects` the values of the header, each byte a character (ISO 8859-1).
+
+    Raises:
+        NotReadyError: as AuthZen.evaluation.
+
+    """
+    decider = state(None)
+    if mapping is None:
+        return _no("the mapping has no key envoy"), decider.offset
+    if len(subjects) != 1 or not subjects[0]:
+        return _no(f"expected the header {mapping.header} once"), decider.offset
+    path = raw_path.partition("?")[0].removeprefix(PREFIX)
+    if not raw_path.startswith(f"{PREFIX}/"):  # the prefix itself with escapes, or after a host
+        return _no("the path has more than one reading"), decider.offset
+    try:
+        subject, name = subjects[0].encode("latin-1").decode(), unquote(path, errors="strict")
+    except UnicodeError:
+        return _no("the path or the header is not UTF-8"), decider.offset
+    if _is_odd(path.lower(), name):
+        return _no("the path has more than one reading"), decider.offset
+    asked = Evaluation(
+        subject=Entity(type=mapping.subject_type, id=subject),
+        action=ActionName(name=method),
+        resource=Entity(type=mapping.resource_type, id=name),
+        circumstances=Circumstances(),
+    )
+    return decider.evaluate(asked, exact=True), decider.offset
+
+
+def path_warning(decider: Decider) -> str | None:
+    """Return a warning of DENY rules on single paths that other ways to write them may pass; None if there is none."""
+    rules = list(_passable(decider))
+    if not rules:
+        return None
+    count = f"{len(rules):,} DENY rule{'s' * (len(rules) != 1)}"
+    name, principal = rules[0].resource_name[:80], rules[0].principal[:80]
+    return (
+        f"Envoy's paths: {count} on a single path below an allowed prefix, such as that of {principal} on {name}: "
+        f"{name}. and {name}%20 and {name}/ and {name.upper()} are other paths, and allowed, though a server may take "
+        "them for it: deny the prefix, or allow single paths (docs/decision-point.md)"
+    )
+
+
+def _passable(decider: Decider) -> Iterator[StandardAcl]:
+    """Yield LITERAL DENY rules on paths where a longer name, such as with a dot behind, may be allowed."""
+    mapping = decider.mapping.envoy
+    kind = None if mapping is None else decider.mapping.resource_type(mapping.resource_type)
+    if kind is None:
+        return
+    for resource_type in {case.to.resource_type for case in kind.cases}:
+        denies = [
+            rule
+            for rule in _rules(decider, resource_type, AclPermissionType.DENY, PatternType.LITERAL)
+            if any(case.to.template.id_of(rule.resource_name) is not None for case in kind.cases)
+            and rule.resource_name != WILDCARD
+        ]
+        if denies:
+            wide = _WideRules.of(decider, resource_type)
+            yield from (rule for rule in denies if wide.let_pass(rule))
+
+
+@frozen(kw_only=True)
+class _WideRules:
+    """Rules on many paths, by their prefix: that of rules on the resource `*` is empty."""
+
+    allowed: Mapping[tuple[str, str], set[int]]
+    """Operations, by prefix and principal; by `_ANYBODY` those of all principals."""
+    denied: Mapping[tuple[str, str], set[tuple[int, str]]]
+    """Operations and hosts, by prefix and principal."""
+    lengths: Sequence[int]
+    """Of all prefixes."""
+    allow_everyone: bool
+
+    @classmethod
+    def of(cls, decider: Decider, resource_type: int) -> Self:
+        """Return those of a type of resource."""
+        allowed = defaultdict[tuple[str, str], set[int]](set)
+        denied = defaultdict[tuple[str, str], set[tuple[int, str]]](set)
+        for prefix, rule in _wide(decider, resource_type, AclPermissionType.ALLOW):
+            for principal in (rule.principal, _ANYBODY):
+                allowed[prefix, principal].add(rule.operation)
+        for prefix, rule in _wide(decider, resource_type, AclPermissionType.DENY):
+            denied[prefix, rule.principal].add((rule.operation, rule.host))
+        lengths = sorted({len(prefix) for prefix, _ in (*allowed, *denied)})
+        everyone = decider.policy.settings.allow_everyone
+        return cls(allowed=dict(allowed), denied=dict(denied), lengths=lengths, allow_everyone=everyone)
+
+    def let_pass(self, deny: StandardAcl) -> bool:
+        """Return whether names beside that of a DENY are allowed: by rules above them, or since there are none."""
+        prefixes = [deny.resource_name[:length] for length in self.lengths if length <= len(deny.resource_name)]
+        everybody = deny.principal == WILDCARD_PRINCIPAL
+        principals = (_ANYBODY,) if everybody else (deny.principal, WILDCARD_PRINCIPAL)
+        keys = [(prefix, principal) for prefix in prefixes for principal in (deny.principal, WILDCARD_PRINCIPAL)]
+        hidden = {
+            (operation, host) for operation in (deny.operation, AclOperation.ALL) for host in (deny.host, WILDCARD)
+        }
+        if any(not hidden.isdisjoint(self.denied.get(key, ())) for key in keys):
+            return False
+        return self.allow_everyone or any(
+            _meet(deny.operation, self.allowed.get((prefix, principal), set()))
+            for prefix in prefixes
+            for principal in principals
+        )
+
+
+def _wide(decider: Decider, kind: int, permission: int) -> Iterator[tuple[str, StandardAcl]]:
+    """Yield rules on more than one name, with their prefixes."""
+    for rule in _rules(decider, kind, permission, PatternType.PREFIXED):
+        yield rule.resource_name, rule
+    for rule in _rules(decider, kind, permission, PatternType.LITERAL):
+        if rule.resource_name == WILDCARD:
+            yield "", rule
+
+
+def _rules(decider: Decider, kind: int, permission: int, pattern: int) -> Iterator[StandardAcl]:
+    asked = AclBindingFilter(resource_type=kind, permission_type=permission, pattern_type=pattern)
+    return (each.acl for each in decider.acls.matching(asked))
+
+
+def _meet(denied: int, allowed: set[int]) -> bool:
+    """Return whether what is denied may be allowed by one of these operations; READ and others imply DESCRIBE."""
+    implied = denied in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    anything = bool(allowed) and (implied or denied == AclOperation.ALL)
+    return anything or denied in allowed or AclOperation.ALL in allowed
+
+
+def _is_odd(path: str, name: str) -> bool:
+    """Return whether servers may read a path, in lower case, as another name than it has once it is decoded."""
+    is_broken = _BROKEN.search(path) is not None or _CONTROL.search(name) is not None
+    return is_broken or any(odd in path for odd in _ODD) or not {"..", "."}.isdisjoint(path.split("/"))
+
+
+def _no(reason: str) -> Answer:
+    return Answer(decision=False, rule=None, reason=reason)
+
+
+# What decides at a moment: made when the state changes, and kept.
+
+
+_KEPT = 8
+
+
+@define(eq=False, kw_only=True)
+class Deciders:
+    """Makes what decides from the states of a source. Safe for any number of threads."""
+
+    live: LiveState
+    settings: Settings
+    mapping: Mapped
+    """Read once for each question: it may be replaced at any time."""
+    max_age: float
+    """In seconds: what nobody has confirmed for longer decides nothing."""
+    premises: LivePremises = field(factory=none_unknown)
+    """What is unknown of the settings."""
+    warn: Callable[[str], None] = field(default=lambda _: None)
+    """Called with what is odd of the mapping and the first state that is decided by it."""
+    _warned_of: Mapped | None = field(default=None, init=False)
+    _newest: tuple[Image, Decider] | None = field(default=None, init=False)
+    _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
+    """By the identity of an image, which is kept with it."""
+    _keeping: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.live.prepare = self._prepare
+
+    def at(self, as_of: str | None) -> Decider:
+        """Return what decides at a moment, None for now.
+
+        Raises:
+            NotReadyError: there is no state yet, it is too old, or another log is where its log was.
+            BadRequestError: no such moment.
+
+        """
+        return self._now() if as_of is None else self._then(as_of)
+
+    def why_not_ready(self) -> str | None:
+        """Return why nothing can be decided now; None if it can."""
+        age = self.live.age()
+        if age is None:
+            return self.live.trouble or "no state was read yet"
+        if age > self.max_age:
+            return f"nobody has confirmed the state for {age:.0f} s: {self.live.trouble or 'the source is silent'}"
+        return None
+
+    def replace_mapping(self, mapping: Mapped) -> None:
+        """Decide by another mapping from now on."""
+        self.mapping = mapping
+        if (seen := self.live.newest) is not None:
+            self._warn(seen.image)
+
+    def _prepare(self, image: Image) -> None:
+        self.premises.look()
+        self._warn(image)
+
+    def _warn(self, image: Image) -> None:
+        mapping = self.mapping
+        if mapping.envoy is None or self._warned_of is mapping:
+            return
+        with suppress(NotReadyError):  # which each answer says
+            warning = path_warning(self._made(image, mapping))
+            self._warned_of = mapping
+            if warning is not None:
+                self.warn(warning)
+
+    def _now(self) -> Decider:
+        why, seen, mapping = self.why_not_ready(), self.live.newest, self.mapping
+        if why is not None or seen is None:
+            raise NotReadyError(why or "no state was read yet")
+        image, known = seen.image, self._newest
+        if known is not None and known[1].mapping is mapping:
+            if known[0] is image:
+                return known[1]
+            if known[0].acls is image.acls and self._settled(known[0]) == self._settled(image):
+                # records of other kinds were committed: what is known stays so
+                decider = evolve(known[1], offset=image.end_offset)
+                self._newest = (image, decider)
+                return decider
+        decider = self._made(image, mapping)
+        self._newest = (image, decider)
+        return decider
+
+    def _then(self, as_of: str) -> Decider:
+        why, mapping = self.why_not_ready(), self.mapping
+        if why is not None:
+            raise NotReadyError(why)
+        try:
+            image = self.live.past(as_of)
+        except ReplacedError as error:  # which is not the fault of who asks
+            raise NotReadyError(f"context.as_of: {error}") from error
+        except (MetadataError, OSError) as error:
+            raise BadRequestError(f"context.as_of: {error}") from error
+        if image is None:
+            return self._now()
+        with self._keeping:
+            known = self._past.get(id(image))
+            if known is None or known[1].mapping is not mapping:
+                known = self._past[id(image)] = (image, self._made(image, mapping))
+            self._past.move_to_end(id(image))
+            while len(self._past) > _KEPT:
+                self._past.popitem(last=False)
+            return known[1]
+
+    def _made(self, image: Image, mapping: Mapped) -> Decider:
+        return Decider.of(image.acls, self._settled(image), mapping, image.end_offset, self.premises.unknown)
+
+    def _settled(self, image: Image) -> Settings:
+        """Return the settings by which a state is decided: each by the Kafka that its brokers run.
+
+        Raises:
+            NotReadyError: which one decides is not stated, and matters.
+
+        """
+        try:
+            return settled(self.settings, image)
+        except ConfigError as error:
+            raise NotReadyError(str(error)) from error

@@ -1,1 +1,0 @@
-"""Controller and broker: Kafka's wire protocol, listeners, security, and the observer of a KRaft quorum."""

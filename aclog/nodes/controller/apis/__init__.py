@@ -1,1 +1,0 @@
-"""The APIs of a controller, one module each."""

@@ -1,1 +1,0 @@
-"""Controllers that share one log on a topic: election, standby, leadership terms, fencing."""

@@ -1,1 +1,0 @@
-"""The write path of the active controller: from a request to committed records."""

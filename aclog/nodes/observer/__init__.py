@@ -1,1 +1,0 @@
-"""Observers of a KRaft quorum, ours or Kafka's: fetching its log, replaying it, mirroring it."""

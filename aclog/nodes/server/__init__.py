@@ -1,1 +1,0 @@
-"""Sockets: listeners, connections, limits."""

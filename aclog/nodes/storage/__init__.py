@@ -1,1 +1,0 @@
-"""A node's log directories: formatting, meta.properties, feature levels."""

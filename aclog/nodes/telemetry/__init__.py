@@ -1,1 +1,0 @@
-"""Metrics, health checks and logs of a node."""

@@ -1,1 +1,0 @@
-"""Kafka's wire protocol, without sockets: framing, headers, messages, error responses."""

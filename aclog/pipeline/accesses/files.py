@@ -1,0 +1,375 @@
+"""Input files, pinned, and the input of jobs."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import unquote, urlsplit
+
+from attrs import evolve, field, frozen
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructType
+
+from aclog.authorizer.audit import Reason
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.kafka_log import (
+    TIMESTAMP,
+    any_time,
+    check_found,
+    number,
+    of_millis,
+    parse_lines,
+    quoted,
+    read_lines,
+    readable_errors,
+    text,
+    within,
+)
+from aclog.usage.accesses.access_log import check_whole
+from aclog.usage.accesses.parquet import ParquetPart, plain_parts
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+
+# Input files, pinned: Spark lists names and opens them later, and a log may be rotated in between.
+#
+# What a name held when it was listed is remembered, and held against what it holds once everything is read. Spark
+# itself compares nothing: it reads whatever file has the name by then, and a task that finds no line in it leaves no
+# trace.
+
+
+_SAMPLE = 1 << 10
+"""Bytes at each end of a file that are compared: a file truncated in place (copytruncate) may grow back to its size."""
+_ATTEMPTS = 10
+"""Listings of a directory in which files are being renamed."""
+
+
+class ChangedFilesError(ConfigError):
+    """Files were renamed, removed, replaced or truncated while they were being read: to be tried again."""
+
+
+@frozen(kw_only=True)
+class Pin:
+    """What a name held: the file's identity (device and inode; 0 where a file system has none), its size and time."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    """In ns since 1970."""
+    ends: bytes = field(default=b"", repr=False)
+    """The first and the last bytes up to `size`; empty if this process may not read the file."""
+
+    @property
+    def seen(self) -> tuple[int, int, int, int, bytes] | None:
+        """By what an unchanged file is known, None if nothing tells it from another."""
+        if not self.inode or not self.ends:
+            return None
+        return self.device, self.inode, self.size, self.modified, hashlib.sha256(self.ends).digest()
+
+    def is_before(self, now: "Pin") -> bool:
+        """Return whether `now` is the same file, unchanged or longer."""
+        return (self.device, self.inode) == (now.device, now.inode) and self.size <= now.size
+
+
+@frozen(kw_only=True)
+class PinnedFiles:
+    """The files that Spark has listed, by name, as they were then."""
+
+    spark: SparkSession = field(repr=False)
+    pins: Mapping[str, Pin]
+
+    @classmethod
+    def of(cls, spark: SparkSession, names: Sequence[str]) -> Self:
+        """Pin the files of these names (URIs, as DataFrame.inputFiles returns). Raises OSError: one is gone."""
+        return cls(spark=spark, pins={name: _pin(spark, name) for name in names})
+
+    def are_in(self, later: "PinnedFiles") -> bool:
+        """Return whether a later listing has these files, unchanged or longer, under the same names, and no others."""
+        pins = self.pins.items()
+        return self.pins.keys() == later.pins.keys() and all(pin.is_before(later.pins[name]) for name, pin in pins)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Read the files in this block; at its end, `check`. A job that failed because a file is gone says so too."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        self.check()
+
+    def only(self, names: Collection[str]) -> Self:
+        """Return some of the files."""
+        return evolve(self, pins={name: self.pins[name] for name in names})
+
+    @property
+    def are_local(self) -> bool:
+        """Whether all files are on a file system of this machine."""
+        return all(_local_path(name) is not None for name in self.pins)
+
+    def paths(self) -> dict[str, tuple[str, int]]:
+        """Return the path and the size of each file by its name.
+
+        Raises:
+            ConfigError: a file is not on a file system of this machine.
+
+        """
+        found = {name: (_local_path(name), pin.size) for name, pin in self.pins.items()}
+        for name, (path, _) in found.items():
+            if path is None:
+                raise ConfigError(f"{name}: --append reads files of a local or shared file system: copy it first")
+        return {name: (str(path), size) for name, (path, size) in found.items()}
+
+    def check(self) -> None:
+        """Check, once everything is read, that all of it was read from the files that were listed.
+
+        A file of lines may have grown: it is read to where it ended when it was listed, and to the end of that line.
+
+        Raises:
+            ConfigError: a file is gone, is another one, or has changed in what was read; with its name.
+
+        """
+        for name, pin in self.pins.items():
+            changed = _change(self.spark, name, pin)
+            if changed is not None:
+                raise ChangedFilesError(
+                    f"{_local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
+                    "again, or on a copy if logs are rotated often"
+                )
+
+
+def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFrame]) -> tuple[DataFrame, PinnedFiles]:
+    """Return the frame that `plan` makes of these files, directories and globs, and its files.
+
+    A directory is not listed in one instant: the frame is planned again until the names before and after are the same.
+
+    Raises:
+        ConfigError: files are renamed all the time. Also what `plan` raises.
+
+    """
+    for _ in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            before = PinnedFiles.of(spark, _listed(spark, paths))
+            frame = plan()
+            after = PinnedFiles.of(spark, _listed(spark, paths))
+            names = frame.inputFiles()
+            if before.are_in(after) and before.pins.keys() >= set(names):
+                return frame, evolve(before, pins={name: before.pins[name] for name in names})
+    raise ChangedFilesError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
+
+
+def listed(spark: SparkSession, paths: Sequence[str]) -> PinnedFiles:
+    """Return the files of these paths, directories and globs. Raises as `pinned`."""
+    return pinned(spark, paths, lambda: _listing(spark, paths))[1]
+
+
+def _listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    # binaryFile lists as Spark's other readers do (globs, object stores), without opening any file
+    with readable_errors(paths):
+        frame = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(list(paths))
+        check_found(frame, paths)
+        return frame
+
+
+def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
+    return _listing(spark, paths).inputFiles()
+
+
+def _local_path(name: str) -> str | None:
+    """Return the path of a local file's URI; None for other file systems."""
+    parts = urlsplit(name)
+    return unquote(parts.path) if parts.scheme in {"", "file"} else None
+
+
+def _pin(spark: SparkSession, name: str) -> Pin:
+    path = _local_path(name)
+    return _remote_pin(spark, name) if path is None else _local_pin(path, None)
+
+
+def _local_pin(path: str, end: int | None) -> Pin:
+    """Pin a file; its last bytes are those before `end`, by default before its end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:  # the workers may run as another user
+        found, ends = os.stat(path), b""  # noqa: PTH116  # like fstat below
+    else:
+        try:
+            found = os.fstat(descriptor)
+            until = found.st_size if end is None else end
+            ends = os.pread(descriptor, min(_SAMPLE, until), 0)
+            ends += os.pread(descriptor, min(_SAMPLE, until), max(until - _SAMPLE, 0))
+        finally:
+            os.close(descriptor)
+    return Pin(device=found.st_dev, inode=found.st_ino, size=found.st_size, modified=found.st_mtime_ns, ends=ends)
+
+
+def _remote_pin(spark: SparkSession, name: str) -> Pin:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name))
+    try:
+        found = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(path)
+    except Py4JJavaError as error:
+        if "FileNotFoundException" in str(error):
+            raise FileNotFoundError(name) from error
+        raise
+    return Pin(device=0, inode=0, size=found.getLen(), modified=found.getModificationTime() * 1_000_000)
+
+
+def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
+    """Return what has happened to a file since it was pinned, None if what was read is still what was listed."""
+    path = _local_path(name)
+    try:
+        now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)
+    except FileNotFoundError:
+        return "renamed or removed"
+    if (now.device, now.inode) != (pin.device, pin.inode):
+        return "replaced by another file"
+    if now.size < pin.size:
+        return "truncated"
+    if now.ends != pin.ends:
+        return "written anew"
+    appended = now.size > pin.size and path is not None and not name.endswith(_WHOLE)
+    return None if appended or (now.size, now.modified) == (pin.size, pin.modified) else "changed"
+
+
+_WHOLE = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz", ".parquet", ".parq", ".pq", ".avro")
+"""Endings of files that are only valid as a whole, and so must not even grow."""
+
+
+# The input of jobs: accesses or requests as Parquet, from `ingest` or elsewhere, or as JSON lines.
+
+
+MALFORMED: Final = "_malformed"
+"""The column with the text of an unreadable line or row, whose other columns are null; null in readable rows."""
+
+_SCALARS = {"string", "bigint", "double", "boolean", "timestamp", "date"}
+
+
+def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
+    """Return the accesses of a Parquet file or directory, or of JSON lines (plain or `.gz`), and column `_malformed`.
+
+    `path` may be the output directory of `ingest`. The columns of a request are STRING; `timestamp`, if present, is a
+    TIMESTAMP (in the input: a TIMESTAMP, ms as an integer, or ISO 8601 text, in UTC unless it has an offset). Other
+    columns are kept. Only blank lines are dropped: an unreadable line has its text in `_malformed`.
+
+    Raises:
+        ConfigError: no file is found, a column is missing, or an append to the directory has not been finished.
+
+    """
+    place = _place(path)
+    with readable_errors([place]):
+        return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
+
+
+def pinned_accesses(spark: SparkSession, path: str | Path) -> tuple[DataFrame, PinnedFiles]:
+    """Return the same with its files, so that a job can check at its end that all rows came from them."""
+    return pinned(spark, [str(path)], lambda: read_accesses(spark, path))
+
+
+def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[list[ParquetPart], PinnedFiles] | None:
+    """Return a table of accesses as parts of local Parquet files that workers can read on their own, and its files.
+
+    None if the input is anything else, which `read_accesses` may still be able to read.
+    """
+    files = listed(spark, [_place(path)])
+    if not all(map(_is_parquet, files.pins)) or not files.are_local:
+        return None
+    parts = plain_parts([place for place, _ in files.paths().values()], most)
+    return None if parts is None else (parts, files)
+
+
+def _place(path: str | Path) -> str:
+    """Return where the table is. Raises ConfigError: an append to it has not been finished."""
+    place = Path(path)
+    check_whole(place.parent if place.name == "accesses" else place)
+    return str(place / "accesses") if (place / "accesses").is_dir() else str(path)
+
+
+def _is_parquet(name: str) -> bool:
+    return name.endswith((".parquet", ".parq", ".pq"))
+
+
+def _is_json(spark: SparkSession, place: str) -> bool:
+    """Return whether no file has a name of a Parquet file."""
+    # binaryFile lists the files as Spark would read them (globs, object stores), without opening any
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(place)
+    check_found(files, [place])
+    names = files.inputFiles()
+    return not any(map(_is_parquet, names))
+
+
+def _from_parquet(spark: SparkSession, place: str) -> DataFrame:
+    frame = spark.read.parquet(place)
+    if missing := [name for name in REQUEST_COLUMNS if name not in frame.columns]:
+        raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
+    columns = {name: F.col(quoted(name)) for name in frame.columns if name != MALFORMED}
+    columns |= {name: columns[name].cast("string") for name in REQUEST_COLUMNS}
+    malformed = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(None).cast("string")
+    kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
+    if TIMESTAMP in columns:
+        time = any_time(columns[TIMESTAMP], kinds[TIMESTAMP], "UTC")
+        unread = columns[TIMESTAMP].isNotNull() & time.isNull()
+        malformed = F.coalesce(
+            malformed, F.when(unread, F.to_json(F.struct(*(each.alias(name) for name, each in columns.items()))))
+        )
+        columns[TIMESTAMP] = time
+    return _blanked(frame.select(*(column.alias(name) for name, column in columns.items()), malformed.alias(MALFORMED)))
+
+
+def _from_lines(spark: SparkSession, place: str) -> DataFrame:
+    parsed = parse_lines(read_lines(spark, [place]))
+    objects = parsed.filter(F.coalesce(F.col("reason") != Reason.BLANK.value, F.lit(True)))
+    kinds = _columns(objects, place)
+    values: dict[str, Column] = {name: text("object", name) for name in REQUEST_COLUMNS}
+    bad = F.col("reason").isNotNull()
+    for name in REQUEST_COLUMNS:
+        bad |= values[name].isNull()
+    if TIMESTAMP in kinds:
+        given = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))
+        values[TIMESTAMP] = F.coalesce(
+            any_time(text("object", TIMESTAMP), StringType(), "UTC"), of_millis(number("object", TIMESTAMP))
+        )
+        bad |= given.isNotNull() & values[TIMESTAMP].isNull()
+    for name, kind in kinds.items():
+        values.setdefault(name, _other(name, kind))
+    malformed = F.when(bad, F.make_valid_utf8("line")).alias(MALFORMED)
+    return _blanked(objects.select(*(value.alias(name) for name, value in values.items()), malformed))
+
+
+def _columns(objects: DataFrame, place: str) -> dict[str, DataType]:
+    """Return the keys of all objects, and the narrowest type that holds all their values.
+
+    A pass over the input of its own: types must be known when the query is planned.
+    """
+    row = objects.select(F.schema_of_variant_agg("object").alias("schema")).first()
+    schema_text = str(row["schema"]) if row else "VOID"
+    if not schema_text.startswith("OBJECT<"):
+        return {}
+    ddl = re.sub(r"\bOBJECT<", "STRUCT<", schema_text)
+    schema = DataType.fromDDL(ddl)
+    if not isinstance(schema, StructType):
+        return {}
+    names = [field.name for field in schema.fields]
+    if len({name.lower() for name in names}) != len(names):
+        raise ConfigError(f"{place}: keys that differ in case only: {', '.join(sorted(names))[:300]}")
+    return {field.name: field.dataType for field in schema.fields if field.name != MALFORMED}
+
+
+def _other(name: str, kind: DataType) -> Column:
+    """Return the value of a further key: with its type if that is a scalar, else as JSON."""
+    value = within("object", name)
+    simple = kind.simpleString()
+    if simple in _SCALARS or simple.startswith("decimal"):
+        return F.try_variant_get(value, "$", simple)
+    return F.to_json(value)
+
+
+def _blanked(frame: DataFrame) -> DataFrame:
+    """Return the frame with nulls in malformed rows."""
+    good = F.col(MALFORMED).isNull()
+    names = [name for name in frame.columns if name != MALFORMED]
+    return frame.select(*(F.when(good, F.col(quoted(name))).alias(name) for name in names), MALFORMED)

@@ -1,0 +1,481 @@
+"""The usage report on Spark."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from attrs import asdict, frozen
+from pyspark import Broadcast
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from aclog.authorizer.audit import Reason
+from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.vectors import Int64s
+from aclog.pipeline.authorize import decision_code, with_decision, with_texts
+from aclog.pipeline.session import broadcast
+from aclog.usage.accesses.access_batch import note_text
+from aclog.usage.accesses.parquet import ParquetPart, latest_time, read_plain
+from aclog.usage.arrow import regrouped
+from aclog.usage.counting import (
+    COUNTED,
+    TALLY,
+    AccessCounter,
+    LogCounter,
+    RowCounts,
+    SeenAccesses,
+    Tally,
+    rules_to_keep,
+)
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.bulk_authorizer import NecessaryAcls
+from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.intervals import AclIntervals, Rules, change_times
+from aclog.usage.report import (
+    AT_END,
+    DECISION_CODE,
+    Judged,
+    RuleUsage,
+    UsageReport,
+    counts_of,
+    days_without_access,
+    report,
+    rule_table,
+    usage_of,
+    worth_of,
+)
+from aclog.usage.rules import WindowRules
+from aclog.usage.undecided import UNDECIDED, undecided, undecided_rows
+from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, Window, check_days, micros_of, of_micros
+
+# Distinct accesses of a log, each once per version of the ACLs that made a difference to it, and its rows counted.
+
+
+_ROWS = 1 << 18
+"""Rows counted together."""
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+_TOLD, _DAY, _UNREAD = -1, -2, -3
+"""In place of a version: the row tells how many rows there were of the kind that `principal` names, or that there were
+any on the day that `principal` is, in days since 1970, or how many of a principal have no time."""
+
+
+@frozen(eq=False, kw_only=True)
+class AccessRows:
+    """The rows of an access log: of a table of Spark's, or in files that workers read on their own, which is faster."""
+
+    frame: DataFrame
+    """The columns REQUEST_COLUMNS and `timestamp`, or the numbers of the parts."""
+    parts: "Broadcast[Sequence[ParquetPart]] | None" = None
+
+    @classmethod
+    def of_frame(cls, accesses: DataFrame) -> Self:
+        """Take the rows of a table. Raises ConfigError: it has no column `timestamp`."""
+        if "timestamp" not in accesses.columns:
+            raise ConfigError("no column 'timestamp' in the accesses: expected one, to select those in the window")
+        return cls(frame=accesses.select(*REQUEST_COLUMNS, "timestamp"))
+
+    @classmethod
+    def of_parts(cls, spark: SparkSession, parts: Sequence[ParquetPart]) -> Self:
+        """Take the rows of parts of files; the workers must find these files under the same paths."""
+        count = len(parts)
+        return cls(frame=spark.range(0, count, 1, max(count, 1)), parts=broadcast(spark, parts))
+
+    def latest(self) -> int | None:
+        """Return the latest time, in us since 1970; None if no row has one."""
+        if self.parts is not None and all(part.latest is not None for part in self.parts.value):
+            return max((part.latest for part in self.parts.value if part.latest is not None), default=None)
+        if self.parts is None:
+            times = self.frame.select(F.unix_micros("timestamp").alias("latest"))
+        else:
+            times = self.frame.mapInArrow(partial(_latest, self.parts), "latest long")
+        row = times.agg(F.max("latest").alias("latest")).first()
+        return None if row is None else row.latest
+
+
+def _latest(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batches:
+    for part in _parts(parts, batches):
+        yield pa.record_batch([pa.array([latest_time(part)], pa.int64())], names=["latest"])
+
+
+def _parts(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Iterator[ParquetPart]:
+    for batch in batches:
+        yield from (parts.value[at] for at in np.asarray(batch.column(0)).tolist())
+
+
+@frozen(eq=False, kw_only=True)
+class CountedLog:
+    """What Spark has counted."""
+
+    accesses: DataFrame
+    """COUNTED, one row per access and version."""
+    distinct: int
+    """The rows of `accesses`."""
+    rows: RowCounts
+    days: frozenset[int]
+    """The days (UTC, since 1970) with any access, in the window or not."""
+    unread: UnreadAccesses
+    """Rows without a time."""
+
+
+@contextmanager
+def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Judged) -> Iterator[CountedLog]:
+    """Count the rows of a log, all with one pass over it; the result is held until this is left.
+
+    Tasks add up what they see, and the JVM adds up their results: a distinct access is shuffled once per task, and more
+    often only if a task sees more of them than it can hold.
+    """
+    how = _How(settings=judged.settings, window=judged.window, own_time=judged.own_time, known_from=judged.known_from)
+    told = accesses.frame.mapInArrow(_counting(accesses.parts, sent, how), from_arrow_schema(COUNTED))
+    counted = (
+        told.groupBy(*REQUEST_COLUMNS, "version")
+        .agg(F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last"))
+        .persist()
+    )
+    try:
+        about = counted.where(F.col("version") < 0).select("version", "principal", "count").collect()
+        real = counted.where(F.col("version") >= 0)
+        yield CountedLog(
+            accesses=real,
+            distinct=real.count(),
+            rows=RowCounts(**{row.principal: row["count"] for row in about if row.version == _TOLD}),
+            days=frozenset(int(row.principal) for row in about if row.version == _DAY),
+            unread=_untimed((row.principal, row["count"]) for row in about if row.version == _UNREAD),
+        )
+    finally:
+        counted.unpersist()
+
+
+@frozen(kw_only=True)
+class _How:
+    """How rows are counted: what a worker must know apart from the ACLs."""
+
+    settings: Settings
+    window: Window
+    own_time: bool
+    known_from: int | None
+
+
+def _counting(
+    parts: "Broadcast[Sequence[ParquetPart]] | None", sent: "Broadcast[AclIntervals]", how: _How
+) -> Callable[[Batches], Batches]:
+    def count(batches: Batches) -> Batches:
+        """Count one partition, on a worker."""
+        seen = _seen(sent, how.settings, own_time=how.own_time)
+        counter = LogCounter(accesses=AccessCounter(seen), window=how.window, known_from=how.known_from)
+        for rows in regrouped(batches, _ROWS) if parts is None else _rows(parts, batches):
+            if counter.accesses.is_full:
+                # emit before forgetting: the counter holds counts by the numbers of the accesses seen
+                yield from counter.accesses.table().to_batches(_ROWS)
+                seen.forget()
+                counter.accesses = AccessCounter(seen)
+            counter.add(rows)
+        yield from counter.accesses.table().to_batches(_ROWS)
+        yield _about(counter)
+
+    return count
+
+
+def _rows(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batches:
+    for part in _parts(parts, batches):
+        yield from read_plain(part)
+
+
+def _about(counter: LogCounter) -> pa.RecordBatch:
+    told: list[tuple[int, str | None, int]] = [(_TOLD, name, count) for name, count in asdict(counter.rows).items()]
+    told += [(_DAY, str(day), 0) for day in sorted(counter.days)]
+    of_principals = counter.unread.found.by_principal().items()
+    told += [(_UNREAD, principal, span.accesses) for principal, span in of_principals]
+    rows = [{"version": kind, "principal": name, "count": count} for kind, name, count in told]
+    return pa.RecordBatch.from_pylist(rows, schema=COUNTED)
+
+
+def _untimed(found: Iterable[tuple[str | None, int]]) -> UnreadAccesses:
+    counter = UnreadCounter()
+    for principal, count in found:
+        counter.add(principal, None, DecisionCode.NO_TIME.name, UnreadSpan(count, None, None))
+    return counter.found
+
+
+@lru_cache(1)
+def _seen(sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> SeenAccesses:
+    """Return the accesses that a worker process has seen, kept from task to task."""
+    if own_time:
+        return SeenAccesses(necessary_acls(sent, settings))
+    return SeenAccesses(None, version=len(change_times(sent.value)))
+
+
+@lru_cache(2)
+def necessary_acls(sent: "Broadcast[AclIntervals]", settings: Settings) -> NecessaryAcls:
+    """Return the index of ACLs of a worker process, kept from task to task."""
+    return NecessaryAcls.of(sent.value, settings)
+
+
+# Usage of each ACL by a log, and which ACLs can be removed together.
+
+
+_RULE_ROWS = 1 << 16
+"""Distinct accesses processed together."""
+
+_KEPT = pa.schema([pa.field("ordinal", pa.int32())])
+
+
+def rule_usage(
+    decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, window: WindowRules
+) -> RuleUsage:
+    """Return the usage by distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`.
+
+    A task holds a few numbers per ACL, and distinct groups of ACLs that cover for one another. Each group keeps the ACL
+    that matched most, but a needed one before all others; the ACLs that no group keeps can be removed together.
+    """
+    tallying = _tallying(sent, broadcast(decided.sparkSession, window), settings)
+    # persisted: it is read twice, for the counts and, once these are known, for the groups
+    some = decided.mapInArrow(tallying, from_arrow_schema(TALLY)).persist()
+    try:
+        table = _by_rule(some).toArrow()
+        worth = broadcast(decided.sparkSession, worth_of(table, window))
+        kept = some.where(F.col("group").isNotNull()).select("group").distinct()
+        kept = kept.mapInArrow(_keeping(worth), from_arrow_schema(_KEPT)).distinct()
+        return usage_of(table, np.asarray(kept.toArrow().column("ordinal")), window)
+    finally:
+        some.unpersist()
+
+
+def _by_rule(some: DataFrame) -> DataFrame:
+    needed_last = F.max(F.struct("last_needed", "last_needed_by"))
+    sums = (
+        some.where(F.col("ordinal").isNotNull())
+        .groupBy("ordinal")
+        .agg(
+            F.sum("matched").alias("matched"),
+            F.sum("needed").alias("needed"),
+            F.max("last_matched").alias("last_matched"),
+            needed_last.alias("by"),
+        )
+    )
+    return sums.select("ordinal", "matched", "needed", "last_matched", "by.*")
+
+
+def _tallying(sent: "Broadcast[AclIntervals]", window: "Broadcast[WindowRules]", settings: Settings) -> Any:
+    def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Tally one partition, on a worker."""
+        tally = Tally(necessary_acls(sent, settings), window.value)
+        for table in regrouped(batches, _RULE_ROWS):
+            tally.add(table)
+            if tally.has_many_groups:
+                yield from tally.take_groups().to_batches(_RULE_ROWS)
+        yield from tally.take_groups().to_batches(_RULE_ROWS)
+        yield from tally.rules().to_batches(_RULE_ROWS)
+
+    return tally
+
+
+def _keeping(sent: "Broadcast[Int64s]") -> Any:
+    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in regrouped(batches, _RULE_ROWS):
+            kept = rules_to_keep(table.column("group").combine_chunks(), sent.value)
+            yield pa.record_batch([pa.array(kept)], schema=_KEPT)
+
+    return keep
+
+
+# What of an access log could not be read or decided, counted by what lines and rows tell of accesses.
+
+
+_COUNTED: Final = pa.schema(
+    [(name, pa.string()) for name in ("principal", "decision", "reason")]
+    + [(name, pa.int64()) for name in ("accesses", "first", "last")]
+)
+
+
+def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAccesses:
+    """Return what some lines tell of accesses: their texts in the only column, or beside it the reason of each."""
+    texts = lines.withColumn("reason", F.lit(reason)) if len(lines.columns) == 1 else lines
+    return _added_up(texts.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
+
+
+def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesses:
+    """Return the rows that no rules decide as they are written, or that have no time if they need one.
+
+    `accesses` has REQUEST_COLUMNS, and perhaps `timestamp`.
+    """
+    names = {*REQUEST_COLUMNS, "timestamp"} & set(accesses.columns)
+    missing = [F.lit(None).cast("timestamp").alias("timestamp")] if "timestamp" not in names else []
+    rows = accesses.select(*sorted(names), *missing, F.lit(None).cast("string").alias("loggedDecision"))
+    return _added_up(rows.mapInArrow(partial(_undecided, need_time), from_arrow_schema(_COUNTED)))
+
+
+def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
+    """Return what the lines tell of accesses that `ingest` rejected, if this is the directory of its tables."""
+    place = Path(requests)
+    rejects = (place.parent if place.name == "accesses" else place) / "rejects"
+    if not (rejects.parent / "accesses").is_dir() or next(rejects.rglob("*.parquet"), None) is None:
+        return UnreadAccesses()
+    return unread_lines(spark.read.parquet(str(rejects)).select("line", "reason"))
+
+
+def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    counter = UnreadCounter()
+    for batch in batches:
+        for text, reason in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            known = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
+            note_text(counter, known, str(text), UTC)
+    yield _batch_of(counter.found)
+
+
+def _undecided(need_time: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    parts = (undecided_rows(batch, need_time=need_time, as_written=True) for batch in batches if batch.num_rows)
+    yield _batch_of(UnreadAccesses.sum_of(parts))
+
+
+def _batch_of(unread: UnreadAccesses) -> pa.RecordBatch:
+    rows = [
+        {"principal": key.principal, "decision": key.decision, "reason": key.reason, **span._asdict()}
+        for key, span in unread.spans.items()
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=_COUNTED)
+
+
+def _added_up(counted: DataFrame) -> UnreadAccesses:
+    counter = UnreadCounter()
+    for row in counted.toArrow().to_pylist():
+        span = UnreadSpan(row["accesses"], row["first"], row["last"])
+        counter.add(row["principal"], row["decision"], row["reason"], span)
+    return counter.found
+
+
+# The window of a report on an access log: where it ends.
+
+
+def window_of(accesses: AccessRows, days: int, until: datetime | None) -> Window:
+    """Return the window of `days` up to `until`, by default up to the latest access.
+
+    Raises:
+        ConfigError: no access has a timestamp, or `days` is out of bounds.
+
+    """
+    check_days(days)
+    if until is None:
+        latest = accesses.latest()
+        if latest is None:
+            raise ConfigError("no access has a timestamp: expected one, or the end of the window")
+        until = of_micros(latest)
+    return Window.ending(until, days)
+
+
+# The usage report on Spark: Spark counts distinct accesses, and what judges them is the same code as without Spark.
+#
+# What is collected on the driver is bounded: up to `_MOST_ON_DRIVER` distinct accesses are judged there, in seconds;
+# more of them are judged by Spark's workers, and the driver gets a few numbers per ACL, the days of the log and the
+# denials asked for.
+
+
+_MOST_ON_DRIVER = 1 << 20
+"""Distinct accesses that the driver judges; about 700 bytes each."""
+
+
+def usage(
+    accesses: DataFrame | AccessRows,
+    rules: Rules,
+    settings: Settings,
+    *,
+    own_time: bool,
+    window_days: int,
+    until: datetime | None = None,
+    top: int = 100,
+    unread: UnreadAccesses | None = None,
+) -> UsageReport:
+    """Report on the accesses of the last `window_days` before `until`, by default before the latest access.
+
+    With `own_time` each access is decided by the ACLs of its own time, otherwise by those of the last version.
+    `accesses` has REQUEST_COLUMNS and `timestamp`; it is read once, and before that its timestamps without `until`.
+    `unread` are the accesses of the log whose lines could not be read.
+
+    Raises:
+        ConfigError: no access has a timestamp, or `window_days` is out of bounds.
+
+    """
+    rows = AccessRows.of_frame(accesses) if isinstance(accesses, DataFrame) else accesses
+    window = window_of(rows, window_days, until)
+    judged = Judged(rules=rules, settings=settings, window=window, own_time=own_time)
+    sent = broadcast(rows.frame.sparkSession, rules.intervals)
+    with count_log(rows, sent, judged) as counted:
+        unknown = UnreadAccesses.sum_of((unread or UnreadAccesses(), counted.unread))
+        if counted.distinct <= _MOST_ON_DRIVER:
+            found = counted.accesses.toArrow()
+            return report(found, judged, counted.rows, counted.days, top=top, unread=unknown)
+        return _report_on_workers(counted, judged, sent, top, unknown)
+
+
+def _report_on_workers(
+    counted: CountedLog, judged: Judged, sent: "Broadcast[AclIntervals]", top: int, unread: UnreadAccesses
+) -> UsageReport:
+    decided = _decided(counted.accesses, judged).persist()
+    try:
+        unknown = judged.unread(UnreadAccesses.sum_of((unread, _undecided_counts(decided))))
+        by_acls = decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW))
+        found = rule_usage(by_acls, sent, judged.settings, judged.assessed(unknown))
+        by_code = decided.groupBy(DECISION_CODE).agg(F.sum("count").alias("rows"))
+        return UsageReport(
+            rules=rule_table(judged.rules, found),
+            denied=most_denied(decided, judged.rules, top),
+            holes=days_without_access(judged.window, counted.days),
+            counts=counts_of(counted.rows, {row[DECISION_CODE]: row.rows for row in by_code.collect()}),
+            window=judged.window,
+            has_times=judged.has_times,
+            unread=unknown,
+        )
+    finally:
+        decided.unpersist()
+
+
+def _undecided_counts(decided: DataFrame) -> UnreadAccesses:
+    """Return the accesses that cannot be decided, by principal and day."""
+    chosen = decided.where(F.col(DECISION_CODE).isin([int(code) for code in UNDECIDED]))
+    day = F.floor(F.col("first") / DAY).alias("day")
+    rows = chosen.groupBy("principal", DECISION_CODE, day).agg(
+        F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last")
+    )
+    table = rows.toArrow()
+    return undecided(table, np.asarray(table.column(DECISION_CODE)).astype(np.int32))
+
+
+def _decided(counted: DataFrame, judged: Judged) -> DataFrame:
+    """Add `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
+    rules, settings, own_time = judged.rules, judged.settings, judged.own_time
+    # its first time stands for all: COUNTED has a row per version that makes a difference
+    timed = counted.withColumn("timestamp", F.timestamp_micros("first"))
+    decided = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
+    if not own_time:
+        return decided.withColumn(AT_END, F.col(DECISION_CODE))
+    at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(judged.window.until))))
+    both = at_end.withColumn(AT_END, decision_code(at_end, rules, settings, own_time=True))
+    by_unknown = F.col(AT_END) == int(DecisionCode.UNKNOWN_KAFKA)  # as without Spark (usage.report.with_codes)
+    return both.withColumn(DECISION_CODE, F.when(by_unknown, F.col(AT_END)).otherwise(F.col(DECISION_CODE)))
+
+
+def most_denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:
+    """Return the most denied of distinct accesses (COUNTED with `decision_code`), at most `top`; ties by columns."""
+    most = (
+        with_decision(decided, rules, DECISION_CODE, "decision")
+        .where(F.col("decision") == "DENIED")
+        .groupBy(*REQUEST_COLUMNS)
+        .agg(
+            F.sum("count").alias("count"),
+            F.timestamp_micros(F.min("first")).alias("first_at"),
+            F.timestamp_micros(F.max("last")).alias("last_at"),
+            F.max_by(DECISION_CODE, "last").alias(DECISION_CODE),
+        )
+        .orderBy(F.desc("count"), *REQUEST_COLUMNS)
+        .limit(top)
+    )
+    named = with_texts(most, rules).drop(DECISION_CODE, "decision")
+    return named.orderBy(F.desc("count"), *REQUEST_COLUMNS).toArrow()

@@ -1,1 +1,0 @@
-"""Usage of ACLs: which of them an access log needs."""

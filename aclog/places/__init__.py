@@ -1,1 +1,0 @@
-"""Places: where a change of ACLs is written: a log directory, a cluster, a ZooKeeper."""

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol, without sockets: framing, headers, messages, error responses, and sessions."""

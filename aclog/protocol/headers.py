@@ -1,0 +1,248 @@
+"""Framing, headers, API keys and error codes."""
+
+import struct
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.primitives import read_unsigned_varint
+
+# Tagged fields, the section at the end of every structure in a flexible version (KIP-482).
+
+
+MAX_TAGGED_FIELDS = 1000
+"""The most tagged fields in one structure; no structure of Kafka 4.3.1 has more than a handful."""
+
+
+def tagged_fields(buffer: bytes, position: int) -> tuple[list[tuple[int, int, int]], int]:
+    """Return tag, start and end of each tagged field, and the position after the section.
+
+    Raises:
+        DecodeError: Truncated, or more than MAX_TAGGED_FIELDS.
+
+    """
+    count, position = read_unsigned_varint(buffer, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise DecodeError(f"{count} tagged fields: expected at most {MAX_TAGGED_FIELDS}", position=position)
+    found = []
+    for _ in range(count):
+        tag, position = read_unsigned_varint(buffer, position)
+        size, start = read_unsigned_varint(buffer, position)
+        position = start + size
+        if position > len(buffer):
+            raise DecodeError(f"tagged field of {size} bytes, {len(buffer) - start} left", position=start)
+        found.append((tag, start, position))
+    return found, position
+
+
+# Framing: a 4-byte big-endian length before each message (org.apache.kafka.common.network.NetworkReceive).
+
+
+MIN_REQUEST = 8
+"""The size of the smallest request header: API key, version, correlation id."""
+
+
+class FrameError(DecodeError):
+    """An invalid frame length: the peer does not speak Kafka's protocol, or the message is too large."""
+
+
+def frame(payload: bytes) -> bytes:
+    """Return the payload with its length prefix."""
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def frame_length(prefix: bytes | bytearray, max_bytes: int, min_bytes: int = MIN_REQUEST) -> int:
+    """Return the frame length in a 4-byte prefix.
+
+    Raises:
+        FrameError: The length is not within min_bytes..max_bytes.
+
+    """
+    length = int.from_bytes(prefix, "big", signed=True)
+    if not min_bytes <= length <= max_bytes:
+        raise FrameError(f"frame length {length}: expected {min_bytes} to {max_bytes}")
+    return length
+
+
+@define(kw_only=True)
+class FrameBuffer:
+    """Splits a stream of bytes into frames.
+
+    `max_bytes` and `min_bytes` may change between frames: larger ones are allowed after authentication, and raw SASL
+    tokens (SaslHandshake version 0) and responses may be shorter than a request. The caller takes all complete frames
+    before feeding more, so at most one frame is buffered.
+    """
+
+    max_bytes: int
+    min_bytes: int = MIN_REQUEST
+    _data: bytearray = field(factory=bytearray, init=False, repr=False)
+
+    def __len__(self) -> int:
+        """The number of buffered bytes."""
+        return len(self._data)
+
+    @property
+    def rest(self) -> bytes:
+        """What is buffered: the beginning of a frame, or what turned out to be none."""
+        return bytes(self._data)
+
+    def feed(self, data: bytes) -> None:
+        """Append bytes from the socket."""
+        self._data += data
+
+    def next(self) -> bytes | None:
+        """Return the next complete frame without its length, or None until more is fed.
+
+        Raises:
+            FrameError: An invalid length, as soon as it is received; the stream is unusable afterwards.
+
+        """
+        if len(self._data) < 4:
+            return None
+        end = 4 + frame_length(self._data[:4], self.max_bytes, self.min_bytes)
+        if len(self._data) < end:
+            return None
+        whole = bytes(self._data[4:end])
+        del self._data[:end]
+        return whole
+
+
+# API keys, and the first flexible version of each API (ApiKeys, ApiMessageType; KIP-482).
+
+
+FETCH = 1
+METADATA = 3
+LIST_GROUPS = 16
+SASL_HANDSHAKE = 17
+API_VERSIONS = 18
+DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS = 29, 30, 31
+DESCRIBE_CONFIGS = 32
+SASL_AUTHENTICATE = 36
+CREATE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN = 38, 39
+EXPIRE_DELEGATION_TOKEN, DESCRIBE_DELEGATION_TOKEN = 40, 41
+DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS = 48, 49
+DESCRIBE_USER_SCRAM_CREDENTIALS, ALTER_USER_SCRAM_CREDENTIALS = 50, 51
+DESCRIBE_QUORUM = 55
+ENVELOPE = 58
+FETCH_SNAPSHOT = 59
+DESCRIBE_CLUSTER = 60
+BROKER_REGISTRATION, BROKER_HEARTBEAT, UNREGISTER_BROKER = 62, 63, 64
+UNREGISTER_CONTROLLER = 94
+
+# fmt: off
+FIRST_FLEXIBLE: dict[int, int | None] = {
+    0: 9, 1: 12, 2: 6, 3: 9, 8: 8, 9: 6, 10: 3, 11: 6, 12: 4, 13: 4, 14: 4, 15: 5, 16: 3, 17: None, 18: 3, 19: 5,
+    20: 4, 21: 2, 22: 2, 23: 4, 24: 3, 25: 3, 26: 3, 27: 1, 28: 3, 29: 2, 30: 2, 31: 2, 32: 4, 33: 2, 34: 2, 35: 2,
+    36: 2, 37: 2, 38: 2, 39: 2, 40: 2, 41: 2, 42: 2, 43: 2, 44: 1, 45: 0, 46: 0, 47: None, 48: 1, 49: 1, 50: 0, 51: 0,
+    52: 0, 53: 1, 54: 1, 55: 0, 56: 0, 57: 0, 58: 0, 59: 0, 60: 0, 61: 0, 62: 0, 63: 0, 64: 0, 65: 0, 66: 0, 67: 0,
+    68: 0, 69: 0, 70: 0, 71: 0, 72: 0, 73: 0, 74: 0, 75: 0, 76: 0, 77: 0, 78: 0, 79: 0, 80: 0, 81: 0, 82: 0, 83: 0,
+    84: 0, 85: 0, 86: 0, 87: 0, 88: 0, 89: 0, 90: 0, 91: 0, 92: 0, 93: 0, 94: 0,
+}
+# fmt: on
+"""The first flexible version of every API of Kafka 4.4.0; None if no version is flexible."""
+
+
+def is_flexible(api_key: int, api_version: int) -> bool:
+    """Whether the version is flexible; unknown newer versions are like the newest known one.
+
+    Raises:
+        DecodeError: An unknown API key (ApiKeys.forId throws).
+
+    """
+    try:
+        first = FIRST_FLEXIBLE[api_key]
+    except KeyError:
+        raise DecodeError(f"unknown API key {api_key}") from None
+    return first is not None and api_version >= first
+
+
+# Headers of requests (RequestHeader versions 1 and 2) and responses (ResponseHeader versions 0 and 1).
+
+
+_FIXED = struct.Struct(">hhih")
+
+
+@frozen(kw_only=True)
+class RequestHeader:
+    """A request header: API, version, and the correlation id that the response repeats."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """Decode the header of a request; return it with the position of the body. Tagged fields are skipped.
+
+    An unknown version has the header of the newest one (ApiMessageType.requestHeaderVersion), so that ApiVersions
+    requests of future versions can be answered. Invalid UTF-8 in the client id becomes U+FFFD, as in Java.
+
+    Raises:
+        DecodeError: Truncated, or an unknown API key.
+
+    """
+    try:
+        api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
+    except struct.error:
+        raise DecodeError(f"request of {len(frame)} bytes: expected a header of {_FIXED.size} or more") from None
+    client_id, position = _client_id(frame, length)
+    if is_flexible(api_key, api_version):
+        # Nearly no request has tagged fields in its header.
+        position = position + 1 if frame[position : position + 1] == b"\0" else tagged_fields(frame, position)[1]
+    header = RequestHeader(api_key=api_key, api_version=api_version, correlation_id=correlation_id, client_id=client_id)
+    return header, position
+
+
+def _client_id(frame: bytes, length: int) -> tuple[str | None, int]:
+    start = _FIXED.size
+    if length < 0:  # Java's reader takes any negative length for null
+        return None, start
+    end = start + length
+    if end > len(frame):
+        raise DecodeError(f"client id of {length} bytes, {len(frame) - start} left", position=start - 2)
+    return frame[start:end].decode(errors="replace"), end
+
+
+def encode_header(header: RequestHeader) -> bytes:
+    """Encode a request header.
+
+    Raises:
+        EncodeError: A number is out of range, the client id exceeds 32,767 bytes, or the API key is unknown.
+
+    """
+    client = None if header.client_id is None else header.client_id.encode(errors="replace")
+    try:
+        fixed = _FIXED.pack(
+            header.api_key, header.api_version, header.correlation_id, -1 if client is None else len(client)
+        )
+        tags = b"\0" if is_flexible(header.api_key, header.api_version) else b""
+    except (struct.error, DecodeError) as error:
+        raise EncodeError(f"invalid request header: {error}") from None
+    return fixed + (client or b"") + tags
+
+
+def response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
+    """Encode a response header. ApiVersions never has tagged fields: a client may not know the version (KIP-511).
+
+    Raises:
+        DecodeError: An unknown API key.
+
+    """
+    tagged = api_key != API_VERSIONS and is_flexible(api_key, api_version)
+    return correlation_id.to_bytes(4, "big", signed=True) + (b"\0" if tagged else b"")
+
+
+def decode_response_header(api_key: int, api_version: int, payload: bytes) -> tuple[int, int]:
+    """Decode a response header; return the correlation id and the position of the body.
+
+    Raises:
+        DecodeError: Truncated, or an unknown API key.
+
+    """
+    if len(payload) < 4:
+        raise DecodeError(f"response of {len(payload)} bytes: expected a header of 4 or more")
+    correlation_id, position = int.from_bytes(payload[:4], "big", signed=True), 4
+    if api_key != API_VERSIONS and is_flexible(api_key, api_version):
+        _, position = tagged_fields(payload, position)
+    return correlation_id, position

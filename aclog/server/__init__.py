@@ -1,0 +1,1 @@
+"""Controllers and brokers: nodes that serve Kafka's protocol from a log."""

@@ -1,0 +1,671 @@
+"""Checkpoints.
+
+Snapshot files are accepted whole or refused, written whole, read in the quickest way, and kept or removed.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator, Sized
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import define, evolve, field, frozen
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.base import base_of
+from aclog.metalog.batches import (
+    MAX_BATCH_BYTES,
+    BatchHeader,
+    build_batch,
+    check_crc,
+    grouped,
+    iter_batches,
+    read_records,
+)
+from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.control_records import (
+    ControlRecord,
+    KRaftVersion,
+    KRaftVoters,
+    SnapshotFooter,
+    SnapshotHeader,
+    control_batch,
+    decode_control,
+    snapshot_header_records,
+)
+from aclog.metalog.errors import CheckpointError, DecodeError, NewerKafkaError
+from aclog.metalog.filelog.committed_mark import open_valid_mark_file
+from aclog.metalog.filelog.files import (
+    DELETED_SUFFIX,
+    IMAGE_SUFFIX,
+    METADATA_DIRECTORY,
+    PARTIAL_SUFFIX,
+    CheckpointFile,
+    checkpoint_name,
+    fsync_directory,
+    image_checkpoint,
+    image_path,
+    list_checkpoints,
+    list_images,
+    list_segments,
+    log_error,
+    parse_checkpoint_name,
+    read_at,
+    write_all,
+    written_whole,
+)
+from aclog.metalog.records import MetadataRecord
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.image import METADATA_VERSION, Image, Provenance
+from aclog.snapshots.image_file import (
+    BLOCK_BYTES,
+    HEADER_BYTES,
+    CheckpointIdentity,
+    ImageHeader,
+    MappedFile,
+    check_mapping,
+    checksum_of,
+    checksums_of,
+    decode_header,
+    digest_of,
+    digest_of_file,
+    encode_header,
+)
+from aclog.snapshots.state_source import NewerKafka
+
+# Reads checkpoints: a snapshot file is accepted whole or refused (FileRawSnapshotReader, RecordsSnapshotReader).
+
+
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
+"""Written by `kafka-storage format` next to a log: records for the log's first transaction, not in any log yet."""
+
+
+def read_checkpoint(path: Path | str, *, newer: NewerKafka | None = None) -> Image:
+    """Return the image in a checkpoint file, whose name has its end offset and epoch.
+
+    The file must begin with a SnapshotHeader and end with a SnapshotFooter, and every batch must have the epoch of the
+    name, which no CRC covers. `newer` is the policy for a newer Kafka's records; the default is to refuse them.
+
+    Raises:
+        CheckpointError: the file is not a complete checkpoint, or does not match its name.
+
+    """
+    path = Path(path)
+    end_offset, epoch = _parse_name(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read: {error.strerror or error}") from error
+    try:
+        return decode_checkpoint(data, end_offset=end_offset, epoch=epoch, newer=newer)
+    except DecodeError as error:
+        raise CheckpointError(str(error.at(path=str(path)))) from error
+
+
+def _parse_name(path: Path) -> tuple[int, int]:
+    if path.name == BOOTSTRAP_NAME:
+        # Not in Kafka's naming scheme for snapshots, as it is not a state at an offset.
+        return 0, 0
+    found = parse_checkpoint_name(path.name)
+    if found is not None:
+        return found
+    if path.name.endswith(PARTIAL_SUFFIX):
+        raise CheckpointError(f"{path}: an unfinished checkpoint: expected a file without {PARTIAL_SUFFIX}")
+    raise CheckpointError(
+        f"{path}: not a checkpoint file name: expected <20 digits of end offset>-<10 digits of epoch>.checkpoint"
+    )
+
+
+def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerKafka | None = None) -> Image:
+    """Return the image in the bytes of a checkpoint with this end offset and epoch.
+
+    Raises:
+        DecodeError: damaged or truncated, not a checkpoint, or of another epoch; positions are in `data`.
+
+    """
+    batches = _checked_batches(data, epoch)
+    (first_at, first), (last_at, last) = batches[0], batches[-1]
+    opening = _control_records(data, first_at, first)
+    if not opening or not isinstance(opening[0], SnapshotHeader):
+        raise DecodeError("no SnapshotHeader: every checkpoint begins with one", position=0)
+    closing = _control_records(data, last_at, last)
+    if len(closing) != 1 or not isinstance(closing[0], SnapshotFooter):
+        raise DecodeError("no SnapshotFooter: the checkpoint is truncated", position=last_at)
+    kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
+    voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
+    timestamp = opening[0].last_contained_log_timestamp
+    # The applier expects contiguous offsets, so replay runs with the checkpoint's own offsets (from the header on);
+    # afterwards the image gets the end offset that the file name states.
+    start = Provenance(
+        end_offset=first.record_count, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters
+    )
+    content = _replay(data, first.size, last_at, start=Image(provenance=start), newer=newer)
+    provenance = Provenance(end_offset=end_offset, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters)
+    return content.at(provenance)
+
+
+def _replay(data: bytes, position: int, end: int, start: Image, newer: NewerKafka | None) -> Image:
+    """Replay what is between header and footer; it has the form of a log, except that offsets begin at 0."""
+    applier = Applier(image=start, newer=newer or NewerKafka())
+    image = applier.apply(data, position, end)
+    if applier.in_transaction:
+        raise DecodeError("the checkpoint ends inside a transaction: checkpoints have none", position=end)
+    return image
+
+
+def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
+    """Return every batch's position and header: whole, of this epoch, dense offsets, control batches at both ends."""
+    batches = list(iter_batches(data))
+    whole = batches[-1][0] + batches[-1][1].size if batches else 0
+    if len(batches) < 2 or whole != len(data):
+        raise DecodeError("truncated: expected a header, whole batches and a footer", position=whole)
+    offset = 0
+    for number, (position, header) in enumerate(batches):
+        # Neither is covered by the CRC: offsets are checked by continuity, the epoch against the file name.
+        if header.base_offset != offset or header.leader_epoch != epoch:
+            raise DecodeError(
+                f"a batch at offset {header.base_offset} of epoch {header.leader_epoch}: "
+                f"expected offset {offset}, and epoch {epoch} as in the checkpoint's name",
+                position=position,
+            )
+        if header.is_control != (number in {0, len(batches) - 1}):
+            what = (
+                "a control batch between data batches"
+                if header.is_control
+                else "no footer: the checkpoint is truncated"
+            )
+            raise DecodeError(f"{what}: expected control batches at both ends, and only there", position=position)
+        offset = header.end_offset
+    return batches
+
+
+def _control_records(data: bytes, position: int, header: BatchHeader) -> list[ControlRecord]:
+    check_crc(data, position, header)
+    return [decode_control(record.key or b"", record.value) for record in read_records(data, position, header)]
+
+
+# Writes checkpoints: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter).
+
+
+def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
+    """Yield the batches of a checkpoint one by one, so that a large one is never in memory as a whole.
+
+    Control records come first, then feature levels, brokers, uninterpreted records in log order, ACLs, SCRAM
+    credentials and tokens; the footer is last. Offsets begin at 0, epoch and timestamp are the image's: the same image
+    yields the same bytes.
+
+    Raises:
+        CheckpointError: kraft.version is 1 without a voter set: a cluster could not elect a leader from that
+            checkpoint.
+
+    """
+    provenance = image.provenance
+    if provenance.kraft_version and provenance.voters is None:
+        raise CheckpointError(
+            f"the image at offset {image.end_offset} has kraft.version {provenance.kraft_version} and no voters: "
+            "expected a KRaftVoters record before that offset; no cluster can start from a checkpoint without it"
+        )
+    epoch, timestamp = image.epoch, max(image.timestamp, 0)
+    header = snapshot_header_records(
+        last_contained_log_timestamp=timestamp,
+        kraft_version=provenance.kraft_version,
+        voters=provenance.voters,
+    )
+    yield control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
+    offset = len(header)
+    for values in grouped(_values(image), max_batch_bytes):
+        yield build_batch(values, base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+        offset += len(values)
+    yield control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+
+
+def _values(image: Image) -> Iterator[bytes]:
+    yield from map(encode_record, image.features.records())
+    yield from map(encode_record, image.cluster.records(image.features.level(METADATA_VERSION)))
+    yield from image.opaque.values()
+    yield from image.acls.records()
+    yield from map(encode_record, image.scram.records())
+    yield from map(encode_record, image.tokens.records())
+
+
+def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> Path:
+    """Write `<end offset>-<epoch>.checkpoint` into `directory`, atomically: it gets its name only when complete.
+
+    `progress` is called with the number of bytes written so far.
+
+    Raises:
+        LogError: the disk is full or fails, or the image file that the state is mapped from was overwritten.
+        CheckpointError: see `checkpoint_batches`.
+
+    """
+    path = Path(directory) / checkpoint_name(image.end_offset, image.epoch)
+    written = 0
+    try:
+        with written_whole(path) as fd:
+            for batch in checkpoint_batches(image):
+                write_all(fd, batch)
+                written += len(batch)
+                if progress is not None:
+                    progress(written)
+            # Retention removes segments that the checkpoint covers: what an overwritten image file says must not become
+            # the state.
+            check_mapping(image.acls)
+    except OSError as error:
+        raise log_error(error, path, "cannot write the checkpoint") from error
+    return path
+
+
+# What the first leader of an empty log commits: the records that formatting left for it, which are not state yet.
+#
+# Kafka up to 4.3 keeps them in bootstrap.checkpoint in the node's directory. From 4.4 on (KIP-1170) they are data
+# batches of the 0-0 checkpoint beside the log; if it has any, a bootstrap.checkpoint is ignored.
+
+
+FIRST_CHECKPOINT = checkpoint_name(0, 0)
+"""The checkpoint that formatting leaves in the log's directory: the voters, and from 4.4 on the records."""
+
+
+@frozen(kw_only=True)
+class BootstrapRecords:
+    """The records of a file, and the state that they will be, with the voters that the file names."""
+
+    path: Path
+    records: tuple[MetadataRecord, ...] = field(repr=False)
+    image: Image = field(repr=False)
+
+    @property
+    def in_first_checkpoint(self) -> bool:
+        """Whether the file is a 0-0 checkpoint, which Kafka before 4.4 reads the voters of only."""
+        return self.path.name == FIRST_CHECKPOINT
+
+
+def find_bootstrap(log_directory: Path) -> BootstrapRecords | None:
+    """Return what the first leader of the log in this directory commits; None if formatting left no file for it.
+
+    Raises:
+        CheckpointError: a file is damaged, or was written by a newer Kafka.
+
+    """
+    first = log_directory / FIRST_CHECKPOINT
+    if first.is_file() and (found := read_bootstrap(first)).records:
+        return found
+    legacy = legacy_bootstrap(log_directory)
+    return None if legacy is None else read_bootstrap(legacy)
+
+
+def uncommitted_bootstrap(log_directory: Path, image: Image) -> str | None:
+    """Return what is wrong with a log of this state that was begun without the records of its 0-0 checkpoint.
+
+    Versions of aclog that did not know KIP-1170 read these records as state, and no leader committed them: Kafka does
+    not start on such a log, and the users and rules of the file are in nobody's state. None for any other log. Raises
+    CheckpointError: as find_bootstrap.
+    """
+    parts: tuple[Sized, ...] = (image.acls, image.scram, image.tokens, image.cluster, image.opaque)
+    if len(image.features) or not any(len(part) for part in parts):
+        return None
+    found = find_bootstrap(log_directory)
+    if found is None or not found.in_first_checkpoint:
+        return None
+    return (
+        f"begun without the {len(found.records)} records of {found.path.name}, and so without metadata.version: export "
+        "what the log has (`aclog export --log`), format an empty directory, and import it there"
+    )
+
+
+def legacy_bootstrap(log_directory: Path) -> Path | None:
+    """Return the bootstrap.checkpoint beside a metadata log; None if there is none."""
+    path = log_directory.absolute().parent / BOOTSTRAP_NAME
+    return path if log_directory.name == METADATA_DIRECTORY and path.is_file() else None
+
+
+def read_bootstrap(path: Path) -> BootstrapRecords:
+    """Return the records of a bootstrap.checkpoint or 0-0 checkpoint. Raises CheckpointError: as find_bootstrap."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read: {error.strerror or error}") from error
+    try:
+        image = decode_checkpoint(data, end_offset=0, epoch=0, newer=NewerKafka(strict=True))
+    except DecodeError as error:
+        raise CheckpointError(str(error.at(path=str(path)))) from error
+    batches = [(position, header) for position, header in iter_batches(data) if not header.is_control]
+    records = tuple(record for position, header in batches for record in decode_values(data, position, header))
+    return BootstrapRecords(path=path, records=records, image=image)
+
+
+# Reads image files: the state of a checkpoint without replaying its ACLs, whose base is mapped and shared.
+#
+# An image file is a cache. It is used only if it was made from exactly this checkpoint, by its digest, and no byte of
+# it has changed since; otherwise the checkpoint counts, as if there were none.
+
+
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# A link could lead to anybody's file, and opening a FIFO would wait for a writer.
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def read_image_file(checkpoint: Path) -> Image | None:
+    """Return the state of a checkpoint from the image file beside it; None if there is none.
+
+    Raises:
+        DecodeError: there is one, but it is not to be believed, with its path.
+
+    """
+    named = parse_checkpoint_name(checkpoint.name)
+    if named is None:
+        return None
+    path = image_path(checkpoint)
+    try:
+        fd = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DecodeError(f"cannot open: {error.strerror or error}", path=str(path)) from error
+    try:
+        return _ImageFile(fd=fd, checkpoint=checkpoint, name=named).read()
+    except OSError as error:
+        raise DecodeError(f"cannot read: {error.strerror or error}", path=str(path)) from error
+    except DecodeError as error:
+        raise error.at(path=str(path)) from error
+    finally:
+        os.close(fd)
+
+
+@frozen(kw_only=True)
+class _Place:
+    """Who may write a file, and its size."""
+
+    owner: int
+    size: int
+
+    @classmethod
+    def of(cls, fd: int, what: str) -> "_Place":
+        """Return those of an open file. Raises DecodeError if it is no regular file."""
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise DecodeError(f"{what} is not a regular file")
+        return cls(owner=found.st_uid, size=found.st_size)
+
+
+@define(kw_only=True, eq=False)
+class _ImageFile:
+    """An open image file, while it is checked and read."""
+
+    fd: int
+    checkpoint: Path
+    name: tuple[int, int]
+    """End offset and epoch of the checkpoint's name."""
+
+    def read(self) -> Image:
+        """Check everything, then map the base. Raises DecodeError and OSError."""
+        place = _Place.of(self.fd, "it")
+        if os.fstat(self.fd).st_mode & _OTHERS_MAY_WRITE:
+            raise DecodeError("others than its owner may write to it: expected mode 0600")
+        header = decode_header(read_at(self.fd, 0, HEADER_BYTES))
+        if header.file_size != place.size:
+            raise DecodeError(f"{place.size} bytes: expected {header.file_size}, as its header says")
+        self._check_checkpoint(header, place.owner)
+        mapped = MappedFile(self.fd, image_path(self.checkpoint), header)
+        rest = read_at(self.fd, HEADER_BYTES, header.rest_size)
+        end_offset, epoch = self.name
+        # Strict: about a newer Kafka's records, the checkpoint itself is to tell.
+        image = decode_checkpoint(rest, end_offset=end_offset, epoch=epoch)
+        return image.with_acls(_acls_of(mapped))
+
+    def _check_checkpoint(self, header: ImageHeader, owner: int) -> None:
+        """Check that the file was made from the checkpoint, and that whoever may write the one may write the other."""
+        made_from = header.checkpoint
+        if (made_from.end_offset, made_from.epoch) != self.name:
+            raise DecodeError(
+                f"made from the checkpoint of offset {made_from.end_offset}, epoch {made_from.epoch}, not from "
+                f"{self.checkpoint.name}"
+            )
+        fd = os.open(self.checkpoint, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            place = _Place.of(fd, self.checkpoint.name)
+            if place.owner != owner:
+                raise DecodeError(f"its owner is user {owner}: expected {place.owner}, the checkpoint's")
+            if place.size != made_from.size or digest_of_file(fd, place.size) != made_from.digest:
+                raise DecodeError(f"made from another {self.checkpoint.name} than the one beside it")
+        finally:
+            os.close(fd)
+
+
+def _acls_of(mapped: MappedFile) -> AclsImage:
+    header = mapped.header
+    try:
+        base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
+    except (ValueError, LookupError, struct.error) as error:  # its checksums match, and yet nobody here wrote it
+        raise DecodeError(f"its base cannot be read: {error}") from error
+    return AclsImage(index=AclIndex(base))
+
+
+# Writes image files: reads a checkpoint whole, and keeps what it says in the form that is mapped.
+
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes written, bytes to write)."""
+
+
+def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> Path:
+    """Write the image file of a checkpoint beside it, atomically; return its path.
+
+    It is made from what the checkpoint's bytes say, never from a state in memory, so that it cannot say anything else.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read or is not valid, or a newer Kafka wrote records of it.
+        LogError: the disk is full or fails, or the checkpoint was removed meanwhile.
+
+    """
+    contents = _contents(checkpoint)
+    path = image_path(checkpoint)
+    try:
+        with written_whole(path) as fd:
+            _write(fd, contents, progress)
+        if not checkpoint.exists():  # retention removed it meanwhile: then its image file goes, too
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise log_error(error, path, "cannot write the image file") from error
+    return path
+
+
+@frozen(kw_only=True, eq=False)
+class _Contents:
+    """What goes into the file: header, rest with its zeros, base, checksums."""
+
+    pieces: tuple[bytes | memoryview, ...]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(memoryview(piece).nbytes for piece in self.pieces)
+
+
+def _contents(checkpoint: Path) -> _Contents:
+    named = parse_checkpoint_name(checkpoint.name)
+    if named is None:
+        raise CheckpointError(f"{checkpoint}: only a checkpoint of an offset and epoch has an image file")
+    end_offset, epoch = named
+    try:
+        data = checkpoint.read_bytes()
+        image = decode_checkpoint(data, end_offset=end_offset, epoch=epoch)
+        rest = _rest(image)
+    except OSError as error:
+        raise CheckpointError(f"{checkpoint}: cannot read: {error.strerror or error}") from error
+    except DecodeError as error:
+        raise CheckpointError(str(error.at(path=str(checkpoint)))) from error
+    made_from = CheckpointIdentity(end_offset=end_offset, epoch=epoch, size=len(data), digest=digest_of(data))
+    del data
+    return _laid_out(made_from, rest, _flat(image.acls))
+
+
+def rest_of(image: Image) -> bytes:
+    """Return a state without its ACLs as a checkpoint. Raises what `checkpoint_batches` raises."""
+    return b"".join(checkpoint_batches(image.with_acls(AclsImage.empty())))
+
+
+def _rest(image: Image) -> bytes:
+    """Return the same, if it can be read back.
+
+    Raises:
+        DecodeError: what it reads back as is not the same.
+
+    """
+    rest = rest_of(image)
+    found = decode_checkpoint(rest, end_offset=image.end_offset, epoch=image.epoch)
+    if found.provenance != image.provenance:
+        raise DecodeError("an image file cannot hold when its last record was written, or its voters")
+    return rest
+
+
+def _flat(acls: AclsImage) -> memoryview:
+    merged = acls.merged() if acls.overlay_size else acls
+    return merged.index.base.buffer
+
+
+def _laid_out(made_from: CheckpointIdentity, rest: bytes, base: memoryview) -> _Contents:
+    header = ImageHeader(checkpoint=made_from, rest_size=len(rest), base_size=base.nbytes, checksums_crc=0)
+    padded = rest.ljust(header.base_start - HEADER_BYTES, b"\0")
+    checksums = checksums_of(_blocks(padded, base))
+    header = evolve(header, checksums_crc=checksum_of(checksums))
+    return _Contents(pieces=(encode_header(header), padded, base, checksums))
+
+
+def _blocks(*pieces: bytes | memoryview) -> Iterator[memoryview]:
+    for piece in pieces:
+        view = memoryview(piece).cast("B")
+        for start in range(0, len(view), BLOCK_BYTES):
+            yield view[start : start + BLOCK_BYTES]
+
+
+def _write(fd: int, contents: _Contents, progress: Progress | None) -> None:
+    written, size = 0, contents.size
+    for block in _blocks(*contents.pieces):
+        write_all(fd, block)
+        written += len(block)
+        if progress is not None:
+            progress(written, size)
+
+
+def is_own_directory(directory: Path) -> bool:
+    """Return whether image files may be written into a directory: one without a log, or with a log that aclog writes.
+
+    A Kafka's directory is not aclog's to add files to.
+
+    Raises:
+        DecodeError, LogError: its files cannot be read.
+
+    """
+    if not list_segments(directory) and directory.absolute().name != METADATA_DIRECTORY:
+        return True
+    marks = open_valid_mark_file(directory)
+    if marks is not None:
+        marks.close()
+    return marks is not None
+
+
+def remove_orphaned_images(directory: Path) -> None:
+    """Remove image files whose checkpoint is gone. What cannot be removed stays: nothing depends on it.
+
+    Raises:
+        LogError: the directory cannot be listed.
+
+    """
+    for path in list_images(directory):
+        checkpoint = image_checkpoint(path)
+        if checkpoint is not None and not checkpoint.exists():
+            with suppress(OSError):
+                path.unlink()
+
+
+def remove_partial_images(directory: Path) -> None:
+    """Remove image files that a process left half written; what cannot be removed stays. Nobody may be writing one."""
+    for path in directory.glob(f"*{IMAGE_SUFFIX}{PARTIAL_SUFFIX}"):
+        name = path.name.removesuffix(PARTIAL_SUFFIX).removesuffix(IMAGE_SUFFIX).rpartition("-")[0]
+        if image_checkpoint(directory / f"{name}{IMAGE_SUFFIX}") is not None:
+            with suppress(OSError):
+                path.unlink()
+
+
+# The state of a checkpoint in the quickest way: from its image file, if there is a good one, else from its records.
+
+
+def read_state(
+    path: Path, *, newer: NewerKafka | None = None, notify: Callable[[str], object] = lambda _: None
+) -> Image:
+    """Return what `read_checkpoint` returns, and raise what it raises; an image file changes only how long it takes.
+
+    `notify` is told of an image file that is there and was not used.
+    """
+    try:
+        image = read_image_file(path)
+    except DecodeError as error:
+        notify(f"{error}; it is ignored, and the checkpoint read instead")
+    else:
+        if image is not None:
+            _check_level(path, image, newer or NewerKafka())
+            return image
+    return read_checkpoint(path, newer=newer)
+
+
+def _check_level(path: Path, image: Image, newer: NewerKafka) -> None:
+    try:
+        for record in image.features.records():
+            newer.check_feature(record, image.end_offset - 1)
+    except NewerKafkaError as error:
+        raise CheckpointError(str(error.at(path=str(path)))) from error
+
+
+# Checkpoint retention: which checkpoints may be removed (KafkaMetadataLog.deleteSnapshotsWithSizeLimit).
+
+
+def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, ...]:
+    """Remove all but the newest `keep` valid checkpoints; return what was removed.
+
+    A damaged one does not count towards `keep`, and is not removed while it is newer than the oldest kept one: it is
+    evidence. So the last valid checkpoint always stays. An image file goes with its checkpoint. Files that a process
+    renamed before it died are removed too, and image files without a checkpoint.
+
+    Raises:
+        ValueError: keep is below 1.
+        LogError: the directory cannot be listed, or the disk fails.
+
+    """
+    if keep < 1:
+        raise ValueError(f"keep {keep}: expected at least 1")
+    directory = Path(directory)
+    found = list_checkpoints(directory)
+    old = found[: _first_kept(found, keep)]
+    try:
+        for file in old:
+            file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
+        fsync_directory(directory)
+        # Renamed to `.deleted` first, unlinked once that is durable: no half-removed checkpoint counts after a crash.
+        for path in directory.glob(f"*{DELETED_SUFFIX}"):
+            if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
+                path.unlink(missing_ok=True)
+        remove_orphaned_images(directory)
+    except OSError as error:
+        raise log_error(error, directory, "cannot remove checkpoints") from error
+    return tuple(file.path for file in old)
+
+
+def _first_kept(checkpoints: tuple[CheckpointFile, ...], keep: int) -> int:
+    """Return the number of the oldest of the newest `keep` valid checkpoints, 0 if there are fewer."""
+    whole = 0
+    for number in range(len(checkpoints) - 1, -1, -1):
+        if _is_whole(checkpoints[number].path):
+            whole += 1
+            if whole == keep:
+                return number
+    return 0
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        read_state(path)
+    except CheckpointError:
+        return False
+    return True

@@ -1,0 +1,410 @@
+"""Contexts: clusters and logs by name, in the user's file."""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.toml import RANGES, VERSION, TomlDocument, TomlTable, ranges_of, read_toml
+from aclog.terminal.columns import OutputFormat
+from aclog.terminal.output import warn
+
+# Files of client properties that hold passwords: who can read them.
+
+
+_SECRET = re.compile(r"password|passphrase|secret|jaas|token|credential|user\.info|hmac|\.key$", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"client\.(id|dns\.lookup)|security\.protocol|sasl\.mechanism|bootstrap\.(servers|controllers)|zookeeper\.connect"
+    r"|(ssl|sasl|zookeeper|authorizer)\..*(\.(location|type|protocol|protocols|suites|algorithm|class|ms|enable|name))"
+    r"|\w+(\.\w+)*\.ms"
+)
+"""Properties whose values can be shown; what is not known may be a secret."""
+_OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
+_HIDDEN = "***"
+
+
+def is_secret(key: str) -> bool:
+    """Return whether a property of this name holds a secret."""
+    return _SECRET.search(key) is not None
+
+
+def shown_value(key: str, value: str) -> str:
+    """Return the value of a property for people: *** unless it is known to be no secret."""
+    return value if _PLAIN.fullmatch(key) and not is_secret(key) else _HIDDEN
+
+
+def warn_of_readers(path: Path) -> None:
+    """Warn if others can read a file of properties that holds a secret; Kafka's tools say nothing, ssh refuses.
+
+    A file that cannot be read is left to whom it is for.
+    """
+    from aclog.config.properties import read_properties
+
+    try:
+        mode = path.stat().st_mode
+        if not mode & _OTHERS_READ:
+            return
+        values, _ = read_properties(path)
+    except (MetadataError, OSError):
+        return
+    if any(is_secret(key) for key in values):
+        warn(f"{path}: others can read the secrets in it (mode {mode & 0o777:04o}): chmod 600 {path}")
+
+
+# Where the file of contexts is: in the user's own directory of settings, never in the one a command runs in.
+
+
+VARIABLE = "ACLOG_CONFIG"
+_NAME = "config.toml"
+
+
+def config_file() -> Path | None:
+    """Return the path of the file, which need not exist; it is absolute. None if the user has no home directory.
+
+    That of $ACLOG_CONFIG; else config.toml below $XDG_CONFIG_HOME/aclog or ~/.config/aclog, on macOS and Windows where
+    such files are there.
+
+    Raises:
+        ConfigError: ACLOG_CONFIG is a relative path, which would mean another file in each directory.
+
+    """
+    if given := os.environ.get(VARIABLE):
+        path = Path(given).expanduser()
+        if not path.is_absolute():
+            raise ConfigError(f"{VARIABLE}={given}: expected an absolute path, the same file in every directory")
+        return path
+    if sys.platform in {"darwin", "win32"}:
+        from platformdirs import user_config_path
+
+        return user_config_path("aclog", appauthor=False) / _NAME
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))  # a relative one is ignored, as its specification says
+    if not base.is_absolute():
+        home = _home()
+        if home is None:
+            return None
+        base = home / ".config"
+    return base / "aclog" / _NAME
+
+
+def _home() -> Path | None:
+    home = Path(os.environ.get("HOME", ""))
+    if home.is_absolute():
+        return home
+    try:
+        import pwd
+
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):
+        return None
+    return home if home.is_absolute() else None
+
+
+# A context: a cluster or a log by name, and what is known of it.
+
+
+KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server", "zookeeper")
+"""The sources that a context may be, each as the flag of this name takes it."""
+
+
+@frozen(kw_only=True)
+class Context:
+    """One source and its settings; None: the file says nothing of it. Paths are absolute."""
+
+    name: str
+    kind: str
+    """One of KINDS."""
+    value: str
+    """The path, the servers, or GITREF:PATH in the repository of the working directory."""
+    acls_format: str | None = None
+    modules: Mapping[str, str] = field(factory=dict)
+    """The directory of each Terraform module, by its source."""
+    topics: str | None = None
+    """A file of the topics that exist."""
+    command_config: Path | None = None
+    """Client properties, with which a cluster is reached."""
+    zookeeper_config: Path | None = None
+    """zookeeper.* properties, with which a ZooKeeper is reached."""
+    super_users: str | None = None
+    """As in the broker's super.users: separated by semicolons."""
+    allow_everyone: bool | None = None
+    semantics: str | None = None
+    kafka_version: str | None = None
+    """The Kafka that decides."""
+    cidr: bool | None = None
+    """Whether that takes a host with a slash for a range of addresses."""
+    timezone: str | None = None
+    format: str | None = None
+    """How lists and answers are printed where nothing else is asked for."""
+    place: str = field(default="", eq=False)
+    """File and line that name it."""
+
+    @property
+    def address(self) -> str:
+        """What it is, as the flag that would name it: `--bootstrap-server HOST:PORT`."""
+        return f"--{self.kind} {self.value}"
+
+    def decides(self) -> dict[str, str]:
+        """Return the settings that change decisions, as people read them, by the names of their fields here."""
+        named = {
+            "super_users": ("super.users", self.super_users or None),
+            "allow_everyone": ("allow.everyone.if.no.acl.found", "true" if self.allow_everyone else None),
+            "semantics": ("semantics", self.semantics if self.semantics != "kafka" else None),
+            "cidr": (
+                ("kafka-version", self.kafka_version) if self.kafka_version else ("cidr", "true" if self.cidr else None)
+            ),
+        }
+        return {name: f"{key}={value}" for name, (key, value) in named.items() if value is not None}
+
+
+# Which context a command uses: the one it names, that of the environment, or the one that `aclog context use` set.
+
+
+CONTEXT_VARIABLE = "ACLOG_CONTEXT"
+
+
+class ChosenBy(StrEnum):
+    """Who named the context, in words for people."""
+
+    NAME = "named here"
+    VARIABLE = "named by ACLOG_CONTEXT"
+    CURRENT = "set by `aclog context use`"
+
+
+@frozen(kw_only=True)
+class ChosenContext:
+    """A context, as it was when the command began, and why it is used."""
+
+    context: Context
+    by: ChosenBy
+
+    @property
+    def is_ambient(self) -> bool:
+        """Whether it was chosen before this command, so that its user may not think of it."""
+        return self.by is not ChosenBy.NAME
+
+
+def choose_context(name: str | None = None) -> ChosenContext | None:
+    """Return the context of this name, else that of $ACLOG_CONTEXT, else the current one; None if there is none.
+
+    An empty name or variable means none at all.
+
+    Raises:
+        ConfigError: no context has the name, or the file is not the user's own or says what it cannot.
+        OSError: the file cannot be read.
+
+    """
+    by, wanted = (ChosenBy.NAME, name) if name is not None else (ChosenBy.VARIABLE, os.environ.get(CONTEXT_VARIABLE))
+    if wanted == "":
+        return None
+    if wanted is None and not _file_exists():
+        return None  # nothing else is imported: most commands have no contexts to look for
+
+    file = read_context_file()
+    if wanted is None:
+        by, wanted = ChosenBy.CURRENT, file.current
+    if wanted is None:
+        return None
+    try:
+        return ChosenContext(context=file.context(wanted), by=by)
+    except ConfigError as error:
+        if by is ChosenBy.NAME:
+            raise
+        raise ConfigError(f"{error} (it is {by})") from None
+
+
+def _file_exists() -> bool:
+    path = config_file()
+    return path is not None and path.exists()
+
+
+# One table of the file of contexts: `[contexts.prod]`.
+
+
+_FILES = frozenset(("log", "snapshot", "acls"))
+_BY_KIND = {
+    "acls-format": ("acls", "ref"),
+    "modules": ("acls", "ref"),
+    "command-config": ("bootstrap-controller", "bootstrap-server"),
+    "zookeeper-config": ("zookeeper",),
+}
+"""Keys that mean something to some kinds only."""
+_DECIDING = ("super-users", "allow-everyone-if-no-acl-found", "semantics", VERSION, RANGES)
+KEYS = (*KINDS, *_BY_KIND, "topics", *_DECIDING, "timezone", "format")
+"""All keys of a context."""
+_CLIENT = ("security", "sasl", "ssl", "properties")
+"""First parts of client properties, which people may expect here."""
+_SEMANTICS = ("kafka", "documented")
+
+
+def read_context(table: TomlTable, name: str, directory: Path) -> Context:
+    """Return the context in a table; paths in it begin at `directory`, that of the file.
+
+    Raises:
+        ConfigError: not exactly one source, an unknown key, a value that fits none, client properties that belong into
+            a file of their own; with file and line.
+
+    """
+    _check_keys(table, name)
+    kind = _kind(table, name)
+    modules = table.mapping("modules")
+    return Context(
+        name=name,
+        kind=kind,
+        value=_value(table, kind, directory),
+        acls_format=table.choice("acls-format", tuple(AclsFormat)),
+        modules={source: str(directory / Path(path).expanduser()) for source, path in modules.items()},
+        topics=None if (topics := _path(table, "topics", directory)) is None else str(topics),
+        command_config=_path(table, "command-config", directory),
+        zookeeper_config=_path(table, "zookeeper-config", directory),
+        super_users=_joined(table.texts("super-users"), ";"),
+        allow_everyone=table.flag("allow-everyone-if-no-acl-found"),
+        semantics=table.choice("semantics", _SEMANTICS),
+        kafka_version=table.text(VERSION),
+        cidr=ranges_of(table),
+        timezone=table.text("timezone"),
+        format=table.choice("format", tuple(OutputFormat)),
+        place=table.document.place(table.path),
+    )
+
+
+def _check_keys(table: TomlTable, name: str) -> None:
+    for key in table.values:
+        if key not in KEYS and key.partition(".")[0] in _CLIENT:
+            raise ConfigError(
+                f"{table.document.place((*table.path, key))}: {key[:80]!r} of context {name}: client properties stand "
+                "in a file with its own permissions: expected command-config = FILE"
+            )
+    table.only(KEYS)
+
+
+def _kind(table: TomlTable, name: str) -> str:
+    given = [key for key in KINDS if key in table.values]
+    if len(given) != 1:
+        found = " and ".join(given) or "no source"
+        where = table.document.place((*table.path, given[1]) if given else table.path)
+        raise ConfigError(f"{where}: context {name} has {found}: expected exactly one of {', '.join(KINDS)}")
+    (kind,) = given
+    for key, kinds in _BY_KIND.items():
+        if key in table.values and kind not in kinds:
+            raise table.error(key, f"only together with {' or '.join(kinds)}, not {kind}")
+    return kind
+
+
+def _value(table: TomlTable, kind: str, directory: Path) -> str:
+    if kind not in _FILES:
+        text = table.text(kind)
+        if not text or text.startswith("-"):
+            raise table.error(kind, "expected servers, or GITREF:PATH" if kind == "ref" else "expected HOST:PORT")
+        return text
+    if table.text(kind) == "-":
+        raise table.error(kind, "expected a path: stdin is another one each time")
+    return str(_path(table, kind, directory))
+
+
+def _path(table: TomlTable, key: str, directory: Path) -> Path | None:
+    text = table.text(key)
+    if text == "":
+        raise table.error(key, "expected a path, not an empty string")
+    return None if text is None else directory / Path(text).expanduser()
+
+
+def _joined(texts: Iterable[str] | None, separator: str) -> str | None:
+    return None if texts is None else separator.join(texts)
+
+
+# Whether a file is its user's own: what others could have written decides nothing.
+
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_own(path: Path) -> None:
+    """Check that nobody else can change a file, as ssh does with its own.
+
+    Raises:
+        ConfigError: it belongs to another user (root may own it), or others may write it; OSError: it cannot be looked
+            at.
+
+    """
+    if not hasattr(os, "getuid"):  # Windows: the directory of the user's profile is their own
+        return
+    found = path.stat()
+    if found.st_uid not in {0, os.getuid()}:
+        raise ConfigError(f"{path}: it belongs to another user (uid {found.st_uid}): expected a file of your own")
+    if found.st_mode & _OTHERS_WRITE:
+        raise ConfigError(f"{path}: others may write it (mode {found.st_mode & 0o777:04o}): chmod go-w {path}")
+
+
+# The file of contexts, read: config.toml of the user.
+
+
+CONTEXTS, CURRENT = "contexts", "current"
+"""The keys at the top of the file: a table of contexts, and the name of the one that is used if none is named."""
+
+
+@frozen(kw_only=True)
+class ContextFile:
+    """What the file says; a context is looked at only when it is asked for."""
+
+    path: Path
+    current: str | None = None
+    _table: TomlTable | None = field(default=None, alias="table", repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The contexts, in the order of the file."""
+        return () if self._table is None else tuple(self._table.values)
+
+    def context(self, name: str) -> Context:
+        """Return a context. Raises ConfigError: there is none of that name, or it says what it cannot."""
+        if self._table is None or name not in self._table.values:
+            raise self.unknown(name)
+        return read_context(self._table.table(name), name, self.path.parent)
+
+    def unknown(self, name: str) -> ConfigError:
+        """Return the error about a name that no context has, with those that there are."""
+        if not self.names:
+            return ConfigError(f"no context {name!r}: {self.path} has none: `aclog context add {name}` makes it")
+        near = get_close_matches(name, self.names, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return ConfigError(f"no context {name!r} in {self.path}: {hint}it has {', '.join(self.names)}")
+
+
+def read_context_file(path: Path | None = None) -> ContextFile:
+    """Read a file of contexts, by default the user's; one that is not there has none.
+
+    Raises:
+        ConfigError: another user's file, one that others may write, not TOML, or an unknown key, with its line.
+        OSError: it cannot be read.
+
+    """
+    found = path or own_file()
+    try:
+        check_own(found)
+        document = read_toml(found)
+    except FileNotFoundError:
+        return ContextFile(path=found)
+    return context_file_of(document, found)
+
+
+def own_file() -> Path:
+    """Return the path of the user's file. Raises ConfigError: there is no place for it."""
+    path = config_file()
+    if path is None:
+        raise ConfigError(f"no home directory, so there is no file of contexts: expected HOME or {VARIABLE}")
+    return path
+
+
+def context_file_of(document: TomlDocument, path: Path) -> ContextFile:
+    """Return what the text of a file says. Raises ConfigError as read_context_file."""
+    root = TomlTable(document=document, values=document.values)
+    root.only((CONTEXTS, CURRENT))
+    return ContextFile(path=path, current=root.text(CURRENT) or None, table=root.table(CONTEXTS))

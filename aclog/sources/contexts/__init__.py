@@ -1,1 +1,0 @@
-"""Contexts: clusters and logs with their settings, which a file of the user names once and for all commands."""

@@ -1,0 +1,322 @@
+"""Jikkou: resources, and the ACLs that it applies for them."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.files import SourceFile, leave_out_resource
+from aclog.sources.formats.nodes import Node, plain_text
+from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, compiled, concrete, named_value
+
+# The ACLs of an authorization or a role (V1KafkaPrincipalAcl).
+
+
+_ACL_KEYS = ("resource", "operations", "type", "host")
+_RESOURCE_KEYS = ("type", "pattern", "patternType")
+_TYPES = concrete(ResourceType)
+_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH)
+_OPERATIONS = concrete(AclOperation)
+_PERMISSIONS = (AclPermissionType.ALLOW, AclPermissionType.DENY)
+
+
+@frozen(kw_only=True)
+class PrincipalAcl:
+    """One ACL: operations on a literal name, on a prefix, or on all topics that a regular expression matches."""
+
+    where: Node
+    resource_type: ResourceType
+    pattern: Node
+    pattern_type: PatternType
+    operations: tuple[AclOperation, ...]
+    permission_type: AclPermissionType
+    host: str
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield its statements, of a literal name or a prefix."""
+        return self._statements(plain_text(self.pattern, "pattern"), self.pattern_type)
+
+    def statements_about(self, topic: str) -> Iterator[Statement]:
+        """Yield its statements about one topic that matches."""
+        return self._statements(topic, PatternType.LITERAL)
+
+    def _statements(self, name: str, pattern_type: PatternType) -> Iterator[Statement]:
+        for operation in self.operations:
+            yield Statement(
+                where=self.where,
+                resource_type=self.resource_type,
+                name=name,
+                pattern_type=pattern_type,
+                operation=operation,
+                permission_type=self.permission_type,
+                host=self.host,
+            )
+
+
+def acls_of(spec: Node, what: str) -> Iterator[PrincipalAcl]:
+    """Yield the ACLs under `acls`. Raises ConfigError: a key is missing or unknown, or holds none of Kafka's names."""
+    for acl in spec.members("acls"):
+        acl.check_keys(_ACL_KEYS, f"an ACL of {what}")
+        resource = acl.required("resource", f"an ACL of {what}")
+        resource.check_keys(_RESOURCE_KEYS, "resource")
+        operations = acl.required("operations", f"an ACL of {what}").items("operations")
+        host = acl.mapping().get("host")
+        yield PrincipalAcl(
+            where=acl,
+            resource_type=named_value(resource.required("type", "resource"), "type", _TYPES, any_case=True),
+            pattern=resource.required("pattern", "resource"),
+            pattern_type=named_value(
+                resource.required("patternType", "resource"), "patternType", _PATTERNS, any_case=True
+            ),
+            operations=tuple(named_value(each, "operation", _OPERATIONS, any_case=True) for each in operations),
+            permission_type=named_value(acl.required("type", f"an ACL of {what}"), "type", _PERMISSIONS, any_case=True),
+            host=WILDCARD if host is None else plain_text(host, "host"),
+        )
+
+
+# Resources of Jikkou: what each document of a file is.
+
+
+AUTHORIZATION = "KafkaPrincipalAuthorization"
+ROLE = "KafkaPrincipalRole"
+_LISTS = {f"{AUTHORIZATION}List": AUTHORIZATION, f"{ROLE}List": ROLE}
+_VERSIONS = tuple(f"kafka.jikkou.io/{version}" for version in ("v1", "v1beta2", "v1beta1"))
+_API_VERSION = re.compile(r"""["']?apiVersion["']?\s*:\s*["']?([a-z]+\.)?jikkou\.io/""")
+_TEMPLATE = re.compile(r"\{\{|\{%|\{#")
+_IGNORE = "jikkou.io/ignore"
+_PROVIDER = "jikkou.io/provider"
+
+
+@define(kw_only=True)
+class Resources:
+    """The authorizations and roles of some files, each by its name."""
+
+    authorizations: dict[str, Node] = field(factory=dict)
+    roles: dict[str, Node] = field(factory=dict)
+    _providers: dict[str, Node] = field(factory=dict, init=False)
+
+    def add(self, kind: str, resource: Node, context: ReadContext) -> None:
+        """Take a resource.
+
+        Raises:
+            ConfigError: it has no name, its name is taken, or it belongs to another provider than those before it.
+
+        """
+        if annotated(resource, _IGNORE):
+            context.ignore(f"{kind} with {_IGNORE}")
+            return
+        metadata = resource.required("metadata", kind)
+        name = metadata.required("name", f"metadata of {kind}").text("name")
+        self._check_provider(resource)
+        found = self.roles if kind == ROLE else self.authorizations
+        if name in found:
+            first = found[name]
+            raise metadata.error(f"{kind} {name[:60]!r} stands twice: it is in {first.file}:{first.line} already")
+        found[name] = resource
+
+    def _check_provider(self, resource: Node) -> None:
+        """Refuse a second provider: these are rules of another cluster."""
+        provider = annotation(resource, _PROVIDER)
+        if provider is None:
+            return
+        first = self._providers.setdefault("", provider)
+        if first.text("provider") != provider.text("provider"):
+            raise provider.error(
+                f"{_PROVIDER} is {provider.raw[:60]!r}, and {first.raw[:60]!r} in {first.file}:{first.line}: "
+                "these are rules of two clusters; give the files of one"
+            )
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether a file holds resources of Jikkou, of any kind. Raises ConfigError: not UTF-8."""
+    return file.has_suffix(".yaml", ".yml", ".json", ".tpl") and _API_VERSION.search(file.text) is not None
+
+
+def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resources:
+    """Return the authorizations and roles of files; other kinds are counted.
+
+    Raises:
+        ConfigError: a template, or something that is no resource; with file and line.
+
+    """
+    found = Resources()
+    for file in files:
+        template = _TEMPLATE.search(file.text)
+        if template is None:
+            for document in file.documents:
+                for kind, resource in _resources(document):
+                    _add(kind, resource, found, context)
+        elif "KafkaPrincipal" in file.text:
+            line = file.text.count("\n", 0, template.start()) + 1
+            raise file.error(line, "a template: render it first, and give what Jikkou prints")
+        else:
+            context.ignore("template")
+    return found
+
+
+def _resources(document: Node) -> Iterator[tuple[str, Node]]:
+    kind = document.required("kind", "the resource").text("kind")
+    version = document.required("apiVersion", "the resource")
+    if kind in _LISTS:
+        for item in document.members("items"):
+            yield _LISTS[kind], item
+    else:
+        if kind in {AUTHORIZATION, ROLE} and version.text("apiVersion") not in _VERSIONS:
+            raise version.error(f"{kind} has the version {version.raw[:60]!r}: expected one of {', '.join(_VERSIONS)}")
+        yield kind, document
+
+
+def _add(kind: str, resource: Node, found: Resources, context: ReadContext) -> None:
+    if kind in {AUTHORIZATION, ROLE}:
+        found.add(kind, resource, context)
+    elif kind.startswith("KafkaPrincipal"):
+        raise resource.error(f"unknown kind {kind[:60]!r}: expected {AUTHORIZATION} or {ROLE}")
+    else:
+        leave_out_resource(Resource(resource, "", kind), context)
+
+
+def annotation(resource: Node, key: str) -> Node | None:
+    """Return the value of an annotation."""
+    metadata = resource.get("metadata")
+    annotations = None if metadata is None else metadata.get("annotations")
+    return None if annotations is None else annotations.get(key)
+
+
+def annotated(resource: Node, key: str) -> bool:
+    """Return whether an annotation is true. Raises ConfigError: it is neither true nor false."""
+    found = annotation(resource, key)
+    if found is None:
+        return False
+    text = found.text(key).lower()
+    if text not in {"true", "false"}:
+        raise found.error(f"{key} is {found.raw[:60]!r}: expected true or false")
+    return text == "true"
+
+
+# Regular expressions of Java over names of topics, in time linear in the name.
+
+
+_REPETITION = re.compile(r"\{\d+(,\d*)?\}")
+
+
+def matching(pattern: str, topics: Sequence[str]) -> list[str]:
+    """Return the topics whose whole name matches an expression.
+
+    Raises:
+        ConfigError: it is none, or means something else, or nothing, to RE2: intersections and unions of classes,
+            look-around, back references, possessive repetition.
+
+    """
+    _refuse_dialect(pattern)
+    try:
+        compiled(pattern)  # by itself: `a)|(b` is none, though it is one in brackets
+        whole = compiled(rf"\A(?:{pattern})\z")
+    except ValueError as error:
+        raise ConfigError(f"not a regular expression that can be expanded: {error}") from error
+    return [topic for topic in topics if whole.search(topic) is not None]
+
+
+def _refuse_dialect(pattern: str) -> None:
+    """Refuse what Java and RE2 both accept, and read differently."""
+    in_class = False
+    at = 0
+    while at < len(pattern):
+        here = pattern[at]
+        if here == "\\":
+            end = pattern.find("\\E", at) if pattern.startswith("\\Q", at) else at
+            at = len(pattern) if end < 0 else end + 2
+            continue
+        if in_class and (here == "[" or pattern.startswith("&&", at)):
+            raise ConfigError("a class of characters inside another, or an intersection of two: only Java has these")
+        if not in_class and here == "{" and not _REPETITION.match(pattern, at):
+            raise ConfigError("{ without a repetition such as {2,3}: Java refuses it")
+        if here == "[":
+            in_class = True
+            at += pattern.startswith("^", at + 1)
+            if pattern.startswith("]", at + 1):
+                raise ConfigError("a class of characters that begins with ]: write \\]")
+        in_class = in_class and here != "]"
+        at += 1
+
+
+# The rules that Jikkou applies for its resources (AclChangeComputer and the builders of bindings that it asks).
+
+
+__all__ = ["claims", "read"]
+
+_DELETE = "jikkou.io/delete"
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules of authorizations and of the roles that they name.
+
+    Raises:
+        ConfigError: something on the way to a rule is not understood, or a MATCH pattern without the names of topics;
+            with file and line.
+        OSError: a file cannot be read.
+
+    """
+    found = read_resources(files, context)
+    topics = _Topics(context)
+    roles = {name: _acls(name, role, "role") for name, role in found.roles.items()}
+    for principal, resource in found.authorizations.items():
+        if annotated(resource, _DELETE):
+            context.ignore(f"{AUTHORIZATION} with {_DELETE}")
+            continue
+        for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, found, roles)):
+            yield from topics.rules(acl, principal)
+
+
+def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:
+    spec = resource.required("spec", f"{what} {name}")
+    spec.check_keys(("acls", "roles") if what == "principal" else ("acls",), f"spec of {what} {name}")
+    return list(acls_of(spec, f"{what} {name}"))
+
+
+def _of_roles(resource: Node, found: Resources, roles: dict[str, list[PrincipalAcl]]) -> Iterator[PrincipalAcl]:
+    named: dict[str, Node] = {}
+    for role in resource.required("spec").members("roles"):
+        named.setdefault(plain_text(role, "role"), role)
+    for name, role in named.items():
+        if name not in roles:
+            known = ", ".join(found.roles) or "none is defined"
+            raise role.error(f"no role {name[:60]!r}: expected one of the roles of these files: {known[:300]}")
+        yield from roles[name]
+
+
+@define
+class _Topics:
+    """The rules of ACLs; those of MATCH patterns for the topics that exist."""
+
+    context: ReadContext
+    _topics: Sequence[str] | None = field(default=None, init=False)
+
+    def rules(self, acl: PrincipalAcl, principal: str) -> Iterator[LocatedRule]:
+        if acl.pattern_type != PatternType.MATCH:
+            for statement in acl.statements():
+                yield statement.rule(principal)
+        elif acl.resource_type != ResourceType.TOPIC:
+            kind = acl.resource_type.name
+            why = "Jikkou expands MATCH patterns of topics only, and makes no rule of it: expected LITERAL or PREFIXED"
+            self.context.makes_nothing(f"MATCH of {kind}", acl.pattern, f"a MATCH pattern of {kind}: {why}")
+        else:
+            for topic in self._matching(acl):
+                for statement in acl.statements_about(topic):
+                    yield statement.rule(principal)
+
+    def _matching(self, acl: PrincipalAcl) -> list[str]:
+        if self._topics is None:
+            if self.context.topics is None:
+                raise acl.pattern.error(
+                    "a MATCH pattern stands for the topics that exist: give their names with --topics FILE"
+                )
+            self._topics = self.context.topics()
+        try:
+            found = matching(plain_text(acl.pattern, "pattern"), self._topics)
+        except ConfigError as error:
+            raise acl.pattern.error(f"pattern {acl.pattern.raw[:60]!r}: {error}") from error
+        if not found:
+            self.context.ignore("MATCH pattern of no topic that exists")
+        return found

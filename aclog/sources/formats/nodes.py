@@ -1,0 +1,132 @@
+"""Values of structured files, which know their file and line."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from attrs import frozen
+
+from aclog.authorizer.acls_image import FileOrigin
+from aclog.metalog.errors import ConfigError
+
+# A value in a structured file, which knows its file and line.
+
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+@frozen(kw_only=True, eq=False)
+class Node:
+    """A mapping, a list or a scalar."""
+
+    file: str
+    line: int
+    """From 1; that of its key, if it is the value of one."""
+    value: "Mapping[str, Node] | tuple[Node, ...] | Scalar"
+    raw: str = ""
+    """A scalar as it is written, without quotes: `1e3` and `007` are names, too."""
+    tag: str | None = None
+    """A tag that is not one of YAML's own, such as `!Ref`: the value means something else than it says."""
+
+    @property
+    def origin(self) -> FileOrigin:
+        """Where it stands."""
+        return FileOrigin(file=self.file, line=self.line)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null, or a key without a value."""
+        return self.value is None and self.tag is None
+
+    def error(self, what: str) -> ConfigError:
+        """Return an error about this value."""
+        return ConfigError(f"{self.file}:{self.line}: {what}")
+
+    def mapping(self, what: str = "this") -> "Mapping[str, Node]":
+        """Return the members of a mapping, in order; `what` names it in errors. Raises ConfigError: it is none."""
+        if isinstance(self.value, Mapping) and self.tag is None:
+            return self.value
+        raise self.error(f"{what} is {self._kind()}: expected a mapping")
+
+    def items(self, what: str = "this") -> "tuple[Node, ...]":
+        """Return the items of a list. Raises ConfigError: it is none."""
+        if isinstance(self.value, tuple) and self.tag is None:
+            return self.value
+        raise self.error(f"{what} is {self._kind()}: expected a list")
+
+    def text(self, what: str = "this") -> str:
+        """Return a scalar as it is written. Raises ConfigError: null, a mapping or a list."""
+        if isinstance(self.value, Mapping | tuple) or self.value is None or self.tag is not None:
+            raise self.error(f"{what} is {self._kind()}: expected text")
+        return self.raw
+
+    def boolean(self, what: str = "this") -> bool:
+        """Return true or false. Raises ConfigError: it is neither."""
+        if isinstance(self.value, bool) and self.tag is None:
+            return self.value
+        raise self.error(f"{what} is {self._kind()}: expected true or false")
+
+    def get(self, key: str) -> "Node | None":
+        """Return a member of a mapping; None if it is missing or null, or this is no mapping."""
+        if not isinstance(self.value, Mapping) or self.tag is not None:
+            return None
+        found = self.value.get(key)
+        return None if found is None or found.is_null else found
+
+    def required(self, key: str, what: str = "this") -> "Node":
+        """Return a member of a mapping. Raises ConfigError: it is missing or null, or this is no mapping."""
+        self.mapping(what)
+        found = self.get(key)
+        if found is None:
+            raise self.error(f"{what} has no {key}")
+        return found
+
+    def members(self, key: str) -> "Iterator[Node]":
+        """Yield the items of a list under a key; none if the key is missing. Raises ConfigError: it is no list."""
+        found = self.get(key)
+        if found is not None:
+            yield from found.items(key)
+
+    def check_keys(self, known: Collection[str], what: str = "this") -> None:
+        """Refuse keys that are not known. Raises ConfigError: one is not, or this is no mapping."""
+        for key, member in self.mapping(what).items():
+            if key not in known:
+                near = get_close_matches(key, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(known)}"
+                raise member.error(f"{what} has an unknown key {key[:60]!r}: {hint}")
+
+    def _kind(self) -> str:
+        if self.tag is not None:
+            return f"a value with the tag {self.tag[:40]}"
+        if isinstance(self.value, Mapping):
+            return "a mapping"
+        if isinstance(self.value, tuple):
+            return "a list"
+        return "null" if self.value is None else f"{self.raw[:60]!r}"
+
+
+# Scalars as the tools on the JVM read them: a plain number is a number first, and text again only then.
+
+
+_SAME_AGAIN = re.compile(r"-?(0|[1-9]\d*)")
+
+
+def plain_text(node: Node, what: str) -> str:
+    """Return a scalar as text; `what` names it in errors.
+
+    Raises:
+        ConfigError: no scalar, or a number or boolean without quotes, such as 1.10, 007 or True, which is another text
+            once it was a number or boolean.
+
+    """
+    found = node.text(what)
+    if isinstance(node.value, bool):
+        same = found.lower() not in {"true", "false"} or found.islower()  # `yes` is text to them
+    elif isinstance(node.value, int | float):
+        same = _SAME_AGAIN.fullmatch(found) is not None or ":" in found  # `1:30` is text, too
+    else:
+        same = True
+    if not same:
+        raise node.error(f"{what} is {found[:60]!r} without quotes, which is read as {node.value}: put it in quotes")
+    return found

@@ -1,0 +1,412 @@
+"""ACLs as files state them, with their lines, and what all formats share."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, IntEnum
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import FileOrigin, Origin
+from aclog.authorizer.control import refusal
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.nodes import Node
+
+# A rule, and the line that states it.
+
+
+@frozen(kw_only=True)
+class LocatedRule:
+    """A rule that a file states."""
+
+    acl: StandardAcl
+    origin: FileOrigin
+    id: UUID | None = None
+
+
+@define(eq=False)
+class StatedRules:
+    """The rules of some files, each once, and all places that state it (aclog.authorizer.acls_image.Origins)."""
+
+    _origins: dict[StandardAcl, list[FileOrigin]] = field(factory=dict, init=False)
+    _ids: dict[StandardAcl, UUID | None] = field(factory=dict, init=False)
+
+    @staticmethod
+    def of_rules(rules: Iterable[LocatedRule]) -> "StatedRules":
+        """Collect rules."""
+        made = StatedRules()
+        for rule in rules:
+            made._origins.setdefault(rule.acl, []).append(rule.origin)
+            made._ids.setdefault(rule.acl, rule.id)
+        return made
+
+    def __len__(self) -> int:
+        return len(self._origins)
+
+    def rules(self) -> Iterable[StandardAclWithId]:
+        """Return each rule once, in the order of reading."""
+        return [StandardAclWithId(id=rule_id, acl=acl) for acl, rule_id in self._ids.items()]
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states a rule."""
+        return tuple(self._origins.get(acl, ()))
+
+
+# A statement of a file that makes one rule.
+
+
+@frozen(kw_only=True)
+class Statement:
+    """What a rule says, but for its principal; ALLOW from every host on a literal name unless told otherwise."""
+
+    where: Node
+    """The value that states it."""
+    resource_type: ResourceType
+    name: str
+    operation: AclOperation
+    pattern_type: PatternType = PatternType.LITERAL
+    host: str = WILDCARD
+    permission_type: AclPermissionType = AclPermissionType.ALLOW
+
+    def rule(self, principal: str) -> LocatedRule:
+        """Return the rule for a principal. Raises ConfigError: CreateAcls would refuse it, with file and line."""
+        acl = StandardAcl(
+            resource_type=self.resource_type,
+            resource_name=self.name,
+            pattern_type=self.pattern_type,
+            principal=principal,
+            host=self.host,
+            operation=self.operation,
+            permission_type=self.permission_type,
+        )
+        refused = refusal(acl)
+        if refused is not None:
+            raise self.where.error(f"no Kafka accepts this rule: {refused}")
+        return LocatedRule(acl=acl, origin=self.where.origin)
+
+
+def on_cluster(where: Node, operation: AclOperation) -> Statement:
+    """Return a statement about the cluster."""
+    return Statement(where=where, resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME, operation=operation)
+
+
+# Kafka's enum names in the spellings of other tools: TRANSACTIONAL_ID, TransactionalId, transactionalid.
+
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
+
+def folded_name(name: str) -> str:
+    """Return a name without underscores and case; two spellings of one name are then equal."""
+    return name.replace("_", "").upper()
+
+
+def find_name(values: Iterable[_Enum], name: str) -> _Enum | None:
+    """Return the value that has this name in any spelling; None if there is none. Spaces are part of a name."""
+    wanted = folded_name(name)
+    if not name.isascii():  # some letters become ASCII ones in upper case
+        return None
+    return next((value for value in values if folded_name(value.name) == wanted), None)
+
+
+def concrete(kind: type[_Enum]) -> tuple[_Enum, ...]:
+    """Return the values that a rule of a tool may have: neither UNKNOWN nor ANY, nor the pattern type MATCH."""
+    return tuple(value for value in kind if value.name not in {"UNKNOWN", "ANY", "MATCH"})
+
+
+# Values of Kafka's enums by their names.
+
+
+def named_value(node: Node, what: str, values: Iterable[_Enum], *, any_case: bool = False) -> _Enum:
+    """Return the value whose name a scalar holds; `what` names it in errors. Raises ConfigError: no value has it."""
+    text = node.text(what)
+    known = {value.name: value for value in values}
+    found = known.get(text.upper() if any_case and text.isascii() else text)
+    if found is None:
+        raise node.error(f"{what} is {text[:60]!r}: expected one of {', '.join(known)}")
+    return found
+
+
+# Resources in Kubernetes' manner: documents with apiVersion, kind, metadata and spec, one by one or in lists.
+
+
+@frozen
+class Resource:
+    """A document that has a kind."""
+
+    node: Node
+    api_version: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """The name in its metadata. Raises ConfigError: it has none."""
+        name = self.node.required("metadata", self.kind).required("name", "metadata")
+        if not name.text("metadata.name"):
+            raise name.error("metadata.name is empty")
+        return name.raw
+
+    @property
+    def namespace(self) -> Node | None:
+        """The namespace in its metadata; None if it is left to whoever applies it."""
+        metadata = self.node.get("metadata")
+        return None if metadata is None else metadata.get("namespace")
+
+    @property
+    def spec(self) -> Node:
+        """The spec. Raises ConfigError: it has none."""
+        return self.node.required("spec", self.kind)
+
+
+def resources(documents: Iterable[Node]) -> Iterator[Resource]:
+    """Yield the resources in documents, those of lists one by one, and documents without a kind as of the kind ``.
+
+    Raises:
+        ConfigError: kind or apiVersion is not text, or the items of a list are no list.
+
+    """
+    for node in documents:
+        kind, version = (node.get(key) for key in ("kind", "apiVersion"))
+        text = "" if kind is None else kind.text("kind")
+        if text.endswith("List") and node.get("items") is not None:
+            yield from resources(node.members("items"))
+        else:
+            yield Resource(node, "" if version is None else version.text("apiVersion"), text)
+
+
+# Regular expressions of RE2, whose time is linear in the text, whatever the pattern.
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """Return a compiled pattern, which has the methods of Python's.
+
+    Raises:
+        ValueError: it is none.
+
+    """
+    import re2  # here: few files have an expression
+
+    options = re2.Options()
+    options.log_errors = False  # it writes to stderr
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        said = error.args[0]
+        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+
+
+def matches(pattern: Any, text: str) -> Iterator[Any]:
+    """Yield each match in turn, as Go finds them: none that is empty and touches the one before."""
+    end = None
+    for found in pattern.finditer(text):
+        if found.end() != end or found.start() != end:
+            end = found.end()
+            yield found
+
+
+# Where GitOps files are read from: a directory, or one file.
+
+
+class FileTree(Protocol):
+    """Files by their path from a root; paths have `/` between their parts."""
+
+    @property
+    def name(self) -> str:
+        """What was given, for messages."""
+        ...
+
+    def paths(self) -> list[str]:
+        """Return all files beneath the root, sorted; none whose name, or that of its directory, begins with a dot.
+
+        Raises:
+            OSError, ConfigError: a directory cannot be read.
+
+        """
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds; `..` may lead out of the root. Raises OSError, ConfigError: it cannot be read."""
+        ...
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        ...
+
+    def entries(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted; none if it is no directory."""
+        ...
+
+    def display(self, path: str) -> str:
+        """Return a path as messages name it."""
+        ...
+
+
+MOST_FILES = 200_000
+"""Of one tree, with its directories: symbolic links, and in git a directory that stands in many places, can make few of
+them look like endlessly many."""
+DEEPEST = 200
+"""Levels of directories: more than people make, and few enough for a recursive walk."""
+LARGEST = 64 << 20
+"""In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
+
+
+class Destination(Enum):
+    """Where a path leads, symbolic links followed."""
+
+    INSIDE = "INSIDE"
+    OUTSIDE = "OUTSIDE"
+    GIT = "GIT"
+    """Into a `.git`, in any case of its letters, which may hold credentials."""
+
+
+def destination(path: Path, boundary: Path) -> Destination:
+    """Return where a path that a stranger may have written leads: nothing outside of the boundary is to be read."""
+    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(boundary))
+    if not real.is_relative_to(root):
+        return Destination.OUTSIDE
+    is_git = any(part.lower() == ".git" for part in real.relative_to(root).parts)
+    return Destination.GIT if is_git else Destination.INSIDE
+
+
+@define(eq=False, slots=False)
+class DirectoryTree:
+    """The files under a directory; of a single file, that one, with the others beside it within reach of `read`.
+
+    Files may come from a stranger, in a pull request: neither `..` nor a symbolic link leads out of the repository that
+    they are in, or, outside of one, out of the working directory.
+    """
+
+    name: str
+    strict: bool = False
+    """Whether what is neither a regular file nor a directory is refused beneath the root, instead of left out."""
+
+    def paths(self) -> list[str]:
+        """Return all regular files, symbolic links followed.
+
+        Raises:
+            OSError: a directory cannot be read; ConfigError: more than MOST_FILES or DEEPEST, one leads out, or as
+                `strict` says.
+
+        """
+        if self._is_one_file:
+            return [Path(self.name).name]
+        root, found = Path(self.name), []
+        for number, (path, is_directory) in enumerate(_entries(root, (), strict=self.strict)):
+            if number == MOST_FILES:
+                raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
+            if not is_directory:
+                found.append(path.relative_to(root).as_posix())
+        return sorted(found)
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds. Raises OSError: unreadable; ConfigError: not a regular file, or it leads out."""
+        found = self._inside(path)
+        if found.exists() and not found.is_file():
+            raise ConfigError(f"{found}: not a regular file")
+        return found.read_bytes()
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is such a file. Raises ConfigError: it leads out."""
+        return self._inside(path).is_file()
+
+    def entries(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted; none if it is no directory. Raises ConfigError: it leads out."""
+        found = self._inside(path)
+        return sorted(each.name for each in found.iterdir()) if found.is_dir() else []
+
+    def display(self, path: str) -> str:
+        """Return the path from the working directory, or as it was given."""
+        return os.path.normpath(os.path.join(self._root, path))  # noqa: PTH118
+
+    @cached_property
+    def _is_one_file(self) -> bool:
+        return not Path(self.name).is_dir()
+
+    @cached_property
+    def _root(self) -> str:
+        return os.path.dirname(self.name) if self._is_one_file else self.name  # noqa: PTH120
+
+    @cached_property
+    def _boundary(self) -> Path:
+        root = Path(os.path.realpath(self._root or os.curdir))
+        repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)
+        if repository is not None:
+            return repository
+        working = Path.cwd().resolve()
+        return working if root.is_relative_to(working) else root
+
+    def _inside(self, path: str) -> Path:
+        found = Path(self.display(path))
+        if self._is_one_file and path == Path(self.name).name:
+            return found  # the user named it
+        match destination(found, self._boundary):
+            case Destination.OUTSIDE:
+                raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
+            case Destination.GIT:
+                raise ConfigError(f"{found}: leads into .git, which may hold credentials: nothing in it is read")
+        return found
+
+
+def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[tuple[Path, bool]]:
+    """Yield what is under a directory, and whether each is a directory; none that leads back to one above."""
+    status = directory.stat()
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
+        return
+    if len(above) == DEEPEST:
+        raise ConfigError(f"{directory}: more than {DEEPEST} levels of directories")
+    for path in directory.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield path, True  # before what it holds: the reader may have enough
+            yield from _entries(path, (*above, identity), strict=strict)
+        elif stat.S_ISREG(path.stat().st_mode):
+            yield path, False
+        elif strict:
+            raise ConfigError(f"{path}: neither a regular file nor a directory: what rules it holds is not read")
+
+
+# What readers of GitOps files need besides the files, and what they leave out.
+
+
+@define(eq=False, kw_only=True)
+class ReadContext:
+    """One reading of a tree; owned by whoever reads it."""
+
+    tree: FileTree
+    topics: Callable[[], Sequence[str]] | None = None
+    """Returns the topics that exist; None if nobody told."""
+    modules: Mapping[str, str] = field(factory=dict)
+    """The directory of each module of Terraform that is not in the tree, by its source."""
+    strict: bool = False
+    """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
+    that was emptied."""
+    ignored: Counter[str] = field(factory=Counter, init=False)
+    """How many things of each kind cannot make rules, such as `KafkaTopic`."""
+
+    def ignore(self, kind: str) -> None:
+        """Count something that cannot make a rule."""
+        self.ignored[kind] += 1
+
+    def makes_nothing(self, kind: str, stated: Node, why: str) -> None:
+        """Count a stated rule that the tool makes nothing of. Raises ConfigError: `strict`; with its place and why."""
+        if self.strict:
+            raise stated.error(why)
+        self.ignore(kind)

@@ -1,0 +1,197 @@
+"""Strimzi: KafkaUser resources, and their ACLs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from attrs import frozen
+
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.files import SourceFile, leave_out_resource
+from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, resources
+
+# The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
+
+
+_TYPES = MappingProxyType(
+    {
+        "topic": ResourceType.TOPIC,
+        "group": ResourceType.GROUP,
+        "cluster": ResourceType.CLUSTER,
+        "transactionalId": ResourceType.TRANSACTIONAL_ID,
+    }
+)
+_PATTERNS = MappingProxyType({"literal": PatternType.LITERAL, "prefix": PatternType.PREFIXED})
+_PERMISSIONS = MappingProxyType({"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY})
+_OPERATIONS = MappingProxyType(
+    {
+        "Read": AclOperation.READ,
+        "Write": AclOperation.WRITE,
+        "Create": AclOperation.CREATE,
+        "Delete": AclOperation.DELETE,
+        "Alter": AclOperation.ALTER,
+        "Describe": AclOperation.DESCRIBE,
+        "ClusterAction": AclOperation.CLUSTER_ACTION,
+        "AlterConfigs": AclOperation.ALTER_CONFIGS,
+        "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+        "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
+        "All": AclOperation.ALL,
+    }
+)
+_LONGEST_TLS_NAME = 64
+"""In characters: what a certificate's common name holds."""
+
+
+def rules_of_user(user: Resource) -> Iterator[LocatedRule]:
+    """Yield the rules of a user; none without authorization. Raises ConfigError: what Strimzi refuses."""
+    user.node.check_keys(("apiVersion", "kind", "metadata", "spec", "status"), "KafkaUser")
+    user.spec.check_keys(("authentication", "authorization", "quotas", "template"), "the spec of a KafkaUser")
+    principal = _principal(user)
+    authorization = user.spec.get("authorization")
+    if authorization is None:
+        return
+    authorization.check_keys(("type", "acls"), "authorization")
+    kind = authorization.required("type", "authorization")
+    if kind.text("type") != "simple":
+        raise kind.error(f"authorization of the type {kind.raw[:40]!r}: expected simple")
+    for rule in authorization.required("acls", "authorization").items("acls"):
+        yield from _rules(rule, principal, user)
+
+
+def _principal(user: Resource) -> str:
+    """Return the principal: by a certificate, `User:CN=NAME`."""
+    authentication = user.spec.get("authentication")
+    if authentication is None:
+        return f"User:{user.name}"
+    kind = authentication.required("type", "authentication")
+    match kind.text("type"):
+        case "scram-sha-512":
+            return f"User:{user.name}"
+        case "tls" if len(user.name) > _LONGEST_TLS_NAME:
+            raise user.node.error(
+                f"a user with tls authentication has a name of {_LONGEST_TLS_NAME} characters at most"
+            )
+        case "tls" | "tls-external":
+            return f"User:CN={user.name}"
+    raise kind.error(f"authentication of the type {kind.raw[:40]!r}: expected scram-sha-512, tls or tls-external")
+
+
+def _rules(rule: Node, principal: str, user: Resource) -> Iterator[LocatedRule]:
+    rule.check_keys(("type", "resource", "host", "operation", "operations"), "a rule of acls")
+    pattern = _pattern(rule.required("resource", "a rule of acls"))
+    permission = _PERMISSIONS[_choice(rule.get("type"), "type", _PERMISSIONS, "allow")]
+    host = rule.get("host")
+    for operation in _operations(rule, user):
+        statement = Statement(
+            where=operation,
+            resource_type=pattern.type,
+            name=pattern.name,
+            pattern_type=pattern.pattern_type,
+            host=WILDCARD if host is None else host.text("host"),
+            operation=_OPERATIONS[_choice(operation, "the operation", _OPERATIONS)],
+            permission_type=permission,
+        )
+        yield statement.rule(principal)
+
+
+def _operations(rule: Node, user: Resource) -> Sequence[Node]:
+    """Return the operations: a list, or in v1beta2 a single one instead."""
+    one, several = rule.get("operation"), rule.get("operations")
+    if one is not None and user.api_version.endswith("/v1"):
+        raise one.error("operation is a key of v1beta2: expected operations, a list")
+    if one is not None and several is not None:
+        raise one.error("operation and operations in one rule: expected one of them")
+    if one is not None:
+        return [one]
+    return rule.required("operations", "a rule of acls").items("operations")
+
+
+@frozen
+class _Pattern:
+    type: ResourceType
+    name: str
+    pattern_type: PatternType = PatternType.LITERAL
+
+
+def _pattern(resource: Node) -> _Pattern:
+    resource.check_keys(("type", "name", "patternType"), "a resource")
+    kind = _choice(resource.required("type", "a resource"), "type", _TYPES)
+    if kind == "cluster":  # whatever its name and pattern are
+        return _Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
+    name = resource.required("name", f"a resource of the type {kind}").text("name")
+    pattern = _choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
+    return _Pattern(_TYPES[kind], name, _PATTERNS[pattern])
+
+
+def _choice(node: Node | None, what: str, known: Mapping[str, object], default: str = "") -> str:
+    if node is None:
+        return default
+    if node.text(what) not in known:
+        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(known)}")
+    return node.raw
+
+
+# Which files are Strimzi's, and the users in them.
+
+
+_GROUP = "kafka.strimzi.io/"
+_VERSIONS = (f"{_GROUP}v1", f"{_GROUP}v1beta2")
+_OTHERS = ("KafkaPrincipalAuthorization", "KafkaPrincipalRole", "AccessControlEntry")
+"""Kinds that other tools make ACLs of: beside a KafkaUser, they would be left out."""
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether a KafkaUser of Strimzi is in the file; other tools have a kind of this name in groups of theirs.
+
+    Raises:
+        ConfigError: it may be and is not YAML; OSError: it cannot be read.
+
+    """
+    if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(b"KafkaUser"):
+        return False
+    return any(_is_user(each) for each in resources(file.documents))
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules of the KafkaUsers; everything else is counted.
+
+    Raises:
+        ConfigError: what the User Operator or Kubernetes refuses, a user that stands twice; with its file and line.
+        OSError: a file cannot be read.
+
+    """
+    seen: dict[tuple[str, str], str] = {}
+    for file in files:
+        for resource in resources(file.documents):
+            if _is_user(resource):
+                _check_version(resource)
+                _check_first(resource, seen)
+                yield from rules_of_user(resource)
+            elif resource.kind in _OTHERS:
+                raise resource.node.error(f"a {resource.kind} beside a KafkaUser: put it into a file of its own")
+            else:
+                leave_out_resource(resource, context)
+    if not seen:  # files that were not claimed, but given with the format
+        raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
+
+
+def _is_user(resource: Resource) -> bool:
+    return resource.kind == "KafkaUser" and (resource.api_version.startswith(_GROUP) or not resource.api_version)
+
+
+def _check_version(resource: Resource) -> None:
+    if resource.api_version not in _VERSIONS:
+        version = resource.api_version or "missing"
+        raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")
+
+
+def _check_first(resource: Resource, seen: dict[tuple[str, str], str]) -> None:
+    """Refuse a second resource of the name: applied after the first, it replaces it."""
+    namespace = resource.namespace
+    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name)
+    if identity in seen:
+        raise resource.node.error(
+            f"KafkaUser {resource.name[:60]} is in {seen[identity]} already: one would replace the other in a cluster"
+        )
+    seen[identity] = f"{resource.node.file}:{resource.node.line}"

@@ -1,1 +1,0 @@
-"""Terraform's values: types, values, conversion, order (go-cty's semantics)."""

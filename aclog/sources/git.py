@@ -1,0 +1,731 @@
+"""Git repositories, read without trusting them: commits, the index, and trees of files."""
+
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.rule import DEEPEST, MOST_FILES
+
+# Runs git on a repository that is not trusted: nothing that its configuration names is run, and nothing is fetched.
+
+
+_SAFE = (
+    "--no-pager",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.warnAmbiguousRefs=true"),
+)
+_ENVIRONMENT = {
+    "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch what it lacks, by programs that its settings name
+    "GIT_NO_LAZY_FETCH": "1",  # the same, as git says it since 2.44
+    "GIT_NO_REPLACE_OBJECTS": "1",  # refs/replace would show other content than the commit has
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+def git_arguments(*arguments: str) -> list[str]:
+    """Return the command line of a git command in the working directory. Raises ConfigError: there is no git."""
+    program = shutil.which("git")
+    if program is None:
+        raise ConfigError("git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref)")
+    return [program, "-C", os.curdir, *_SAFE, *arguments]
+
+
+def git_environment() -> dict[str, str]:
+    """Return the environment of git: ours, and what keeps it from running or fetching anything.
+
+    GIT_DIR, GIT_INDEX_FILE and the like stay: in a hook they name the repository and the index that is committed.
+    """
+    return {**os.environ, **_ENVIRONMENT}
+
+
+@frozen(kw_only=True)
+class GitAnswer:
+    """What a git command printed, and what it said on stderr; `output` is None if it failed."""
+
+    output: bytes | None
+    said: str
+
+
+def ask_git(*arguments: str) -> GitAnswer:
+    """Run a git command that only reads, and return its answer.
+
+    Raises:
+        ConfigError: there is no git, or the working directory is in no repository that git reads.
+
+    """
+    done = subprocess.run(  # noqa: S603  # no shell, and no argument that begins with a dash comes from outside
+        git_arguments(*arguments),
+        env=git_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode == 0:
+        return GitAnswer(output=done.stdout, said=said)
+    if "not a git repository" in said:
+        raise ConfigError(f"{Path.cwd()}: not in a git repository: --ref and --to-ref read the one around it")
+    if "dubious ownership" in said or "cannot use bare repository" in said:
+        raise ConfigError(f"git refuses to read this repository: {_flat(said)}")
+    return GitAnswer(output=None, said=said)
+
+
+def without_filters() -> list[str]:
+    """Return the options of git that switch off the filters of its settings, which a comparison of files would run.
+
+    Raises:
+        ConfigError: one has a name that an option cannot have.
+
+    """
+    keys = (
+        ask_git("config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$").output
+        or b""
+    )
+    options: list[str] = []
+    for key in keys.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        if "=" in key:
+            raise ConfigError(f"git's setting {key!r}: the name of a filter with =, which cannot be switched off")
+        options += ("-c", f"{key}=")
+    return options
+
+
+def is_partial_clone() -> bool:
+    """Return whether git knows a remote that has what this clone lacks."""
+    return ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output is not None
+
+
+def _flat(said: str) -> str:
+    """Return what git said as one line, with its advice."""
+    return " ".join(said.removeprefix("fatal: ").split())
+
+
+# The objects of a git repository, from one `git cat-file --batch`.
+
+
+LARGEST = 1 << 30
+"""In bytes, of a file: git keeps larger ones elsewhere (LFS), and so do people."""
+
+_MODE_TREE, _MODE_LINK, _MODE_SUBMODULE = "40000", "120000", "160000"
+_HEADER_FIELDS = 3
+
+
+@frozen(kw_only=True)
+class TreeEntry:
+    """What stands under a name in a directory: a file, a directory, a symbolic link or a submodule."""
+
+    mode: str
+    """Octal, as in a tree object."""
+    id: str
+    """Of the object, in hexadecimal; of a directory of the index, its path."""
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.mode == _MODE_TREE
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return self.mode == _MODE_LINK
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether it is a commit of another repository."""
+        return self.mode == _MODE_SUBMODULE
+
+
+def directory_entry(id_: str) -> TreeEntry:
+    """Return the entry of a directory."""
+    return TreeEntry(mode=_MODE_TREE, id=id_)
+
+
+class MissingObjectError(Exception):
+    """An object is not in this clone; raised and caught in this package only."""
+
+
+@define(eq=False)
+class GitObjects:
+    """Reads objects by their ids. Owned by whoever reads a tree; close it: a process runs until then."""
+
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
+
+    def tree(self, id_: str) -> dict[str, TreeEntry]:
+        """Return what a tree object holds, by name. Raises MissingObjectError, ConfigError: it cannot be read."""
+        return _parsed(self._read(id_, b"tree"), len(id_) // 2)
+
+    def blob(self, id_: str) -> bytes:
+        """Return what a blob holds. Raises MissingObjectError, ConfigError: it cannot be read."""
+        return self._read(id_, b"blob")
+
+    def close(self) -> None:
+        """End the process; idempotent."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError):
+                cast("IO[bytes]", stream).close()
+        process.kill()
+        process.wait()
+
+    def _read(self, id_: str, kind: bytes) -> bytes:
+        source, target = self._streams()
+        try:
+            target.write(id_.encode() + b"\n")
+            target.flush()
+        except OSError as error:
+            raise _ended(id_) from error
+        header = source.readline().split()
+        if header[1:] == [b"missing"]:
+            raise MissingObjectError
+        if len(header) != _HEADER_FIELDS or header[1] != kind or int(header[2]) > LARGEST:
+            self.close()  # what follows is not read
+            raise _unexpected(id_, kind, header) if header else _ended(id_)
+        content = source.read(int(header[2]))
+        if len(content) < int(header[2]) or source.read(1) != b"\n":
+            raise _ended(id_)
+        return content
+
+    def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603  # no shell, and fixed arguments
+                git_arguments("cat-file", "--batch"),
+                env=git_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return cast("IO[bytes]", self._process.stdout), cast("IO[bytes]", self._process.stdin)
+
+
+def _ended(id_: str) -> Exception:
+    if is_partial_clone():
+        return (
+            MissingObjectError()
+        )  # git before 2.44 does not ask whether to fetch what a partial clone lacks, and ends
+    return ConfigError(f"git cat-file --batch ended at object {id_}: is the repository damaged? try git fsck")
+
+
+def _unexpected(id_: str, kind: bytes, header: list[bytes]) -> ConfigError:
+    if header[1:2] == [kind]:
+        return ConfigError(f"git object {id_}: {int(header[2]):,} bytes: expected at most {LARGEST:,}")
+    found = b" ".join(header[1:2]).decode(errors="replace")
+    return ConfigError(f"git object {id_}: expected a {kind.decode()}, found {found or 'nothing'}")
+
+
+def _parsed(content: bytes, id_size: int) -> dict[str, TreeEntry]:
+    """Return the entries of a tree object: mode, blank, name, zero byte, id in binary."""
+    entries, at = {}, 0
+    while at < len(content):
+        blank = content.find(b" ", at)
+        end = content.find(b"\0", blank)
+        begin, after = end + 1, end + 1 + id_size
+        if blank < 0 or end < 0 or len(content) < after:
+            raise ConfigError(f"a git tree object is damaged at byte {at}: try git fsck")
+        name = content[blank + 1 : end].decode("utf-8", "surrogateescape")
+        entries[name] = TreeEntry(mode=content[at:blank].decode("ascii"), id=content[begin:after].hex())
+        at = after
+    return entries
+
+
+# The files of git's index: what the next commit will hold.
+
+
+ROOT = "/"
+"""The id of the top directory; that of another one is its path."""
+
+
+def read_index() -> dict[str, dict[str, TreeEntry]]:
+    """Return the directories of the index by their ids.
+
+    Raises:
+        ConfigError: not in a repository with an index, or it holds a merge that is not resolved.
+
+    """
+    answer = ask_git("ls-files", "--stage", "-z", "--full-name", ":/")
+    if answer.output is None:
+        raise ConfigError(f"no index (:PATH): {answer.said.removeprefix('fatal: ')}")
+    directories: dict[str, dict[str, TreeEntry]] = {ROOT: {}}
+    for line in answer.output.split(b"\0")[:-1]:
+        fields, _, raw = line.partition(b"\t")
+        mode, id_, stage = fields.decode("ascii").split()
+        path = raw.decode("utf-8", "surrogateescape")
+        if stage != "0":
+            raise ConfigError(f":{path}: a merge that is not resolved yet: resolve it, and git add it")
+        parent, _, name = path.rpartition("/")
+        _directory(directories, parent)[name] = TreeEntry(mode=mode, id=id_)
+    return directories
+
+
+def _directory(directories: dict[str, dict[str, TreeEntry]], path: str) -> dict[str, TreeEntry]:
+    """Return a directory, made with all above it; not by recursion: a path may have two thousand levels."""
+    at, below = path, ""
+    while True:
+        is_known = (at or ROOT) in directories
+        entries = directories.setdefault(at or ROOT, {})
+        if below:
+            entries[below.rpartition("/")[2]] = directory_entry(below)
+        if is_known:
+            return directories[path or ROOT]
+        at, below = at.rpartition("/")[0], at
+
+
+# What `--ref` names: a commit, or the index, and a path in it.
+
+
+_EXPECTED = "expected GITREF:PATH, such as main:kafka or HEAD~1:kafka/acls.yaml (:PATH is the index)"
+
+
+@frozen(kw_only=True)
+class GitPlace:
+    """A path in a commit, or in the index; `parse_git_place` makes them."""
+
+    ref: str
+    """A branch, tag or commit as git names it; empty for the index."""
+    path: str
+    """From the top of the repository; with `./` or `../` in front, from the working directory, as git has it."""
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        return f"{self.ref}:{self.path}"
+
+
+def parse_git_place(text: str) -> GitPlace:
+    """Return the place that a flag names.
+
+    Raises:
+        ConfigError: no colon, a range of commits, or a reference that git would take for an option.
+
+    """
+    end = _colon(text)
+    if end is None:
+        raise ConfigError(f"{text!r}: no path in the repository: {_EXPECTED}")
+    ref, path = text[:end], text[end + 1 :]
+    if "\0" in text or "\n" in text:
+        raise ConfigError(f"{text!r}: {_EXPECTED}")
+    if ref.startswith(("-", "^")):
+        raise ConfigError(f"{text!r}: {ref!r} is no branch, tag or commit: {_EXPECTED}")
+    if ".." in _outside_braces(ref) or ref.endswith(("^!", "^@")):
+        raise ConfigError(f"{text!r}: {ref!r} is a range of commits: {_EXPECTED}")
+    if path.startswith("/"):
+        raise ConfigError(f"{text!r}: an absolute path: expected one from the top of the repository")
+    return GitPlace(ref=ref, path=path)
+
+
+def _colon(text: str) -> int | None:
+    """Return where the path begins; a time in braces (`main@{2026-11-20 10:00}`) may hold colons."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "{") - (character == "}")
+        if character == ":" and depth <= 0:
+            return at
+    return None
+
+
+def _outside_braces(ref: str) -> str:
+    return ref.split("{", 1)[0]
+
+
+# Finds the files of a commit, or says how to get it.
+
+
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+def tree_id(place: GitPlace) -> str:
+    """Return the id of the tree of a commit.
+
+    Raises:
+        ConfigError: there is no such commit in this clone, with the command that fetches it; the name is ambiguous; a
+            time that the reflog does not reach.
+
+    """
+    found = ask_git("rev-parse", "--verify", f"{place.ref}^{{tree}}")
+    if "only goes back to" in found.said or "only has" in found.said:
+        reach = found.said.splitlines()[0].removeprefix("warning: ")
+        raise ConfigError(f"{place.name}: this clone does not know what {place.ref} was: {reach}")
+    if "is ambiguous" in found.said:
+        raise ConfigError(f"{place.name}: {place.ref!r} is ambiguous: expected refs/heads/... or refs/tags/...")
+    if found.output is None and "Needed a single revision" not in found.said:
+        raise ConfigError(f"{place.name}: git rev-parse: {found.said.splitlines()[0].removeprefix('fatal: ')}")
+    if found.output is None:
+        raise ConfigError(
+            f"{place.name}: no branch, tag or commit {place.ref!r} in this clone{way_out(place.ref, place.name)}"
+        )
+    return found.output.decode().strip()
+
+
+def way_out(ref: str, name: str) -> str:
+    """Return what to do about a commit that is not there, given as `name`; empty if nothing is known."""
+    remotes = _lines("remote")
+    if not remotes:
+        return ""
+    origin = "origin" if "origin" in remotes else remotes[0]
+    if _COMMIT_ID.fullmatch(ref):
+        return f"; fetch it: git fetch {origin} {ref}"
+    if re.search(r"[~^@]", ref):
+        is_shallow = _lines("rev-parse", "--is-shallow-repository") == ["true"]
+        return f"; the clone is shallow, fetch the rest of it: git fetch --unshallow {origin}" if is_shallow else ""
+    remote, _, branch = ref.partition("/")
+    if remote in remotes and branch:
+        return f"; fetch it: git fetch {remote} {branch}:refs/remotes/{remote}/{branch}"
+    if ask_git("rev-parse", "--verify", f"refs/remotes/{origin}/{ref}").output is not None:
+        return f": did you mean {origin}/{name}?"
+    return f"; if {origin} has it: git fetch {origin} {ref}:refs/remotes/{origin}/{ref}, then {origin}/{name}"
+
+
+def _lines(*arguments: str) -> list[str]:
+    return (ask_git(*arguments).output or b"").decode(errors="replace").splitlines()
+
+
+# What stands where in a commit, or in the index: paths are followed as a file system would, within the repository.
+
+
+_LINKS = 40
+"""Symbolic links that may be followed for one path, those on the way to others included; Linux has the same limit."""
+_LONGEST_LINK = 4096
+"""In bytes, as Linux's PATH_MAX."""
+
+
+@frozen(kw_only=True)
+class Found:
+    """An entry, and its path from the top of the repository, without symbolic links; empty for the top itself."""
+
+    path: str
+    entry: TreeEntry
+
+
+@define(eq=False, kw_only=True)
+class GitFiles:
+    """The files of one commit, or of the index. Owned by a GitTree, which closes it: a process of git may run."""
+
+    place: GitPlace
+    _top: TreeEntry = field(init=False)
+    _directories: dict[str, dict[str, TreeEntry]] = field(init=False)
+    """What has been read of them, by id."""
+    _objects: GitObjects = field(factory=GitObjects, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._directories = {} if self.place.ref else read_index()
+        self._top = directory_entry(tree_id(self.place) if self.place.ref else ROOT)
+
+    def close(self) -> None:
+        """End the process of git; idempotent."""
+        self._objects.close()
+
+    def find(self, path: str) -> Found | None:
+        """Return what is at a path from the top of the repository, symbolic links followed; None if nothing is.
+
+        Raises:
+            ConfigError: the path leads out of the repository, or into a submodule; a symbolic link leads nowhere; an
+                object is not in this clone.
+
+        """
+        return self._find(path, path, [_LINKS])
+
+    def directory(self, found: Found) -> dict[str, TreeEntry]:
+        """Return what a directory holds, by name. Raises ConfigError: it is not in this clone."""
+        id_ = found.entry.id
+        if id_ not in self._directories:
+            try:
+                self._directories[id_] = self._objects.tree(id_)
+            except MissingObjectError:
+                raise self._missing(found.path) from None
+        return self._directories[id_]
+
+    def content(self, found: Found) -> bytes:
+        """Return what a file holds. Raises ConfigError: it is not in this clone."""
+        try:
+            return self._objects.blob(found.entry.id)
+        except MissingObjectError:
+            raise self._missing(found.path) from None
+
+    def shown(self, path: str) -> str:
+        """Return a path from the top as messages name it."""
+        return f"{self.place.ref}:{path}"
+
+    def _find(self, path: str, given: str, links: list[int]) -> Found | None:
+        """`links`: how many may be followed yet, in all: `a -> b/b`, `b -> c/c` and so on double with each name."""
+        found = Found(path="", entry=self._top)
+        parts = [part for part in path.split("/") if part not in {"", "."}]
+        for at, part in enumerate(parts):
+            if not found.entry.is_directory:
+                return None
+            if part == "..":
+                found = self._parent(found, given)
+                continue
+            entry = self.directory(found).get(part)
+            if entry is None:
+                return None
+            found = Found(path=posixpath.join(found.path, part), entry=entry)
+            if entry.is_submodule:
+                raise ConfigError(f"{self.shown(found.path)}: a submodule: its files are in another repository")
+            if entry.is_link:
+                return self._follow(found, "/".join(parts[at + 1 :]), links)
+        return found
+
+    def _parent(self, found: Found, given: str) -> Found:
+        if not found.path:
+            raise ConfigError(f"{self.shown(given)}: leads out of the repository")
+        parent = self.find(posixpath.dirname(found.path))
+        return parent or Found(path="", entry=self._top)
+
+    def _follow(self, link: Found, rest: str, links: list[int]) -> Found | None:
+        content = self.content(link)
+        if len(content) > _LONGEST_LINK:
+            raise ConfigError(f"{self.shown(link.path)}: a symbolic link of more than {_LONGEST_LINK:,} bytes")
+        target = content.decode("utf-8", "surrogateescape")
+        name = f"{self.shown(link.path)}: a symbolic link to {target}"
+        if target.startswith("/"):
+            raise ConfigError(f"{name}, which is not in the repository")
+        links[0] -= 1
+        if links[0] < 0:
+            raise ConfigError(f"{name}, which leads to more than {_LINKS} others")
+        to = posixpath.join(posixpath.dirname(link.path), target)
+        found = self._find(to, link.path, links)
+        if found is None:
+            raise ConfigError(f"{name}: nothing is there")
+        return self._find(posixpath.join(found.path, rest), link.path, links) if rest else found
+
+    def _missing(self, path: str) -> ConfigError:
+        if not is_partial_clone():
+            return ConfigError(f"{self.shown(path)}: not in this clone, which is damaged: try git fsck")
+        ref = self.place.ref or "HEAD"
+        return ConfigError(
+            f"{self.shown(path)}: not in this clone, which is a partial one; "
+            f"fetch it: git archive {ref} {path or '.'} > /dev/null"
+        )
+
+
+# What git knows of two commits: where they parted, and which files are not the same.
+
+
+def top_directory() -> Path:
+    """Return the top of the work tree. Raises ConfigError: the working directory is in none."""
+    answer = ask_git("rev-parse", "--show-toplevel")
+    if answer.output is None:
+        raise ConfigError(f"{Path.cwd()}: in no work tree of git: {answer.said.removeprefix('fatal: ')}")
+    return Path(os.fsdecode(answer.output.rstrip(b"\n")))
+
+
+def path_from_top(path: str, top: Path | None = None) -> str:
+    """Return a path of the file system from the top of the repository; empty for the top itself.
+
+    `top` saves asking git for it.
+
+    Raises:
+        ConfigError: it is not in the repository of the working directory.
+
+    """
+    root, full = (top or top_directory()).resolve(), Path(path).absolute()
+    resolved = Path(os.path.normpath(full.parent.resolve() / full.name))
+    if not resolved.is_relative_to(root):
+        raise ConfigError(f"{path}: not in the repository {root}: the files of both sides must be in it")
+    found = resolved.relative_to(root).as_posix()
+    return "" if found == "." else found
+
+
+def merge_base(one: str, other: str) -> str | None:
+    """Return the id of the commit at which two parted; None if they have none in common, or this clone lacks it."""
+    for ref in (one, other):
+        parse_git_place(f"{ref}:")
+    answer = ask_git("merge-base", one, other)
+    return None if answer.output is None else answer.output.decode().strip()
+
+
+def commit_id(ref: str) -> str | None:
+    """Return the id of a commit; None if this clone does not have it. Raises ConfigError: no name of a commit."""
+    parse_git_place(f"{ref}:")
+    answer = ask_git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    return None if answer.output is None else answer.output.decode().strip()
+
+
+def exists(place: GitPlace) -> bool:
+    """Return whether a commit has a file or directory; False as well if there is no such commit."""
+    return ask_git("cat-file", "-e", f"{place.ref}:{place.path}").output is not None
+
+
+def file_content(ref: str, path: str) -> bytes | None:
+    """Return what a file holds in a commit; None if it is not there."""
+    return ask_git("cat-file", "blob", f"{ref}:{path}").output
+
+
+def changed_files(base: str, head: str | None) -> set[str]:
+    """Return the files that differ between a commit and another, or the work tree, from the top of the repository.
+
+    Files that git does not know yet count as well.
+
+    Raises:
+        ConfigError: git does not know the commits.
+
+    """
+    refs = (base,) if head is None else (base, head)
+    # Neither filters nor submodules: git would run what the settings of both name.
+    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--name-only", "-z")
+    answer = ask_git(*without_filters(), *compared, *refs, "--")
+    if answer.output is None:
+        raise ConfigError(f"{' '.join(refs)}: {answer.said.removeprefix('fatal: ')}")
+    found = set(answer.output.split(b"\0"))
+    if head is None:
+        new = ask_git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/")
+        found |= set((new.output or b"").split(b"\0"))
+    return {name.decode("utf-8", "surrogateescape") for name in found if name}
+
+
+# A directory or a file, as of a commit or as in the index, as a FileTree.
+
+
+_POINTERS = {
+    b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS, which has its content",
+    b"\0GITCRYPT": "encrypted by git-crypt",
+}
+"""How files begin whose content is not in the repository."""
+
+
+@define(eq=False, kw_only=True)
+class GitTree:
+    """Files below a path; `..` leads to others of the repository, not out of it.
+
+    Close it, or use it in a `with` block: a process of git runs until then.
+    """
+
+    place: GitPlace
+    _files: GitFiles = field(init=False)
+    _root: str = field(init=False)
+    """The directory that was named, or that of the file, from the top of the repository."""
+    file: str | None = field(init=False)
+    """The name of the file, if one was named."""
+
+    def __attrs_post_init__(self) -> None:
+        path = _from_top(self.place)
+        self._files = GitFiles(place=self.place)
+        try:
+            found = self._existing(path)
+        except ConfigError:
+            self.close()
+            raise
+        is_directory = found.entry.is_directory
+        self._root, self.file = (path, None) if is_directory else posixpath.split(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process of git; idempotent."""
+        self._files.close()
+
+    @property
+    def name(self) -> str:
+        """The commit and the path, as they were given."""
+        return self.place.name
+
+    def paths(self) -> list[str]:
+        """Return all files beneath the root, sorted; none whose name, or that of its directory, begins with a dot.
+
+        Raises:
+            ConfigError: a submodule, a symbolic link that leads nowhere or out of the repository, or a directory that
+                is not in this clone.
+
+        """
+        if self.file is not None:
+            return [self.file]
+        found = []
+        for number, path in enumerate(self._below("", self._existing(self._root), ())):
+            if number == MOST_FILES:
+                raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
+            if not path.endswith("/"):
+                found.append(path)
+        return sorted(found)
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds. Raises ConfigError: it is none, or its content is not in the repository."""
+        found = self._existing(self._full(path))
+        if found.entry.is_directory:
+            raise ConfigError(f"{self.display(path)}: not a regular file")
+        content = self._files.content(found)
+        for start, what in _POINTERS.items():
+            if content.startswith(start):
+                raise ConfigError(f"{self.display(path)}: {what}")
+        return content
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is such a file. Raises as `paths`."""
+        found = self._files.find(self._full(path))
+        return found is not None and not found.entry.is_directory
+
+    def entries(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted; none if it is no directory. Raises as `paths`.
+
+        A path that begins with `/` is from the top of the repository.
+        """
+        found = self._files.find(self._full(path))
+        return sorted(self._files.directory(found)) if found is not None and found.entry.is_directory else []
+
+    def display(self, path: str) -> str:
+        """Return the path from the top of the repository, after the commit."""
+        return self._files.shown(self._full(path))
+
+    def _full(self, path: str) -> str:
+        full = posixpath.normpath(posixpath.join(self._root, path))
+        return "" if full == "." else full
+
+    def _existing(self, path: str) -> Found:
+        found = self._files.find(path)
+        if found is None:
+            where = f"in {self.place.ref}" if self.place.ref else "in the index"
+            raise ConfigError(f"{self._files.shown(path)}: no such file or directory {where}")
+        return found
+
+    def _below(self, path: str, directory: Found, above: tuple[str, ...]) -> Iterator[str]:
+        """Yield the files under a directory, and the directories, ending in `/`; none that leads back to one above."""
+        if directory.path in above:
+            return
+        if len(above) == DEEPEST:
+            raise ConfigError(f"{self._files.shown(directory.path)}: more than {DEEPEST} levels of directories")
+        for name in self._files.directory(directory):
+            if name.startswith("."):
+                continue
+            each = self._existing(posixpath.join(directory.path, name))
+            if each.entry.is_directory:
+                yield f"{path}{name}/"
+                yield from self._below(f"{path}{name}/", each, (*above, directory.path))
+            else:
+                yield f"{path}{name}"
+
+
+def _from_top(place: GitPlace) -> str:
+    """Return the path from the top of the repository, empty for the top; `./` and `../` begin at the working directory.
+
+    Raises:
+        ConfigError: it leads out of the repository, or the working directory is in no work tree.
+
+    """
+    path = place.path
+    if path.split("/", 1)[0] in {".", ".."}:
+        answer = ask_git("rev-parse", "--show-prefix")
+        if answer.output is None:
+            raise ConfigError(f"{place.name}: ./ and ../ are for a working directory within a repository")
+        path = posixpath.join(answer.output.decode("utf-8", "surrogateescape").rstrip("\n"), path)
+    path = posixpath.normpath(path)
+    if path.split("/", 1)[0] == "..":
+        raise ConfigError(f"{place.name}: leads out of the repository")
+    return "" if path == "." else path

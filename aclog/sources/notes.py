@@ -1,0 +1,47 @@
+"""Notes on a source: what its state lacks of the log that it was read from, and how callers are notified."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from aclog.authorizer.premises import Premise
+from aclog.snapshots.state_source import NewerKafka
+
+# What a state source tells the person who asked.
+
+
+Notify: TypeAlias = Callable[[str], None]
+"""Called once with each note of a recovery: a torn tail, a lowered offset, a skipped checkpoint."""
+
+
+# What a state lacks of the log that it was read from: premises of every answer about it.
+#
+# A command and a live server read them once, at the start, with the first state.
+
+
+STATE = "the state"
+"""The name of the premise."""
+
+
+def newer_gaps(newer: NewerKafka) -> tuple[Premise, ...]:
+    """Return what was left out because a newer Kafka wrote it, or decides by its own rules."""
+    return _gap(newer.warnings(), "an aclog that knows the Kafka that wrote it")
+
+
+def tail_gaps(missing: Iterable[str], torn: str | None) -> tuple[Premise, ...]:
+    """Return what the end of a log lacks.
+
+    `missing`: the notes of records that were committed and are not there (CommittedMark.notes). `torn`: that of the
+    reader about bytes that are not a whole batch (FileLogReader.torn_note).
+    """
+    return _gap((*missing, *(() if torn is None else (torn,))), "the whole log")
+
+
+def _gap(problems: Iterable[str], settled_by: str) -> tuple[Premise, ...]:
+    problem = "; ".join(problems)
+    if not problem:
+        return ()
+    return (
+        Premise(
+            name=STATE, problem=problem, unless="what is missing decides otherwise", settled_by=settled_by, denies=True
+        ),
+    )

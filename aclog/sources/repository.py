@@ -1,0 +1,449 @@
+"""The settings of a repository of ACLs: aclog.toml, and suppressions."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aclog.analysis.lint.finding import parse_lints
+from aclog.analysis.lint_report import RULE_FIELDS, Suppression
+from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import STDIN
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
+from aclog.sources.git import GitTree, parse_git_place
+from aclog.sources.rule_files import AclsSource
+from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
+from aclog.terminal.output import note
+
+# Where the settings of a repository are: aclog.toml, above the working directory, up to the repository's root.
+
+
+SETTINGS_FILE = "aclog.toml"
+_ROOT_MARK = ".git"
+"""A directory, or the file of a worktree or submodule."""
+
+
+def repository_root(start: Path) -> Path | None:
+    """Return the root of the git repository that a directory is in; None if it is in none."""
+    start = start.absolute()
+    return next((each for each in (start, *start.parents) if (each / _ROOT_MARK).exists()), None)
+
+
+def find_settings_file(start: Path) -> Path | None:
+    """Return the nearest aclog.toml in a directory or above it, but none above the root of its repository.
+
+    Outside of a repository only the directory itself is looked at: a file above it may be anybody's.
+
+    Raises:
+        ConfigError: it is a symbolic link to a file elsewhere.
+
+    """
+    start = start.absolute()
+    root = repository_root(start) or start
+    for directory in (start, *start.parents):
+        found = directory / SETTINGS_FILE
+        if found.is_file():
+            if not found.resolve().is_relative_to(root.resolve()):
+                raise ConfigError(f"{shown_path(found)}: a symbolic link out of the repository: expected a file")
+            return found
+        if directory == root:
+            return None
+    return None
+
+
+def shown_path(path: Path) -> Path:
+    """Return a path as the working directory needs it: relative to it, as short as can be."""
+    return Path(os.path.relpath(path))
+
+
+# The settings of a repository of rules, as values: what aclog.toml says; None, or nothing, where it is silent.
+
+
+FAIL_ON = ("error", "warning", "never")
+"""From which severity on a finding makes a command fail."""
+SEMANTICS = ("kafka", "documented")
+
+
+@frozen(kw_only=True)
+class SourceSettings:
+    """Where the rules are, and what is known of the cluster besides; paths are as the working directory needs them."""
+
+    acls: str | None = None
+    format: str | None = None
+    modules: tuple[str, ...] = ()
+    """SOURCE=DIR, as for `--module`."""
+    topics: str | None = None
+    groups: str | None = None
+    accesses: str | None = None
+
+
+@frozen(kw_only=True)
+class AuthorizerSettings:
+    """What decides besides the rules."""
+
+    super_users: str | None = None
+    """As in the broker's super.users: separated by semicolons."""
+    allow_everyone: bool | None = None
+    semantics: str | None = None
+    cidr: bool | None = None
+
+
+@frozen(kw_only=True)
+class LintSettings:
+    """How to lint."""
+
+    broker_version: str | None = None
+    broker_principals: tuple[str, ...] | None = None
+    separators: str | None = None
+    principal_types: tuple[str, ...] | None = None
+    select: tuple[str, ...] | None = None
+    fail_on: str | None = None
+    ignore: tuple[Suppression, ...] = ()
+
+
+@frozen(kw_only=True)
+class TestSettings:
+    """Which tests to run."""
+
+    __test__ = False
+    """It is none for pytest."""
+
+    files: tuple[str, ...] = ()
+    min_coverage: float | None = None
+    """In percent."""
+
+
+@frozen(kw_only=True)
+class ReviewSettings:
+    """What makes a review fail; the words are those of `aclog review --fail-on`."""
+
+    fail_on: tuple[str, ...] | None = None
+    untouched: tuple[str, ...] | None = None
+    """Resources on which nothing may change, as tests of rules write them: `topic:pii.*`."""
+
+
+@frozen(kw_only=True)
+class RepositorySettings:
+    """All settings; those of no file are empty."""
+
+    file: Path | None = None
+    source: SourceSettings = field(factory=SourceSettings)
+    authorizer: AuthorizerSettings = field(factory=AuthorizerSettings)
+    lint: LintSettings = field(factory=LintSettings)
+    test: TestSettings = field(factory=TestSettings)
+    review: ReviewSettings = field(factory=ReviewSettings)
+    document: TomlDocument | None = field(default=None, repr=False)
+
+    def error(self, *keys: str, what: str) -> ConfigError:
+        """Return an error about a setting, for what only a command can check: file, line, key, and what is wrong."""
+        if self.document is None:
+            return ConfigError(f"{'.'.join(keys)}: {what}")
+        return self.document.error(keys, what)
+
+
+# Suppressions as comments in files of rules: `# aclog: ignore 08 kept for old clients until 2027-01-31`.
+
+
+_MARK = b"aclog: ignore"
+_COMMENT = re.compile(r".*?(?:#|//)\s*aclog: ignore(?P<told>\s.*|)$")
+_TOLD = re.compile(
+    r"\s+(?P<lints>[\w-]+(?:\s*,\s*[\w-]+)*)(?P<reason>.*?)(?:\s+until\s+(?P<until>\d{4}-\d\d-\d\d))?\s*(?:\*/)?\s*"
+)
+_MOST, _LONGEST = 1000, 2000
+"""Comments in a file, and characters of a line with one: a file may come from a stranger."""
+
+
+def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
+    """Yield those in the files of a source.
+
+    Each is about the rules of its own line, or if it stands alone, of the next one that is neither blank nor a comment;
+    and of the lines after that one which are indented deeper, such as the body of a block.
+
+    Raises:
+        ConfigError: one without a lint or without a reason, with file and line; OSError: a file cannot be read.
+
+    """
+    if source.is_ref:
+        with GitTree(place=parse_git_place(source.path)) as tree:
+            yield from _of_tree(tree)
+    elif source.path != STDIN:
+        yield from _of_tree(DirectoryTree(source.path))
+
+
+def _of_tree(tree: FileTree) -> Iterator[Suppression]:
+    for path in tree.paths():
+        content = tree.read(path)
+        if _MARK in content:
+            yield from _of_text(content.decode(errors="replace"), tree.display(path))
+
+
+def _of_text(text: str, file: str) -> Iterator[Suppression]:
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    depths = [_depth(line) for line in lines]
+    found = 0
+    for at, line in enumerate(lines):
+        comment = _comment(line, f"{file}:{at + 1}")
+        if comment is None:
+            continue
+        found += 1
+        if found > _MOST:
+            raise ConfigError(f"{file}:{at + 1}: more than {_MOST:,} comments `aclog: ignore` in one file")
+        first = _next_statement(depths, at)
+        yield _suppression(comment["told"], file, at + 1, (first + 1, _last(depths, first) + 1))
+
+
+def _comment(line: str, where: str) -> re.Match[str] | None:
+    if "aclog: ignore" not in line:
+        return None
+    if len(line) > _LONGEST:
+        raise ConfigError(f"{where}: aclog: ignore in a line longer than {_LONGEST:,} characters")
+    return _COMMENT.fullmatch(line)
+
+
+def _depth(line: str) -> int | None:
+    """Return how deep a line is indented; None if it is blank, or a comment alone."""
+    stripped = line.lstrip()
+    return None if not stripped or stripped.startswith(("#", "//")) else len(line) - len(stripped)
+
+
+def _next_statement(depths: Sequence[int | None], at: int) -> int:
+    """Return the first line from one on that is neither blank nor a comment; the last line if there is none."""
+    return next((each for each in range(at, len(depths)) if depths[each] is not None), len(depths) - 1)
+
+
+def _last(depths: Sequence[int | None], first: int) -> int:
+    """Return the last line of a statement: of those after its first that are indented deeper."""
+    depth, last = depths[first] or 0, first
+    for at in range(first + 1, len(depths)):
+        found = depths[at]
+        if found is not None:
+            if found <= depth:
+                break
+            last = at
+    return last
+
+
+def _suppression(told: str, file: str, number: int, about: tuple[int, int]) -> Suppression:
+    where = f"{file}:{number}"
+    found = _TOLD.fullmatch(told)
+    if found is None:
+        raise ConfigError(f"{where}: expected `aclog: ignore ID[,ID...] REASON [until YYYY-MM-DD]`")
+    reason = found["reason"].strip(" \t:-")
+    if not reason:
+        raise ConfigError(f"{where}: aclog: ignore: expected a reason after the lint: why this finding is accepted")
+    try:
+        lints = parse_lints(found["lints"].split(","))
+        expires = None if found["until"] is None else date.fromisoformat(found["until"])
+    except (ConfigError, ValueError) as error:
+        raise ConfigError(f"{where}: aclog: ignore: {error}") from error
+    return Suppression(lints=lints, lines=(file, *about), reason=reason, expires=expires, where=where)
+
+
+# Suppressions as tables of TOML: `[[ignore]]` of a file of its own, `[[lint.ignore]]` of aclog.toml.
+
+
+IGNORE = "ignore"
+_KEYS = ("lint", *RULE_FIELDS, "file", "reason", "expires")
+
+
+def read_suppressions(path: Path) -> tuple[Suppression, ...]:
+    """Return the suppressions of a file of `[[ignore]]` tables.
+
+    Raises:
+        ConfigError: not TOML, an unknown key, or a suppression without lint or reason, with the line; OSError.
+
+    """
+    document = read_toml(path)
+    table = TomlTable(document=document, values=document.values)
+    table.only((IGNORE,))
+    return tuple(suppressions_of(table))
+
+
+def suppressions_of(table: TomlTable) -> Iterator[Suppression]:
+    """Yield the suppressions in the array `ignore` of a table. Raises ConfigError as read_suppressions."""
+    return map(_table_suppression, table.tables(IGNORE))
+
+
+def _table_suppression(table: TomlTable) -> Suppression:
+    table.only(_KEYS)
+    where = table.document.place(table.path)
+    lints = table.texts("lint")
+    if not lints:
+        raise table.document.error(table.path, 'expected the key lint with an id, such as "08", or an array of them')
+    reason = (table.text("reason") or "").strip()
+    if not reason:
+        raise table.document.error(table.path, "expected the key reason: why this finding is accepted")
+    fields = {key: value for key in RULE_FIELDS if (value := table.text(key)) is not None}
+    try:
+        ids = parse_lints(lints)
+    except ConfigError as error:
+        raise table.error("lint", str(error)) from error
+    return Suppression(
+        lints=ids,
+        fields=fields,
+        file=table.text("file"),
+        reason=reason,
+        expires=table.day("expires"),
+        where=where,
+    )
+
+
+# Reads aclog.toml: the settings of a repository for `aclog lint`, `test` and `review`; flags win over them.
+#
+# A stranger may have written the file, in a pull request: what it names lies in its repository, or nothing is read.
+
+
+_SOURCE = ("acls", "format", "modules", "topics", "groups", "accesses")
+_AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
+_LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
+_TEST = ("files", "min-coverage")
+_REVIEW = ("fail-on", "untouched")
+
+
+def load_repository_settings(config: Path | None = None) -> RepositorySettings:
+    """Return the settings of a file, or of the aclog.toml of the working directory's repository; a note says which.
+
+    Empty ones if there is none. Paths in the file are relative to it, and those of a file that was not named lead to
+    no other place than its repository.
+
+    Raises:
+        ConfigError: not TOML, an unknown key, or a value of another type, or a path that leads out, with file, line and
+            key.
+        OSError: the file cannot be read.
+
+    """
+    found = find_settings_file(Path.cwd()) if config is None else config
+    if found is None:
+        return RepositorySettings()
+    shown = shown_path(found) if config is None else config
+    root = repository_root(Path.cwd()) if config is None else None
+    settings = settings_of(read_toml(found, str(shown)), shown, root)
+    note(f"settings are those of {shown}")
+    return settings
+
+
+def settings_of(document: TomlDocument, file: Path, repository: Path | None = None) -> RepositorySettings:
+    """Return what the text of an aclog.toml says. Raises ConfigError as load_repository_settings.
+
+    `repository`: the root of the repository that its paths must not lead out of; None: they may.
+    """
+    root = TomlTable(document=document, values=document.values)
+    paths = _Paths(directory=file.parent, repository=repository)
+    root.only(("source", "authorizer", "lint", "test", "review"))
+    return RepositorySettings(
+        file=file,
+        source=_source(root.table("source"), paths),
+        authorizer=_authorizer(root.table("authorizer")),
+        lint=_lint(root.table("lint")),
+        test=_test(root.table("test"), paths),
+        review=_review(root.table("review")),
+        document=document,
+    )
+
+
+@frozen(kw_only=True)
+class _Paths:
+    """What a file's paths are relative to, and what they must not lead out of."""
+
+    directory: Path
+    repository: Path | None
+
+    def joined(self, table: TomlTable, key: str, path: str) -> str:
+        """Return a path from the working directory. Raises ConfigError: it leads out of the repository, or to .git."""
+        found = self.directory / path
+        if self.repository is not None:
+            leads = destination(found, self.repository)
+            if leads is not Destination.INSIDE:
+                where = "into .git" if leads is Destination.GIT else "out of the repository"
+                raise table.error(
+                    key,
+                    f"{path[:200]!r} leads {where}: a pull request may have written this: give it as a flag, or "
+                    "name the file with --config",
+                )
+        return str(found)
+
+
+def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
+    table.only(_SOURCE)
+    modules = table.mapping("modules")
+    return SourceSettings(
+        acls=_path(table, "acls", paths),
+        format=table.choice("format", tuple(AclsFormat)),
+        modules=tuple(f"{source}={paths.joined(table, 'modules', path)}" for source, path in modules.items()),
+        topics=_path(table, "topics", paths),
+        groups=_path(table, "groups", paths),
+        accesses=_path(table, "accesses", paths),
+    )
+
+
+def _authorizer(table: TomlTable) -> AuthorizerSettings:
+    table.only(_AUTHORIZER)
+    users = table.texts("super-users")
+    return AuthorizerSettings(
+        super_users=None if users is None else ";".join(users),
+        allow_everyone=table.flag("allow-everyone-if-no-acl-found"),
+        semantics=table.choice("semantics", SEMANTICS),
+        cidr=ranges_of(table),
+    )
+
+
+def _lint(table: TomlTable) -> LintSettings:
+    table.only(_LINT)
+    return LintSettings(
+        broker_version=table.text("broker-version"),
+        broker_principals=table.texts("broker-principals"),
+        separators=table.text("separators"),
+        principal_types=table.texts("principal-types"),
+        select=_select(table),
+        fail_on=table.choice("fail-on", FAIL_ON),
+        ignore=tuple(suppressions_of(table)),
+    )
+
+
+def _select(table: TomlTable) -> tuple[str, ...] | None:
+    texts = table.texts("select")
+    try:
+        return None if texts is None else tuple(sorted(parse_lints(texts)))
+    except ConfigError as error:
+        raise table.error("select", str(error)) from error
+
+
+def _test(table: TomlTable, paths: _Paths) -> TestSettings:
+    table.only(_TEST)
+    return TestSettings(
+        files=tuple(path for text in table.texts("files") or () for path in _files(table, text, paths)),
+        min_coverage=table.number("min-coverage", least=0, most=100),
+    )
+
+
+def _review(table: TomlTable) -> ReviewSettings:
+    table.only(_REVIEW)
+    return ReviewSettings(fail_on=table.texts("fail-on"), untouched=table.texts("untouched"))
+
+
+def _files(table: TomlTable, text: str, paths: _Paths) -> list[str]:
+    """Return the files that a path or a glob names; a glob that names none is refused, a path is read later."""
+    if not set(text) & set("*?["):
+        return [paths.joined(table, "files", text)]
+    if text.count("**") > 1:
+        raise table.error("files", f"{text[:80]!r}: more than one **, which takes too long: expected one at most")
+    if Path(text).is_absolute():
+        raise table.error("files", f"{text[:80]!r}: expected a glob relative to this file")
+    try:
+        found = sorted(path for path in paths.directory.glob(text) if path.is_file())
+    except ValueError as error:
+        raise table.error("files", f"{text[:80]!r} is no glob: {error}") from error
+    if not found:
+        raise table.error("files", f"no file matches {text[:80]!r}")
+    return [paths.joined(table, "files", str(path.relative_to(paths.directory))) for path in found]
+
+
+def _path(table: TomlTable, key: str, paths: _Paths) -> str | None:
+    text = table.text(key)
+    if text == "":
+        raise table.error(key, "expected a path, not an empty string")
+    return None if text is None else paths.joined(table, key, text)

@@ -1,1 +1,0 @@
-"""The settings of a repository of rules: aclog.toml, for the commands that check a pull request."""

@@ -1,1 +1,0 @@
-"""Files of tests of rules: YAML beside the rules, and JSON lines of requests with their decisions."""

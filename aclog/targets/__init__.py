@@ -1,0 +1,1 @@
+"""Targets: where a change of ACLs is written: a log directory, a cluster, a ZooKeeper."""

@@ -1,0 +1,411 @@
+"""Targets by their flags: opened, read for a plan, and applied to."""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from aclog.authorizer.acls_image import NO_ORIGINS, Origins, ranges_among
+from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
+from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
+from aclog.planning.journal import Journal, JournalWriter, open_journal, read_journal, settle, unsure_texts
+from aclog.planning.plan import (
+    Batching,
+    JournalError,
+    JournalMark,
+    Origin,
+    Place,
+    PlaceAddress,
+    PlaceKind,
+    PlaceState,
+    Plan,
+    PlanPlace,
+    RefusedError,
+    Step,
+    WritablePlace,
+)
+from aclog.planning.planner import Circumstances, DeleteLimit, Held, PlannedChange
+from aclog.snapshots.deciding_kafka import DecidingKafka
+from aclog.targets.place_state import check_applied, check_others
+
+# The choice of a place by its address. What a place is made of is imported when one is opened.
+
+
+@contextmanager
+def open_place(
+    address: PlaceAddress, notify: Callable[[str], None], *, write: bool, force: bool = False
+) -> Iterator[WritablePlace]:
+    """Open a place; with `write` for an apply. `force` permits a log that belongs to a Kafka node.
+
+    Raises:
+        ConfigError: an address or a property that cannot be used.
+        MetadataError: it cannot be opened.
+
+    """
+    with _opened(address, notify, write=write, force=force) as place:
+        yield place
+
+
+def _opened(
+    address: PlaceAddress, notify: Callable[[str], None], *, write: bool, force: bool
+) -> AbstractContextManager[WritablePlace]:
+    if address.kind is PlaceKind.LOG:
+        from aclog.targets.log import open_log_place
+
+        return open_log_place(Path(address.value), notify, write=write, force=force)
+    if address.kind is PlaceKind.ZOOKEEPER:
+        from aclog.targets.zookeeper import open_zookeeper_place
+
+        return open_zookeeper_place(address.properties, notify)
+    from aclog.client.connection import Role
+    from aclog.sources.server_flags import client_security, parse_servers
+    from aclog.targets.cluster import open_server_place
+
+    role = Role.BROKER if address.kind is PlaceKind.BOOTSTRAP_SERVER else Role.CONTROLLER
+    config = None if address.command_config is None else Path(address.command_config)
+    return open_server_place(parse_servers(f"--{address.kind}", address.value), client_security(config), role, notify)
+
+
+# A place as it was found when a plan was made for it.
+
+
+COUNTS_AS_OPEN = Premise(
+    name=ALLOW_EVERYONE_CONFIG,
+    problem="neither a flag nor the place says whether names without ACLs are open: they count as open",
+    unless="names without ACLs are not open",
+    settled_by="--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
+    allows=False,
+    denies=True,
+)
+"""Where that is unknown."""
+
+
+@frozen(kw_only=True)
+class ToldSettings:
+    """What somebody says of what decides in a place; None where he does not."""
+
+    super_users: frozenset[str] | None = None
+    allow_everyone: bool | None = None
+    documented: bool = False
+    generation: Generation | None = None
+    """Of the Kafka that decides there."""
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The properties of brokers whose values it has."""
+        values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
+        return frozenset(name for name, value in values.items() if value is not None)
+
+
+_OLD_KAFKA = DecidingKafka(generations=(Generation.V4_3,))
+"""What stands for any, where all decide alike."""
+
+
+@frozen(eq=False, kw_only=True)
+class FoundPlace:
+    """What a place held, what decides there, and who owns what."""
+
+    name: str
+    address: PlaceAddress
+    identity: str | None
+    fingerprint: str | None
+    """Of a place that has no identity, what tells it from others."""
+    batching: Batching
+    state: PlaceState
+    settings: Settings
+    """Where several generations of Kafka may decide, those of the oldest one."""
+    settings_known: bool
+    settings_by_place: bool
+    """As Plan has it."""
+    kafka: DecidingKafka = _OLD_KAFKA
+    """What may decide there."""
+    kafka_given: bool = True
+    """Whether who makes a plan named it, or all that may decide there decide alike."""
+    premises: Premises = ALL_KNOWN
+    """What decides there and is unknown; super users that are count as none."""
+    _check: Callable[[Sequence[Step]], None]
+    journal: Journal | None
+    """As its file has it."""
+    settled: Journal | None
+    """The same with every apply ended, as aclog.planning.journal has it."""
+    owned_by_others: AbstractSet[bytes]
+    others: tuple[Journal, ...] = ()
+    """The journals of other sources, as their files have them."""
+
+    @property
+    def held(self) -> Held:
+        """What is there, and who owns it."""
+        owned = frozenset[bytes]() if self.settled is None else self.settled.owned
+        return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
+
+    def check_plan(
+        self, change: PlannedChange, steps: Sequence[Step], limit: DeleteLimit, *, origins: Origins = NO_ORIGINS
+    ) -> None:
+        """Check a change, and that the place can hold what its steps add; `origins` as for PlannedChange.check.
+
+        Raises:
+            RefusedError: it cannot, or as PlannedChange.check.
+
+        """
+        change.check(limit, self.kafka.generations, origins=origins)
+        try:
+            self._check(steps)
+        except ConfigError as error:
+            raise RefusedError(f"{self.name}: {error}") from error
+
+    def circumstances(self, origin: Origin) -> Circumstances:
+        """Return what a plan says of the place."""
+        return Circumstances(
+            place=PlanPlace(
+                address=self.address, identity=self.identity, batching=self.batching, fingerprint=self.fingerprint
+            ),
+            state=self.state,
+            settings=self.settings,
+            settings_known=self.settings_known,
+            settings_by_place=self.settings_by_place,
+            kafka=None if self.kafka_given else self.kafka,
+            origin=origin,
+            journal=None if self.journal is None else _mark(self.journal),
+            others=tuple(map(_mark, self.others)),
+        )
+
+
+def find_place(
+    address: PlaceAddress,
+    told: ToldSettings | None,
+    journal: Path | None,
+    notify: Callable[[str], None],
+    others: Sequence[Path] = (),
+    *,
+    hosts: Iterable[str] = (),
+) -> FoundPlace:
+    """Read a place, and the journals of it; what is unknown of what decides there is noted.
+
+    `told`: None if nothing is decided, so that it does not matter what does. `hosts` are those that are ranges of rules
+    that may be added.
+
+    Raises:
+        RefusedError: it answers that it has nothing, though the journal owns something in it.
+        JournalError: a journal is damaged, or of another place.
+        MetadataError: the place cannot be read.
+
+    """
+    own = None if journal is None else read_own_journal(journal, notify)
+    foreign = [other_journal(path, own, notify) for path in others]
+    with open_place(address, notify, write=False) as place:
+        identity, state, by_place = place.identity(), place.read(), place.settings()
+        if own is not None and not state.exists:
+            _check_beside(own, Path(address.value))
+        for each in (own, *foreign):
+            if each is not None:
+                check_journal(each, address, identity, place.name)
+        settled = None if own is None else settle(own, state.contents, place.made)
+        if own is not None and settled is not None:
+            settled.journal.check_rules_there(state.contents, place.name)
+            for text in unsure_texts(own, settled.unsure):
+                notify(text)
+        owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
+        settings, known = _settings(told or ToldSettings(), by_place, address.kind)
+        ranges = chain(hosts, ranges_among(state.contents), _ranges_of(own))
+        kafka = _OLD_KAFKA if told is None else _kafka(told, place, ranges)
+        settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
+        premises = _premises(place, told, known=known)
+        for premise in premises.unknown:
+            if premise is not COUNTS_AS_OPEN:  # which plans say
+                notify(premise.note())
+        return FoundPlace(
+            name=place.name,
+            address=address,
+            identity=identity,
+            fingerprint=place.fingerprint(state.end_offset or 0) if identity is None else None,
+            batching=place.batching,
+            state=state,
+            settings=settings,
+            settings_known=known,
+            settings_by_place=by_place is not None and (told is None or told.allow_everyone is None),
+            kafka=kafka,
+            kafka_given=kafka is _OLD_KAFKA or (told is not None and told.generation is not None),
+            premises=premises,
+            check=place.check,
+            journal=own,
+            settled=None if settled is None else settled.journal,
+            owned_by_others=frozenset[bytes]().union(*owned_by_others),
+            others=tuple(foreign),
+        )
+
+
+def _kafka(told: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
+    """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike.
+
+    `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
+    """
+    if told.generation is not None:
+        return DecidingKafka(generations=(told.generation,), stated=told.generation)
+    hosts = set(ranges)
+    return place.kafka(hosts) if hosts else _OLD_KAFKA
+
+
+def _ranges_of(journal: Journal | None) -> Iterable[str]:
+    """Return the hosts that are ranges of rules that a journal knows: what is undone may be there again."""
+    if journal is None:
+        return ()
+    return ranges_among(step.content for entry in journal.entries for step in entry.steps)
+
+
+def _premises(place: Place, told: ToldSettings | None, *, known: bool) -> Premises:
+    """Return what is unknown of a place; `known`: whether allow.everyone.if.no.acl.found is known."""
+    if told is None:
+        return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
+    found = place.premises(told.given).without({ALLOW_EVERYONE_CONFIG})
+    return found if known else found.also(Premises((COUNTS_AS_OPEN,)))
+
+
+def _mark(journal: Journal) -> JournalMark:
+    return JournalMark(
+        path=str(Path(journal.path).absolute()),
+        id=journal.id,
+        entries=len(journal.entries),
+        checksum=journal.checksum,
+    )
+
+
+def check_journal(journal: Journal, address: PlaceAddress, identity: str | None, name: str) -> None:
+    """Check that a journal is of a place, and neither of them an older copy. Raises JournalError: it is not."""
+    journal.check_place(identity, name)
+    if address.kind is PlaceKind.LOG:
+        check_applied(Path(address.value), identity, journal)
+
+
+def read_own_journal(path: Path, notify: Callable[[str], None]) -> Journal:
+    """Return the journal of a source. Raises as read_journal."""
+    return read_journal(path, _new_id, notify)
+
+
+def other_journal(path: Path, own: Journal | None, notify: Callable[[str], None]) -> Journal:
+    """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
+    found = read_journal(path, _new_id, notify)
+    if found.is_new:
+        raise JournalError(f"--other-journal {path}: no such journal: what its source owns would be deleted")
+    if own is not None and found.id == own.id:
+        raise JournalError(f"--other-journal {path}: the same as --journal {own.path}: expected another source's")
+    return found
+
+
+def _check_beside(journal: Journal, directory: Path) -> None:
+    """Raise JournalError if the journal would be in the directory of a log that is yet to be made."""
+    if directory.resolve() in Path(journal.path).resolve().parents:
+        raise JournalError(
+            f"--journal {journal.path}: in the directory of the log, which is made by the first apply: expected "
+            "another directory"
+        )
+
+
+def _settings(told: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+    """Return what decides: what is said, then what the place tells; and whether allow.everyone is known at all.
+
+    What is not known counts as open: then a plan that seems safe is safe.
+    """
+    told_users = by_place.super_users if by_place is not None else frozenset[str]()
+    given = Settings(
+        super_users=told_users if told.super_users is None else told.super_users,
+        documented=told.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
+    )
+    if told.allow_everyone is not None:
+        return evolve(given, allow_everyone=told.allow_everyone), True
+    if by_place is not None:
+        return evolve(given, allow_everyone=by_place.allow_everyone), True
+    return evolve(given, allow_everyone=True), False
+
+
+def _new_id() -> str:
+    return uuid_text(random_uuid(secrets.token_bytes))
+
+
+# Applying a plan to its place: both are opened, checked, and written only if that is still meant.
+
+
+@frozen(eq=False, kw_only=True)
+class PlanApply:
+    """How a plan is applied."""
+
+    plan: Plan
+    address: PlaceAddress
+    """Where its place is found from here."""
+    options: ApplyOptions
+    notify: Callable[[str], None]
+    journal: Path | None = None
+    """Where its journal is; None: where it was when the plan was made."""
+    other_journals: Sequence[Path] = ()
+    """Where those of other sources are, if not where they were then."""
+    force: bool = False
+    """Whether a log may be written that belongs to a Kafka node."""
+
+    def run(
+        self,
+        confirm: Callable[[str, Remaining], None] | None,
+        progress: Callable[[str], AbstractContextManager[Progress]],
+    ) -> tuple[str, Outcome]:
+        """Apply it; return the place's name, and what was done.
+
+        `confirm` is called before anything is written, with the place's name and what is to be done, and raises if
+        that is not meant; None: it is. `progress` shows the steps in the place of a name.
+
+        Raises:
+            RefusedError, JournalError: nothing was changed.
+            StoppedError: it ended on its way.
+            MetadataError, OSError: the place or the journal cannot be read or written.
+
+        """
+        with (
+            self._opened_journal() as journal,
+            open_place(self.address, self.notify, write=True, force=self.force) as place,
+        ):
+            applying = Applying(plan=self.plan, place=place, journal=journal, options=self.options, notify=self.notify)
+            ready = applying.check()
+            if journal is not None and self.address.kind is PlaceKind.LOG:
+                check_applied(Path(self.address.value), place.identity(), journal.journal)
+            check_others(self.plan, ready, place, self.other_journals, self.notify)
+            if confirm is not None and not ready.is_done:
+                confirm(place.name, ready.remaining)
+                ready = applying.check()  # the question may have waited for long
+                check_others(self.plan, ready, place, self.other_journals, self.notify)
+            with progress(place.name) as advance:
+                return place.name, applying.make(ready, advance)
+
+    def _opened_journal(self) -> AbstractContextManager[JournalWriter | None]:
+        path, mark = self._journal_path(), self.plan.journal
+        if path is None or mark is None:
+            return nullcontext()
+        return open_journal(path, mark.id, self.notify, is_new=mark.entries == 0)
+
+    def _journal_path(self) -> Path | None:
+        """Return the file of the journal. Raises JournalError: one is given, and the plan was made without."""
+        if self.plan.journal is None:
+            if self.journal is not None:
+                raise JournalError(f"{self.journal}: the plan was made without a journal: make it again with --journal")
+            return None
+        return self.journal or Path(self.plan.journal.path)
+
+
+def told_outcome(plan: Plan, outcome: Outcome, name: str) -> str:
+    """Return what was done, in a line."""
+    if outcome.was_done:
+        return f"{name}: apply {outcome.apply} of this plan was done before; nothing was changed"
+    added = sum(step.adds for step in plan.steps)
+    before = f" ({outcome.made_before:,} of these steps were made before)" if outcome.made_before else ""
+    adopted = f", {len(plan.adopt):,} adopted" if plan.adopt else ""
+    deleted = len(plan.steps) - added
+    return f"{name}: {counted_rules(added)} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"
+
+
+def counted_rules(count: int) -> str:
+    """Return such as `1 rule` or `3 rules`."""
+    return f"{count:,} rule{'' if count == 1 else 's'}"

@@ -1,0 +1,326 @@
+"""A target as it was read when a plan was made, and the applies that changed it."""
+
+import getpass
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from aclog.authorizer.acl import acl_text
+from aclog.authorizer.acls_image import content_of
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.filelog.files import FILE_MODE, fsync_directory, log_error, read_small, write_all
+from aclog.metalog.json_object import parse_object
+from aclog.planning.applying import Ready
+from aclog.planning.journal import Entry, EntryKind, Journal, JournalAction, read_journal, settle
+from aclog.planning.plan import ApplyNote, JournalError, JournalMark, Origin, Plan, WritablePlace
+from aclog.snapshots.history import Change
+from aclog.sources.acl_lines import STDIN
+from aclog.sources.git import GitPlace, changed_files, commit_id, exists, path_from_top
+from aclog.terminal.columns import json_text
+
+# The file `applies.jsonl` beside a log of ours: which apply made which of its changes, and the log's own identity.
+#
+# JSON lines, append-only. The first is `{"kind":"LOG","version":1,"id":ID}`. BEGIN is durable before the records of
+# an apply are, with the offset at which they can begin, and how many changes they are; DONE once they are committed.
+# So the changes of an apply are the first `steps` ones from the offset of its newest BEGIN on.
+
+
+APPLIES_FILE = "applies.jsonl"
+_VERSION = 1
+_MOST_BYTES = 256 << 20
+
+
+@frozen(kw_only=True)
+class AppliedChange:
+    """An apply of a log: what is known of it, and which changes it made."""
+
+    note: ApplyNote
+    offset: int
+    """Where its records can begin."""
+    steps: int
+    done: bool
+    """Whether it is known to have ended; if not, it was killed, or is still at work."""
+    digest: str | None = None
+    """Of its records, as `records_digest` has it; None: an earlier version kept none."""
+
+
+@frozen(kw_only=True)
+class Applies:
+    """What the file says."""
+
+    id: str
+    """The identity of the log, if it belongs to no cluster."""
+    applied: tuple[AppliedChange, ...]
+    """In the order in which they began."""
+
+
+def read_applies(directory: Path) -> Applies | None:
+    """Return what the file beside a log says; None if there is none, or nothing whole in it of an apply.
+
+    An identity alone is none yet: no journal and no plan can know of it.
+
+    Raises:
+        DecodeError: it is damaged, or of another version.
+        LogError: it cannot be read.
+
+    """
+    path = directory / APPLIES_FILE
+    data = read_small(path, _MOST_BYTES)
+    lines = [] if data is None else data[: data.rfind(b"\n") + 1].splitlines()
+    if not lines:
+        return None
+    head = _object(lines[0], path, 1)
+    if head.get("kind") != "LOG" or head.get("version") != _VERSION or not isinstance(head.get("id"), str):
+        raise DecodeError("line 1: not the record of applies of this version", path=str(path))
+    return Applies(id=str(head["id"]), applied=tuple(_folded(lines[1:], path))) if lines[1:] else None
+
+
+def append_applies(directory: Path, log_id: str, lines: list[dict[str, object]]) -> None:
+    """Append lines durably; a new file gets its first line before them. A torn end is cut. Raises LogError."""
+    path = directory / APPLIES_FILE
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
+        try:
+            data = read_small(path, _MOST_BYTES) or b""
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                os.ftruncate(fd, whole)
+            head: list[dict[str, object]] = [] if whole else [{"kind": "LOG", "version": _VERSION, "id": log_id}]
+            write_all(fd, b"".join(json_text(line).encode() + b"\n" for line in [*head, *lines]))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        fsync_directory(directory)
+    except OSError as error:
+        raise log_error(error, path, "cannot write") from error
+
+
+def records_digest(values: Iterable[bytes]) -> str:
+    """Return the SHA-256 of the values of records, in hexadecimal: ids are random, so no others have it."""
+    digest = sha256()
+    for value in values:
+        digest.update(len(value).to_bytes(4) + value)
+    return digest.hexdigest()
+
+
+def applied_line(note: ApplyNote, *, offset: int, steps: int, digest: str | None = None) -> dict[str, object]:
+    """Return the BEGIN line of an apply."""
+    return {
+        "kind": "BEGIN",
+        "apply": note.apply,
+        "at": note.at,
+        "who": note.who,
+        "plan": note.plan,
+        "journal": note.journal,
+        "git": note.git,
+        "offset": offset,
+        "steps": steps,
+        "records": digest,
+    }
+
+
+def done_line(note: ApplyNote) -> dict[str, object]:
+    """Return the DONE line of an apply."""
+    return {"kind": "DONE", "apply": note.apply, "at": note.at}
+
+
+def _folded(lines: list[bytes], path: Path) -> Iterator[AppliedChange]:
+    begun: dict[str, AppliedChange] = {}
+    done: set[str] = set()
+    for number, line in enumerate(lines, 2):
+        value = _object(line, path, number)
+        apply = value.get("apply")
+        if not isinstance(apply, str) or value.get("kind") not in {"BEGIN", "DONE"}:
+            raise DecodeError(f"line {number}: expected BEGIN or DONE of an apply", path=str(path))
+        if value["kind"] == "DONE":
+            done.add(apply)
+        else:
+            begun[apply] = _begun(value, path, number)
+    for apply, each in begun.items():
+        yield evolve(each, done=apply in done)
+
+
+def _begun(value: dict[str, object], path: Path, number: int) -> AppliedChange:
+    offset, steps = value.get("offset"), value.get("steps")
+    texts = {key: value.get(key) for key in ("apply", "at", "who", "plan")}
+    if type(offset) is not int or type(steps) is not int or not all(isinstance(each, str) for each in texts.values()):
+        raise DecodeError(f"line {number}: an apply lacks something", path=str(path))
+    journal, git = value.get("journal"), value.get("git")
+    note = ApplyNote(
+        apply=str(texts["apply"]),
+        at=str(texts["at"]),
+        who=str(texts["who"]),
+        plan=str(texts["plan"]),
+        journal=None if journal is None else str(journal),
+        git=None if git is None else str(git),
+    )
+    digest = value.get("records")
+    return AppliedChange(
+        note=note, offset=offset, steps=steps, done=False, digest=None if digest is None else str(digest)
+    )
+
+
+def _object(line: bytes, path: Path, number: int) -> dict[str, object]:
+    try:
+        return parse_object(line)
+    except ConfigError as error:
+        raise DecodeError(f"line {number}: {error}", path=str(path)) from error
+
+
+# The changes of a log, each with the apply that made it.
+
+
+def with_applies(
+    changes: Iterable[Change], applied: Iterable[AppliedChange], begin: int
+) -> Iterator[tuple[Change, ApplyNote | None]]:
+    """Yield the changes of a log, in order, each with the apply that made it; None if that is not known.
+
+    The changes begin with the state at `begin`. Which are those of an apply that began before it nobody can tell, as
+    how many of them came before is unknown. What the log begins with is no change of it, and left out.
+    """
+    known = (each for each in applied if each.done and each.offset >= begin)
+    waiting = deque(sorted(known, key=lambda each: each.offset))
+    left, newest = 0, None
+    for change in changes:
+        if change.first_seen:
+            continue
+        while waiting and change.offset >= waiting[0].offset:
+            newest = waiting.popleft()
+            left = newest.steps
+        yield change, newest.note if newest is not None and left > 0 else None
+        left -= 1
+
+
+# Whether a journal and the record beside a log tell of the same applies, or one of the two is an older copy.
+
+
+_WRITTEN = (JournalAction.ADD, JournalAction.REMOVE)
+
+
+def check_applied(directory: Path, identity: str | None, journal: Journal) -> None:
+    """Check that the log has what the journal says was applied, and the journal what was applied to the log with it.
+
+    An older copy of the log would seem to have lost rules, which then nobody owned any more; one of the journal owns
+    too little. To the log of a cluster, changes also come through its nodes, which keep no record of applies.
+
+    Raises:
+        JournalError: one of them lacks an apply. DecodeError, LogError: as read_applies.
+
+    """
+    kept = read_applies(directory)
+    if kept is None:
+        return
+    begun = {entry.apply for entry in journal.entries}
+    for each in reversed(kept.applied):
+        if each.note.journal == journal.id and each.note.apply not in begun:
+            raise JournalError(
+                f"{journal.path}: does not have apply {each.note.apply} of {each.note.at}, which {directory} has: an "
+                "older copy of the journal: expected the newest one"
+            )
+    noted = {each.note.apply for each in kept.applied}
+    lost = next((each for each in reversed(journal.entries) if _wrote(each) and each.apply not in noted), None)
+    if lost is not None and identity == kept.id:
+        raise JournalError(
+            f"{directory / APPLIES_FILE}: does not have apply {lost.apply} of {lost.at}, which {journal.path} has: an "
+            "older copy of the log: expected the newest one. If it was put back on purpose, begin a new journal, with "
+            "--adopt"
+        )
+
+
+def _wrote(entry: Entry) -> bool:
+    """Return whether an apply ended that wrote to the place; one that was settled later may have been killed before."""
+    return entry.kind is EntryKind.DONE and not entry.settled and any(step.action in _WRITTEN for step in entry.steps)
+
+
+# The journals of other sources when a plan is applied: what they own stays, and none may have gone on.
+
+
+def check_others(
+    plan: Plan, ready: Ready, place: WritablePlace, given: Sequence[Path], notify: Callable[[str], None]
+) -> None:
+    """Check that other sources own none of the rules that are still to be removed, and applied nothing meanwhile.
+
+    An apply that goes on asks only what they own: a later plan would have to end it. `given` are their journals, if
+    they are not where they were when the plan was made.
+
+    Raises:
+        JournalError: one has gone on, owns such a rule, is gone, or is another one.
+        LogError: one cannot be read.
+
+    """
+    if ready.is_done:
+        return
+    elsewhere = {found.id: found for found in (_read(path, notify) for path in given)}
+    removed = {content_of(step.acl): step.acl for step in ready.remaining.steps if not step.adds}
+    for mark in plan.others:
+        found = _journal_of(mark, elsewhere, notify)
+        owned = settle(found, ready.state.contents, place.made).journal.owned
+        for content in sorted(removed.keys() & owned):
+            raise JournalError(
+                f"{acl_text(removed[content])}: {found.path} owns it by now: nothing was changed; make the plan again"
+            )
+        if (len(found.entries), found.checksum) != (mark.entries, mark.checksum) and ready.begun is None:
+            raise JournalError(
+                f"{found.path}: has {len(found.entries):,} entries, and had {mark.entries:,} when the plan was made, "
+                "or others: its source has applied something, or it is another copy: make the plan again"
+            )
+
+
+def _journal_of(mark: JournalMark, elsewhere: Mapping[str, Journal], notify: Callable[[str], None]) -> Journal:
+    found = elsewhere.get(mark.id)
+    if found is None:
+        found = _read(Path(mark.path), notify)
+    if found.is_new or found.id != mark.id:
+        what = "no such journal" if found.is_new else "another journal than the one that the plan was made with"
+        raise JournalError(f"{found.path}: {what}: expected that of another source: --other-journal says where it is")
+    return found
+
+
+def _read(path: Path, notify: Callable[[str], None]) -> Journal:
+    return read_journal(path, str, notify)
+
+
+# Who runs a command, when, and as of which commit.
+
+
+def origin_now(path: str | None = None) -> Origin:
+    """Return who runs this command, and now; with the commit of the repository that `path` is in, if it is in one."""
+    return Origin(at=time_now(), who=who(), git=None if path is None else _commit_of(path))
+
+
+def time_now() -> str:
+    """Return the time as ISO 8601, UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def who() -> str:
+    """Return the user and the machine of this process, `user@host`; what is not UTF-8 is escaped."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}".encode(errors="backslashreplace").decode()
+
+
+def _commit_of(path: str) -> str | None:
+    """Return the id of the commit that is checked out, with `-dirty` if `path` is not as it is there."""
+    if path == STDIN:
+        return None
+    try:
+        inside = path_from_top(path)
+        commit = commit_id("HEAD")
+        if commit is None:
+            return None
+        changed = changed_files("HEAD", None)
+    except ConfigError:  # no git, no repository, or a file outside of it
+        return None
+    is_changed = any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
+    # What git ignores is in no list of changes.
+    is_clean = not is_changed and exists(GitPlace(ref="HEAD", path=inside))
+    return commit if is_clean else f"{commit}-dirty"

@@ -1,0 +1,481 @@
+"""The files of an access log: their forms, their contents by digest, and what is new in them."""
+
+import bz2
+import glob
+import gzip
+import hashlib
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias, cast
+
+from attrs import evolve, frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.access_batch import AccessBatch, AccessForm, form_of, read_kafka_lines
+from aclog.usage.accesses.avro_events import read_avro_events
+from aclog.usage.accesses.events import lines_by_form, read_audit_events, read_cloudevents, read_json, read_ocsf
+from aclog.usage.accesses.lines import LinePart, PinnedFile, blocks_of, line_parts
+from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parquet
+
+# What files hold, known by digest: a log that was renamed, compressed or copied holds what it held before.
+#
+# A file of lines is taken up to its last line feed. It may have grown since it was taken: its first bytes then have a
+# known length and digest, and only the rest is new.
+
+
+Known: TypeAlias = tuple[int, bytes]
+"""The length and digest of bytes that were taken."""
+
+_HEAD: Final = 1 << 10
+_BLOCK: Final = 1 << 20
+_DECOMPRESSED: Final = (".gz", ".bz2")
+_UNREAD: Final = (".zst", ".lz4", ".snappy", ".deflate", ".xz", ".zip")
+
+
+@frozen(kw_only=True)
+class Content:
+    """What a file held when it was read, decompressed; of a file of lines, all whole lines."""
+
+    path: str
+    name: str
+    """The file's URI, as Spark names it."""
+    length: int
+    digest: bytes
+    beginnings: frozenset[Known]
+    """The digests of its first bytes, for some lengths."""
+    head: bytes
+    waiting: int = 0
+    """The bytes after the last line feed: a line that is still being written."""
+
+    @property
+    def known(self) -> Known:
+        """By what it is known again."""
+        return self.length, self.digest
+
+
+@frozen(kw_only=True)
+class Part:
+    """A content whose bytes from `start` on are new; none are if that is its length."""
+
+    content: Content
+    start: int
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is anything to take."""
+        return self.start < self.content.length
+
+
+def new_parts(
+    files: Sequence[tuple[str, str, int]],
+    known: AbstractSet[Known],
+    *,
+    lines: bool,
+    advance: Callable[[int, int], None],
+) -> list[Part]:
+    """Return what is new in each of these files: (path, name, size), of which no more than the size is read.
+
+    Without `lines`, files are only known as a whole. Two files that hold the same are taken once, and of one that
+    begins with another only the rest. `advance` is called with the bytes that are looked through, and their number.
+
+    Raises:
+        ConfigError: a file cannot be read, or is compressed in a way that is not supported.
+        FileNotFoundError: a file is gone.
+
+    """
+    lengths = {length for length, _ in known} if lines else set()
+    contents, read, total = [], 0, sum(size for _, _, size in files)
+    for path, name, size in files:
+        advance(read, total)
+        contents.append(_content(path, name, size, lengths=lengths, lines=lines))
+        read += size
+    if lines:
+        contents = [_beside(content, contents) for content in contents]
+    taken, parts = set(known), []
+    for content in sorted(contents, key=lambda each: each.length):
+        found = content.beginnings & taken
+        start = content.length if content.known in taken else max((length for length, _ in found), default=0)
+        taken.add(content.known)
+        parts.append(Part(content=content, start=start))
+    return parts
+
+
+def is_compressed(path: str) -> bool:
+    """Return whether the file is decompressed as it is read."""
+    return Path(path).suffix in _DECOMPRESSED
+
+
+def opened(path: str) -> BinaryIO:
+    """Open a file for reading, decompressed."""
+    kind = Path(path).suffix
+    if kind in _DECOMPRESSED:
+        file: Any = gzip.GzipFile(path, "rb") if kind == ".gz" else bz2.BZ2File(path, "rb")
+        return cast("BinaryIO", file)
+    return open(path, "rb")  # noqa: PTH123  # closed by who opens it
+
+
+def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
+    if path.endswith(_UNREAD):
+        raise ConfigError(f"{path}: only plain, .gz and .bz2 files are read: decompress it first")
+    try:
+        closed = is_compressed(path) or not lines
+        end = None if is_compressed(path) else size if closed else _last_line_end(path, size)
+        with opened(path) as file:
+            found = _digests(_blocks(file, end), sorted(lengths))
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return evolve(found, path=path, name=name, waiting=0 if end is None else size - end)
+
+
+def _beside(content: Content, others: Iterable[Content]) -> Content:
+    """Return a content with its digest at the lengths of others that begin as it does."""
+    have = {length for length, _ in content.beginnings}
+    lengths = {
+        other.length
+        for other in others
+        if 0 < other.length < content.length
+        and other.length not in have
+        and content.head.startswith(other.head[: min(_HEAD, other.length)])
+    }
+    if not lengths:
+        return content
+    with opened(content.path) as file:
+        again = _digests(_blocks(file, content.length), sorted(lengths))
+    if again.known != content.known:
+        raise ConfigError(f"{content.path}: changed while it was being read: run again, or on a copy")
+    return evolve(content, beginnings=content.beginnings | again.beginnings)
+
+
+def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
+    """Return the digest of all blocks, and of the first bytes for each of these lengths, in ascending order."""
+    digest, length, head, beginnings = hashlib.sha256(), 0, b"", set()
+    wanted = iter([each for each in lengths if each > 0])
+    cut = next(wanted, None)
+    for block in blocks:
+        head += block[: _HEAD - len(head)]
+        rest = memoryview(block)
+        while cut is not None and cut <= length + len(rest):
+            digest.update(rest[: cut - length])
+            rest, length = rest[cut - length :], cut
+            beginnings.add((length, digest.digest()))
+            cut = next(wanted, None)
+        digest.update(rest)
+        length += len(rest)
+    return Content(path="", name="", length=length, digest=digest.digest(), beginnings=frozenset(beginnings), head=head)
+
+
+def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
+    """Yield the bytes of a file up to `end`; None is all of it."""
+    left = end
+    while left is None or left > 0:
+        block = file.read(_BLOCK if left is None else min(_BLOCK, left))
+        if not block:
+            return
+        yield block
+        left = None if left is None else left - len(block)
+
+
+def _last_line_end(path: str, size: int) -> int:
+    """Return the position after the last line feed in the first `size` bytes, 0 if there is none."""
+    with Path(path).open("rb") as file:
+        end = size
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            block = os.pread(file.fileno(), end - start, start)
+            found = block.rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0
+
+
+# Whether a table that `spark ingest --append` makes is whole: its ledger says so.
+
+
+LEDGER: Final = "_ledger.db"
+_DEPTH: Final = 3
+"""Directories above a file of a table: DIR/accesses/day=2026-11-21/FILE."""
+
+
+def tables_of(files: Iterable[Path]) -> list[Path]:
+    """Return the directories of the tables that these files belong to, if they were made by appends."""
+    folders = {folder.resolve() for folder in {file.parent for file in files}}
+    above = {each for folder in folders for each in (folder, *folder.parents)[:_DEPTH]}
+    return sorted(each for each in above if (each / LEDGER).exists())
+
+
+@contextmanager
+def listing(tables: Iterable[Path]) -> Iterator[None]:
+    """List the files of tables in this block, with all files of each append or none.
+
+    Raises:
+        ConfigError: an append to a table has not been finished, or was made meanwhile.
+
+    """
+    before = {table: check_whole(table) for table in tables}
+    yield
+    for table, number in before.items():
+        if check_whole(table) != number:
+            raise ConfigError(f"{table}: was appended to while its files were being listed: run again")
+
+
+def check_whole(out: Path) -> int:
+    """Refuse to read a table while an append moves its files, or if one was killed meanwhile.
+
+    Return the number of the last append, 0 if the directory has no ledger.
+
+    Raises:
+        ConfigError: it is so.
+
+    """
+    path = out / LEDGER
+    if not path.exists():
+        return 0
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            number, placed = database.execute("SELECT coalesce(max(number), 0), min(placed) FROM appends").fetchone()
+        finally:
+            database.close()
+    except sqlite3.Error:
+        number, placed = 0, 0
+    if placed == 0:
+        raise ConfigError(
+            f"{out}: an append has not been finished: wait for the one that runs, or finish the one that was killed by "
+            "`aclog spark ingest --append` once more"
+        )
+    return int(number)
+
+
+# The files of an access log, found and cut into pieces of work.
+
+
+PARTS: Final = 64
+"""Pieces of work, about, that the Parquet files of a log make."""
+_PARQUET: Final = (".parquet", ".parq", ".pq")
+
+
+@frozen(kw_only=True)
+class TextPart:
+    """Lines of one form."""
+
+    lines: LinePart
+    form: AccessForm
+    zone: tzinfo
+    """Of times that name none."""
+    mixed: bool = True
+    """Whether a line may be of another form, which it tells itself; not if the form was given."""
+
+
+@frozen(kw_only=True)
+class TablePart:
+    """Row groups."""
+
+    table: ParquetPart
+    zone: tzinfo
+
+
+@frozen(kw_only=True)
+class AvroPart:
+    """A whole Avro file."""
+
+    file: PinnedFile
+    zone: tzinfo
+
+
+AccessPart: TypeAlias = TextPart | TablePart | AvroPart
+
+
+@frozen(kw_only=True)
+class AccessInput:
+    """An access log, as it was when its files were found."""
+
+    parts: tuple[AccessPart, ...]
+    files: tuple[PinnedFile, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None) -> AccessInput:
+    """Return the log in these files, directories (with what is below them) and globs; `zone` is that of bare times.
+
+    As everywhere in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that
+    `spark ingest` made is that of its accesses, and of the lines that it rejected. A directory may hold other logs of
+    text: none of their lines is an access.
+
+    Raises:
+        ConfigError: there is no such file, a file is of no known form, an append to a table has not been finished,
+            or one was made meanwhile.
+        OSError: a file cannot be read.
+
+    """
+    named = {str(Path(given)) for given in paths}
+    with listing(tables_of(path for given in paths for path in _found(given))):
+        files = [PinnedFile.of(str(path)) for given in paths for path in _found(given)]
+    parquet, parts = [], list[AccessPart]()
+    for file in files:
+        with file.open() as opened:
+            known = form or (
+                AccessForm.PARQUET
+                if file.path.endswith(_PARQUET)
+                else form_of(opened, file.path, named=file.path in named)
+            )
+        if known is AccessForm.PARQUET:
+            parquet.append(file.path)
+        elif known is AccessForm.AVRO:
+            parts.append(AvroPart(file=file, zone=zone))
+        else:
+            mixed = form is None
+            parts += [TextPart(lines=lines, form=known, zone=zone, mixed=mixed) for lines in line_parts(file)]
+    return AccessInput(
+        parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
+        files=tuple(files),
+    )
+
+
+def read_part(part: AccessPart) -> Iterator[AccessBatch]:
+    """Read a piece of work.
+
+    Raises:
+        ConfigError: a file is damaged, or was truncated or replaced since it was found; a column is missing.
+        OSError: a file is gone.
+
+    """
+    if isinstance(part, TablePart):
+        yield from read_parquet(part.table, part.zone)
+    elif isinstance(part, AvroPart):
+        yield from read_avro_events(part.file, part.zone)
+    else:
+        for block in blocks_of(part.lines):
+            yield from read_lines(block, part.form, part.zone, mixed=part.mixed)
+
+
+def read_lines(block: bytes, form: AccessForm, zone: tzinfo, *, mixed: bool = True) -> Iterator[AccessBatch]:
+    """Read whole lines of a form; `mixed`: some may be of another one."""
+    for own, lines in lines_by_form(block, form) if mixed else ((form, block),):
+        yield _READERS[own](lines, zone)
+
+
+_READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
+    AccessForm.JSONL: read_json,
+    AccessForm.KAFKA_LOG: read_kafka_lines,
+    AccessForm.EVENTS: read_audit_events,
+    AccessForm.OCSF: read_ocsf,
+    AccessForm.CLOUDEVENTS: read_cloudevents,
+}
+
+
+def _found(given: str) -> Iterator[Path]:
+    """Yield the files of a path or glob. Raises ConfigError: there are none, or one is a pipe, which is read once."""
+    path = Path(given)
+    if path.is_file():
+        yield path
+        return
+    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(given, recursive=True))]  # noqa: PTH207 - absolute or not
+    found = [file for place in places for file in (_below(place) if place.is_dir() else [place])]
+    if not found:
+        raise ConfigError(
+            f"{given}: no such file, or a directory without files (names with `.` or `_` in front are skipped)"
+        )
+    for file in found:
+        if file.exists() and not file.is_file():
+            raise ConfigError(
+                f"{file}: not a regular file: an access log is read more than once, which a pipe cannot be: write the "
+                "accesses to a file first"
+            )
+    yield from found
+
+
+def _below(directory: Path) -> list[Path]:
+    table = directory / "accesses"
+    if not table.is_dir():
+        table = directory if directory.name == table.name else table
+    rejects = table.parent / "rejects"
+    if table.is_dir() and rejects.is_dir():
+        return [*_visible(table), *_visible(rejects)]
+    return _visible(table if table.is_dir() else directory)
+
+
+def _visible(top: Path) -> list[Path]:
+    below = sorted(path for path in top.rglob("*") if path.is_file())
+    return [path for path in below if not any(part.startswith((".", "_")) for part in path.relative_to(top).parts)]
+
+
+# What is new in an access log, given what was taken before: a file counts once, however it was renamed or packed.
+
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""Called with how many bytes of how many were looked through."""
+
+
+@frozen(kw_only=True)
+class NewAccesses:
+    """The new part of a log."""
+
+    input: AccessInput
+    contents: tuple[Part, ...]
+    """What is new in each file."""
+    files: int
+    """The files that were looked at."""
+    waiting: tuple[str, ...]
+    """Those that end in a line without line feed, which is left until it is whole."""
+
+    @property
+    def grown(self) -> int:
+        """The files of which the beginning was known."""
+        return sum(part.start > 0 for part in self.contents)
+
+
+def only_new(found: AccessInput, known: AbstractSet[Known], advance: Advance) -> NewAccesses:
+    """Return what is new; `known` are the lengths and digests of the contents that were taken before.
+
+    Raises:
+        ConfigError: a file cannot be read, or was truncated or replaced meanwhile.
+        OSError: a file is gone.
+
+    """
+    tables = {groups.path for part in found.parts if isinstance(part, TablePart) for groups in part.table.groups}
+    avro = {part.file.path: part for part in found.parts if isinstance(part, AvroPart)}
+    lines = [file for file in found.files if file.path not in tables | avro.keys()]
+    of_lines = _new(lines, known, advance, lines=True)
+    of_tables = _new([file for file in found.files if file.path in tables | avro.keys()], known, advance, lines=False)
+    parts: list[AccessPart] = [*_text_parts(found, of_lines)]
+    whole = [part.content.path for part in of_tables if part.is_new]
+    parts += (avro[path] for path in whole if path in avro)
+    for zone in {part.zone for part in found.parts if isinstance(part, TablePart)}:
+        paths = [path for path in whole if path not in avro]
+        parts += (TablePart(table=part, zone=zone) for part in parquet_parts(paths, PARTS))
+    return NewAccesses(
+        input=AccessInput(parts=tuple(parts), files=found.files),
+        contents=tuple(part for part in (*of_lines, *of_tables) if part.is_new),
+        files=len(found.files),
+        waiting=tuple(part.content.path for part in of_lines if part.content.waiting),
+    )
+
+
+def _new(files: Sequence[PinnedFile], known: AbstractSet[Known], advance: Advance, *, lines: bool) -> list[Part]:
+    # the same file may be given twice; the second time it holds nothing new
+    return new_parts([(file.path, file.path, file.size) for file in files], known, lines=lines, advance=advance)
+
+
+def _text_parts(found: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
+    of_path = {part.lines.file.path: part for part in found.parts if isinstance(part, TextPart)}
+    parts = []
+    for new in of_lines:
+        form = of_path.get(new.content.path)
+        if form is None or not new.is_new:  # an empty file is in no part
+            continue
+        lines = line_parts(form.lines.file, start=new.start, end=new.content.length)
+        parts += [TextPart(lines=each, form=form.form, zone=form.zone, mixed=form.mixed) for each in lines]
+    return parts

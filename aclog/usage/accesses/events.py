@@ -1,0 +1,544 @@
+"""Accesses in JSON objects and audit events: of aclog, Confluent and Redpanda (OCSF)."""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import tzinfo
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from attrs import frozen
+
+from aclog.authorizer.acl import folded_name
+from aclog.authorizer.audit import HEAD, Reason, operation_name, resource_type_name
+from aclog.usage.accesses.access_batch import (
+    BROKER,
+    LOGGED_DECISION,
+    READ_COLUMNS,
+    READ_SCHEMA,
+    TIMESTAMP,
+    AccessBatch,
+    AccessForm,
+    form_of_object,
+    micros_of_millis,
+    micros_of_text,
+    note_unread,
+    times_of_millis,
+    times_of_texts,
+)
+from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, once, once_each, text_at
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.window import UnreadCounter
+
+# An access that an event tells of, as a row; all kinds of events are checked alike.
+
+
+AccessRow: TypeAlias = tuple[str | int | None, ...]
+"""The values of READ_COLUMNS."""
+
+_DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
+
+
+@frozen(kw_only=True)
+class EventAccess:
+    """What an event says of an access, as it says it; None where it says nothing."""
+
+    principal: str | None
+    host: str | None
+    operation: str | None
+    resource_type: str | None
+    resource_name: str | None
+    time: str | int | None
+    """Text, or ms since 1970."""
+    broker: str | None = None
+    decision: str | None = None
+    pattern_type: str | None = "LITERAL"
+
+    def row(self, zone: tzinfo) -> "AccessRow | Reason":
+        """Return the row, or the reason why it is no access; `zone` is that of times without an offset."""
+        operation, kind = operation_name(self.operation or ""), resource_type_name(self.resource_type or "")
+        if isinstance(self.time, int):
+            time = micros_of_millis(self.time)
+        else:
+            time = None if self.time is None else micros_of_text(self.time, zone)
+        decision = (
+            self.decision
+            if self.decision is None or self.decision in _DECISIONS
+            else self.decision.replace("_", "").upper()
+        )
+        needed = (self.principal, self.host, self.operation, self.resource_type)
+        faults = {
+            Reason.BAD_TIMESTAMP: time is None,
+            Reason.MISSING_VALUE: not all(needed) or self.resource_name is None,
+            Reason.BAD_OPERATION: operation is None,
+            Reason.BAD_RESOURCE_TYPE: kind is None,
+            Reason.BAD_PATTERN_TYPE: self.pattern_type is not None and folded_name(self.pattern_type) != "LITERAL",
+            Reason.BAD_DECISION: decision not in _DECISIONS,
+        }
+        fault = next((reason for reason, is_there in faults.items() if is_there), None)
+        if fault is not None:
+            return fault
+        return (self.principal, self.host, operation, kind, self.resource_name, time, self.broker, decision)
+
+
+# aclog's own events: of the audit log, and those that `spark authorize --as` writes.
+
+
+def of_audit_event(value: JsonObject) -> "list[EventAccess] | Reason":
+    """Read an event of aclog/authorizer/audit_event.avsc: bare, or under the key `audit` as in a node's JSON log."""
+    if "audit" not in value and "logger" in value:
+        return Reason.OTHER_LOGGER
+    event = value.get("audit", value)
+    result = text_at(event, "result")
+    if result is None:
+        return Reason.BAD_DECISION
+    return [
+        EventAccess(
+            principal=text_at(event, "principal"),
+            host=text_at(event, "host"),
+            operation=text_at(event, "operation"),
+            resource_type=text_at(event, "resourceType"),
+            resource_name=text_at(event, "resourceName"),
+            time=number_at(event, "timestamp"),
+            decision=result,
+            pattern_type=text_at(event, "patternType"),
+        )
+    ]
+
+
+def of_ocsf(value: JsonObject) -> list[EventAccess]:
+    """Read an OCSF event of `spark authorize --as ocsf`."""
+    return [
+        EventAccess(
+            principal=text_at(value, "actor", "user", "uid"),
+            host=text_at(value, "src_endpoint", "ip"),
+            operation=text_at(value, "api", "operation"),
+            resource_type=text_at(value, "resources", 0, "type"),
+            resource_name=text_at(value, "resources", 0, "name"),
+            time=number_at(value, "time"),
+            decision=text_at(value, "unmapped", "loggedDecision")
+            or {1: "ALLOWED", 2: "DENIED"}.get(number_at(value, "status_id") or 0),
+        )
+    ]
+
+
+def of_cloudevent(value: JsonObject) -> list[EventAccess]:
+    """Read a CloudEvent of `spark authorize --as cloudevents`."""
+    data = at(value, "data")
+    return [
+        EventAccess(
+            principal=text_at(data, "principal"),
+            host=text_at(data, "host"),
+            operation=text_at(data, "operation"),
+            resource_type=text_at(data, "resourceType"),
+            resource_name=text_at(data, "resourceName"),
+            time=text_at(value, "time"),
+            decision=text_at(data, "decision"),
+        )
+    ]
+
+
+# Confluent's audit log (Cloud and Platform): CloudEvents of type io.confluent.kafka.server/authorization.
+
+
+PREFIX: Final = "io.confluent."
+_AUTHORIZATION: Final = "io.confluent.kafka.server/authorization"
+_ACCOUNTS: Final = ("confluentServiceAccount", "confluentUser")
+
+
+def of_confluent(value: JsonObject) -> "list[EventAccess] | Reason":
+    """Read an authorization; other events, and those of other services than Kafka (mds.Authorize), are no accesses."""
+    data = at(value, "data")
+    if value.get("type") != _AUTHORIZATION or not (text_at(data, "methodName") or "kafka.").startswith("kafka."):
+        return Reason.OTHER_MESSAGE
+    asked = at(data, "authorizationInfo")
+    return [
+        EventAccess(
+            principal=_principal(data),
+            host=_host(data),
+            operation=text_at(asked, "operation"),
+            resource_type=text_at(asked, "resourceType"),
+            resource_name=text_at(asked, "resourceName"),
+            time=text_at(value, "time"),
+            decision={True: "ALLOWED", False: "DENIED"}.get(at(asked, "granted")),
+            pattern_type=text_at(asked, "patternType"),
+        )
+    ]
+
+
+def _principal(data: object) -> str | None:
+    """Return the principal: text, or an object that names an account of Confluent Cloud."""
+    given = text_at(data, "authenticationInfo", "principal")
+    if given is not None:
+        return given
+    named = (text_at(data, "authenticationInfo", "principal", kind, "resourceId") for kind in _ACCOUNTS)
+    account = next((name for name in named if name), None)
+    return None if account is None else f"User:{account}"
+
+
+def _host(data: object) -> str | None:
+    """Return the client's address, which has had several places; Java writes one with a slash in front."""
+    places: tuple[tuple[str | int, ...], ...] = (
+        ("requestMetadata", "clientAddress", 0, "ip"),
+        ("requestMetadata", "clientAddress"),
+        ("requestMetadata", "client_address"),
+        ("clientAddress", 0, "ip"),
+    )
+    found = next((text for text in (text_at(data, *place) for place in places) if text), None)
+    return None if found is None else found.rpartition("/")[2]
+
+
+# Redpanda's audit log: OCSF events of class 6003 about requests of Kafka's protocol.
+#
+# An event names the request and whether it was a create, read, update or delete, but not the operation of the ACL.
+# Kafka asks for one operation by each request and resource type; where it could be several, what was done tells
+# which.
+
+
+PRODUCT: Final = "Redpanda"
+
+_CREATE, _READ, _UPDATE, _DELETE = 1, 2, 3, 4
+_MOST_COUNTED: Final = 1_000_000
+"""Redpanda adds up equal accesses of half a second or so."""
+
+_OPERATIONS: Final = {
+    "produce": {"topic": "WRITE", "transactional_id": "WRITE", "cluster": "IDEMPOTENT_WRITE"},
+    "fetch": {"topic": "READ", "cluster": "CLUSTER_ACTION"},
+    "list_offsets": {"topic": "DESCRIBE"},
+    "offset_for_leader_epoch": {"topic": "DESCRIBE"},
+    "offset_commit": {"topic": "READ", "group": "READ"},
+    "offset_fetch": {"topic": "DESCRIBE", "group": "DESCRIBE"},
+    "offset_delete": {"topic": "READ", "group": "DELETE"},
+    "find_coordinator": {"group": "DESCRIBE", "transactional_id": "DESCRIBE"},
+    "join_group": {"group": "READ"},
+    "sync_group": {"group": "READ"},
+    "heartbeat": {"group": "READ"},
+    "leave_group": {"group": "READ"},
+    "describe_groups": {"group": "DESCRIBE"},
+    "list_groups": {"cluster": "DESCRIBE", "group": "DESCRIBE"},
+    "delete_groups": {"group": "DELETE"},
+    "create_topics": {"topic": "CREATE", "cluster": "CREATE"},
+    "delete_topics": {"topic": "DELETE"},
+    "delete_records": {"topic": "DELETE"},
+    "create_partitions": {"topic": "ALTER"},
+    "describe_configs": {"topic": "DESCRIBE_CONFIGS", "cluster": "DESCRIBE_CONFIGS"},
+    "alter_configs": {"topic": "ALTER_CONFIGS", "cluster": "ALTER_CONFIGS"},
+    "incremental_alter_configs": {"topic": "ALTER_CONFIGS", "cluster": "ALTER_CONFIGS"},
+    "describe_acls": {"cluster": "DESCRIBE"},
+    "create_acls": {"cluster": "ALTER"},
+    "delete_acls": {"cluster": "ALTER"},
+    "init_producer_id": {"transactional_id": "WRITE", "cluster": "IDEMPOTENT_WRITE"},
+    "add_partitions_to_txn": {"transactional_id": "WRITE", "topic": "WRITE"},
+    "add_offsets_to_txn": {"transactional_id": "WRITE", "group": "READ"},
+    "end_txn": {"transactional_id": "WRITE"},
+    "txn_offset_commit": {"transactional_id": "WRITE", "group": "READ", "topic": "READ"},
+    "describe_transactions": {"transactional_id": "DESCRIBE"},
+    "list_transactions": {"transactional_id": "DESCRIBE"},
+    "describe_producers": {"topic": "READ"},
+    "describe_log_dirs": {"cluster": "DESCRIBE"},
+    "describe_cluster": {"cluster": "DESCRIBE"},
+    "alter_partition_reassignments": {"cluster": "ALTER"},
+    "list_partition_reassignments": {"cluster": "DESCRIBE"},
+    "describe_client_quotas": {"cluster": "DESCRIBE_CONFIGS"},
+    "alter_client_quotas": {"cluster": "ALTER_CONFIGS"},
+    "describe_user_scram_credentials": {"cluster": "DESCRIBE"},
+    "alter_user_scram_credentials": {"cluster": "ALTER"},
+}
+"""The operation by request and resource type."""
+_METADATA: Final = {_READ: "DESCRIBE", _CREATE: "CREATE"}
+"""Metadata describes topics and clusters, and may create topics."""
+_ACTIVITIES: Final = {
+    "READ": _READ,
+    "DESCRIBE": _READ,
+    "DESCRIBE_CONFIGS": _READ,
+    "CREATE": _CREATE,
+    "WRITE": _UPDATE,
+    "ALTER": _UPDATE,
+    "ALTER_CONFIGS": _UPDATE,
+    "DELETE": _DELETE,
+}
+"""What Redpanda calls an operation; others are not compared."""
+
+
+def of_redpanda(value: JsonObject) -> "list[EventAccess] | Reason":
+    """Read an event: an access for each resource, as often as it was counted.
+
+    What other interfaces than Kafka's were asked for is no access, nor is a request that asks for nothing of ACLs.
+    """
+    if value.get("class_uid") != 6003 or "kafka" not in (text_at(value, "api", "service", "name") or "").lower():
+        return Reason.OTHER_MESSAGE
+    resources, times = at(value, "resources"), _times(value)
+    if not isinstance(resources, list) or not resources:
+        return Reason.OTHER_MESSAGE
+    if times is None:
+        return Reason.MALFORMED
+    name = text_at(value, "actor", "user", "name")
+    found = []
+    for resource in resources:
+        operation = _operation(value, text_at(resource, "type"))
+        if operation is None:
+            return Reason.BAD_OPERATION
+        found += [
+            EventAccess(
+                principal=f"User:{name}" if name else None,
+                host=text_at(value, "src_endpoint", "ip"),
+                operation=operation,
+                resource_type=text_at(resource, "type"),
+                resource_name=text_at(resource, "name"),
+                time=time,
+                broker=text_at(value, "metadata", "product", "uid"),
+                decision={1: "ALLOWED", 2: "DENIED"}.get(number_at(value, "status_id") or 0),
+            )
+            for time in times
+        ]
+    return found
+
+
+def _operation(value: JsonObject, kind: str | None) -> str | None:
+    request, done = text_at(value, "api", "operation"), number_at(value, "activity_id")
+    if request == "metadata":
+        return _METADATA.get(done or 0)
+    operation = _OPERATIONS.get(request or "", {}).get((kind or "").lower())
+    known = _ACTIVITIES.get(operation or "")
+    return operation if known is None or known == done else None
+
+
+def _times(value: JsonObject) -> list[int | None] | None:
+    """Return the time of each access: all but the first are told by the end only. None: the count makes no sense."""
+    first, count = number_at(value, "time"), number_at(value, "count")
+    if count is None:
+        return [first]
+    if not 1 <= count <= _MOST_COUNTED:
+        return None
+    start, end = number_at(value, "start_time"), number_at(value, "end_time")
+    return [first if start is None else start, *[first if end is None else end] * (count - 1)]
+
+
+# The accesses in one object of JSON, of any form: what an object tells does not depend on those around it.
+
+
+ReadObject: TypeAlias = "Callable[[JsonObject], list[EventAccess] | Reason]"
+_API_ACTIVITY: Final = 6003
+DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
+
+
+def rows_of_object(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
+    """Return the accesses of an object, or the reason why it is none.
+
+    `form` is that of its file: an object that is none of it is read by its own one, if it has the keys of another.
+    `zone` is that of times without an offset.
+    """
+    found = _rows(value, form, zone)
+    if isinstance(found, Reason):
+        own = form_of_object(value)
+        return found if own is None or own is form else _rows(value, own, zone)
+    return found
+
+
+def _rows(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
+    if form is AccessForm.JSONL:
+        row = _plain_row(value, zone)
+        return row if isinstance(row, Reason) else [row]
+    found = _READERS[form](value)
+    if isinstance(found, Reason):
+        return found
+    rows = []
+    for access in found:
+        row = access.row(zone)
+        if isinstance(row, Reason):
+            return row
+        rows.append(row)
+    return rows
+
+
+def _plain_row(value: JsonObject, zone: tzinfo) -> "AccessRow | Reason":
+    """Return the row of an object as of `authorize --requests`, with a time."""
+    asked = [value.get(name) for name in REQUEST_COLUMNS]
+    if not all(isinstance(text, str) and _is_unicode(text) for text in asked):
+        return Reason.MISSING_VALUE
+    time = _time(value.get(TIMESTAMP), zone)
+    if time is None and value.get(TIMESTAMP) is not None:
+        return Reason.BAD_TIMESTAMP
+    broker, decision = value.get(BROKER), value.get(LOGGED_DECISION)
+    if decision not in DECISIONS:
+        return Reason.BAD_DECISION
+    named = {**dict(zip(REQUEST_COLUMNS, asked, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
+    named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
+    return tuple(named[name] for name in READ_COLUMNS)
+
+
+def _time(value: object, zone: tzinfo) -> int | None:
+    if isinstance(value, str):
+        return micros_of_text(value, zone)
+    return micros_of_millis(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no lone surrogate, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _of_ocsf(value: JsonObject) -> "list[EventAccess] | Reason":
+    if text_at(value, "metadata", "product", "name") == PRODUCT:
+        return of_redpanda(value)
+    if value.get("class_uid") != _API_ACTIVITY or text_at(value, "api", "service", "name") != "Kafka":
+        return Reason.OTHER_MESSAGE
+    return of_ocsf(value)
+
+
+def _of_cloudevent(value: JsonObject) -> "list[EventAccess] | Reason":
+    kind = text_at(value, "type") or ""
+    if kind.startswith(PREFIX):
+        return of_confluent(value)
+    return of_cloudevent(value) if kind.startswith("aclog.access.") else Reason.OTHER_MESSAGE
+
+
+_READERS: Final[Mapping[AccessForm, ReadObject]] = {
+    AccessForm.EVENTS: of_audit_event,
+    AccessForm.OCSF: _of_ocsf,
+    AccessForm.CLOUDEVENTS: _of_cloudevent,
+}
+
+
+# Accesses in lines of events, of aclog and others; a file may hold several kinds of one form.
+
+
+def read_audit_events(block: bytes, zone: tzinfo) -> AccessBatch:
+    """Read a block of aclog's audit events, or of a node's JSON log."""
+    return batch_of(objects_of(block), AccessForm.EVENTS, zone)
+
+
+def read_ocsf(block: bytes, zone: tzinfo) -> AccessBatch:
+    """Read a block of OCSF events."""
+    return batch_of(objects_of(block), AccessForm.OCSF, zone)
+
+
+def read_cloudevents(block: bytes, zone: tzinfo) -> AccessBatch:
+    """Read a block of CloudEvents."""
+    return batch_of(objects_of(block), AccessForm.CLOUDEVENTS, zone)
+
+
+def batch_of(found: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo) -> AccessBatch:
+    """Return the accesses of events, each with its line. One of several accesses of which one is none is one reject."""
+    rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
+    for line, each in found:
+        read = each if isinstance(each, Reason) else rows_of_object(each, form, zone)
+        if isinstance(read, Reason):
+            rejects[read] += 1
+            note_unread(unread, read, line, None if isinstance(each, Reason) else each, zone)
+        else:
+            rows += read
+    del rejects[Reason.BLANK]
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
+    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.found)
+
+
+def objects_of(
+    block: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once
+) -> "Iterator[tuple[bytes, JsonObject | Reason]]":
+    """Return the lines of a block, each with its object, or the reason why there is none; `build` as for object_of."""
+    return ((line, object_of(line, build)) for line in block.removesuffix(b"\n").split(b"\n"))
+
+
+# Accesses in JSON lines, strictly: one object a line, no column twice, nothing after the object.
+#
+# Arrow parses whole blocks. What it does not take, or might take for something else, is read line by line.
+
+
+_NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
+"""A line that is not from a brace to a brace."""
+_once: Final = once_each(READ_COLUMNS)
+"""As Arrow, which does not see a foreign key twice."""
+
+
+def read_json(block: bytes, zone: tzinfo) -> AccessBatch:
+    """Read a block of lines; `zone` is that of times without an offset."""
+    batch = _as_a_whole(block, zone)
+    return _line_by_line(block, zone) if batch is None else batch
+
+
+def _as_a_whole(block: bytes, zone: tzinfo) -> AccessBatch | None:
+    """Read a block whose lines are all plain accesses; None if one of them may not be."""
+    whole = block if block.endswith(b"\n") else block + b"\n"
+    # with a brace at both ends of each line and as many objects as lines, each line is one object
+    if _NOT_AN_OBJECT.search(whole, 0, len(whole) - 1) or not _is_utf8(block):
+        return None
+    # a number in one line is one in all, or the block is read line by line
+    numbers = {name for name in (TIMESTAMP, BROKER) if _is_number(name, whole[: whole.index(b"\n")])}
+    schema = pa.schema([(name, pa.int64() if name in numbers else pa.string()) for name in READ_COLUMNS])
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    reading = pj.ReadOptions(use_threads=False, block_size=len(whole) + 1)
+    try:
+        table = pj.read_json(io.BytesIO(whole), reading, options)
+    except pa.ArrowInvalid:
+        return None
+    return _of_table(table, whole.count(b"\n"), zone)
+
+
+def _is_number(name: str, line: bytes) -> bool:
+    return re.search(rb'"%s"\s*:\s*-?[0-9]' % name.encode(), line) is not None
+
+
+def _of_table(table: pa.Table, lines: int, zone: tzinfo) -> AccessBatch | None:
+    columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in READ_COLUMNS}
+    if len(table) != lines or any(columns[name].null_count for name in REQUEST_COLUMNS):
+        return None
+    given, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
+    columns[TIMESTAMP] = times_of_millis(given) if given.type == pa.int64() else times_of_texts(given, zone)
+    if columns[TIMESTAMP].null_count > given.null_count or not DECISIONS.issuperset(decisions):
+        return None
+    columns[BROKER] = columns[BROKER].cast(pa.string())
+    return AccessBatch(rows=pa.record_batch([columns[name] for name in READ_COLUMNS], schema=READ_SCHEMA))
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
+    return batch_of(objects_of(block, _once), AccessForm.JSONL, zone)
+
+
+# Lines of kafka-authorizer.log and objects of JSON in one file, as of logs that were joined.
+
+
+_HEADED: Final = re.compile(HEAD.encode(), re.ASCII | re.MULTILINE)
+_OBJECT: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+
+
+def lines_by_form(block: bytes, form: AccessForm) -> Iterator[tuple[AccessForm, bytes]]:
+    """Yield runs of lines of one form each; `form` is that of the file, and of all lines that tell no other."""
+    other = _OBJECT if form is AccessForm.KAFKA_LOG else _HEADED
+    if other.search(block) is None:
+        yield form, block
+        return
+    for own, run in groupby(_lines(block), key=lambda line: _form_of(line, form)):
+        yield own, b"".join(run)
+
+
+def _lines(block: bytes) -> list[bytes]:
+    """Return the lines, each with its line feed; the last may lack it."""
+    *whole, rest = block.split(b"\n")
+    return [*(line + b"\n" for line in whole), *([rest] if rest else [])]
+
+
+def _form_of(line: bytes, form: AccessForm) -> AccessForm:
+    if _OBJECT.match(line) is None:
+        return AccessForm.KAFKA_LOG if _HEADED.match(line) is not None else form
+    if form is not AccessForm.KAFKA_LOG:
+        return form
+    value = object_of(line)
+    return (None if isinstance(value, Reason) else form_of_object(value)) or AccessForm.JSONL

@@ -1,1 +1,0 @@
-"""Arrow columns of text and of ACLs, and batches of them."""

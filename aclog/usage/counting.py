@@ -1,0 +1,710 @@
+"""Counting of accesses: distinct accesses, coverage and days, in bounded memory."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import define, evolve, field, frozen
+
+from aclog.authorizer.index.layout import Int32s, changes, expanded
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.usage.coverage import Coverage
+from aclog.usage.decisions.accesses import (
+    REQUEST_COLUMNS,
+    Access,
+    AccessNumbers,
+    ParsedAccess,
+    parse_access,
+    spelled_as_kafka,
+)
+from aclog.usage.decisions.bulk_authorizer import AclDependencies, BulkAuthorizer, NecessaryAcls, Pairs
+from aclog.usage.decisions.decisions import DecisionCode, DecisionSteps
+from aclog.usage.decisions.intervals import AclIntervals
+from aclog.usage.index.tallies import DayRows, DayTally
+from aclog.usage.index.used import LastUse
+from aclog.usage.rules import WindowRules
+from aclog.usage.undecided import undecided
+from aclog.usage.window import DAY, AccessSets, UnreadCounter, UnreadSpan, Window, micros_of
+
+# Distinct accesses of a log, counted once per version of the ACLs that made a difference to them.
+
+
+_MOST_HELD = 1 << 18
+"""Distinct accesses that a task holds before it emits its counts; about 700 bytes each."""
+
+_MOST_STEPS = 1 << 22
+"""Steps of these accesses that a task holds, one per change of the ACLs; about 50 bytes each."""
+
+_MOST_COUNTS = 1 << 22
+"""Counts that a task holds, by step and, if asked for, by day; 40 bytes each."""
+
+_MOST_LOOSE = 1 << 20
+"""Counts of single batches that a task holds before it adds them up."""
+
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+_DAY_BITS = 24
+"""For the day in a key: more than the days of the years 1 to 9999, of which half come before 1970."""
+_DAY_0 = 1 << (_DAY_BITS - 1)
+
+COUNTED = pa.schema(
+    [pa.field(name, pa.string()) for name in REQUEST_COLUMNS]
+    + [pa.field(name, pa.int64()) for name in ("version", "count", "first", "last")]
+)
+"""An access, its count, its first and last time (us since 1970) while the ACLs it depends on are those of `version`."""
+
+COUNTED_BY_DAY = COUNTED.append(pa.field("day", pa.int32()))
+"""The same by day: days since 1970, UTC."""
+
+
+@define(eq=False)
+class SeenAccesses:
+    """The accesses that a worker process has seen, and the versions at which the ACLs they depend on change.
+
+    One that is spelled in several ways has several numbers.
+    """
+
+    acls: NecessaryAcls | None
+    """None if all accesses are judged by the ACLs of one version, whatever their time."""
+    version: int = field(default=0, kw_only=True)
+    """That version."""
+    numbers: AccessNumbers = field(init=False)
+    accesses: list[Access] = field(init=False)
+    steps: DecisionSteps = field(init=False)
+    size: int = field(init=False)
+    """The number of steps; their decision codes are unused."""
+
+    def __attrs_post_init__(self) -> None:
+        """Start empty."""
+        self.forget()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to emit the counts and forget the accesses."""
+        return len(self.accesses) > _MOST_HELD or self.size > _MOST_STEPS
+
+    def forget(self) -> None:
+        """Forget all accesses."""
+        self.numbers, self.accesses, self.size = AccessNumbers(), [], 0
+        self.steps = DecisionSteps(1 if self.acls is None else self.acls.intervals.versions.end)
+
+    def number(self, columns: list[Any]) -> Int64s:
+        """Return the number of each row's access."""
+        access_of, new = self.numbers.number(columns)
+        if new:
+            self._learn(new)
+        return access_of
+
+    def steps_of(self, access_of: Int64s, times: Int64s) -> Int64s:
+        """Return the step of each row: its access, at its time (us since 1970)."""
+        return self.steps.steps(access_of, 0 if self.acls is None else self.acls.intervals.versions.at(times))
+
+    def versions_of(self, steps: Int64s) -> Int64s:
+        """Return the version at which each step begins."""
+        return np.full(len(steps), self.version) if self.acls is None else self.steps.versions(steps)
+
+    def _learn(self, raw: list[Access]) -> None:
+        new = list(map(spelled_as_kafka, raw))
+        moving = {} if self.acls is None else _moving(self.acls, new)
+        self.steps.append(np.zeros(len(new), np.int32), moving)
+        self.accesses += new
+        self.size += len(new) + sum(len(steps) - 1 for steps in moving.values())
+
+
+def _moving(acls: NecessaryAcls, new: list[Access]) -> dict[int, list[tuple[int, int]]]:
+    parsed = [(at, access) for at, access in enumerate(map(parse_access, new)) if isinstance(access, ParsedAccess)]
+    changes = acls.changes([access for _, access in parsed])
+    return {parsed[at][0]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
+
+
+class _Counts(NamedTuple):
+    """Counts in columns; keys are distinct."""
+
+    key: Int64s
+    """The step, and below it the day, if counted by day."""
+    access: Int64s
+    rows: Int64s
+    first: Int64s
+    last: Int64s
+
+
+@define(eq=False)
+class AccessCounter:
+    """Counts the distinct accesses of one task by step, as DecisionSteps numbers steps, and by day if asked to."""
+
+    seen: SeenAccesses
+    by_day: bool = False
+    _held: list[_Counts] = field(factory=list, init=False)
+    _loose: int = field(default=0, init=False)
+    """The counts in all but the first of them, which are those of single batches."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to emit the counts, and forget the accesses."""
+        return self.seen.is_full or (bool(self._held) and len(self._held[0].key) > _MOST_COUNTS)
+
+    def add(self, columns: list[Any], times: Int64s) -> None:
+        """Count rows: the columns REQUEST_COLUMNS, and the times in us since 1970."""
+        access_of = self.seen.number(columns)
+        keys = self.seen.steps_of(access_of, times)
+        if self.by_day:
+            keys = keys << _DAY_BITS | (times // DAY + _DAY_0)
+        found = _added_up(_Counts(keys, access_of, np.ones(len(keys), np.int64), times, times))
+        self._hold(found)
+
+    def add_timeless(self, columns: list[Any]) -> None:
+        """Count rows without a time, by a counter of one version for all times and not by day.
+
+        An access without any time has a `first` that is later than its `last`.
+        """
+        access_of = self.seen.number(columns)
+        steps, rows = self.seen.steps_of(access_of, access_of), np.ones_like(access_of)
+        first, last = (np.full(len(access_of), end, np.int64) for end in (_LATEST, _EARLIEST))
+        self._hold(_added_up(_Counts(steps, access_of, rows, first, last)))
+
+    def _hold(self, found: _Counts) -> None:
+        self._held.append(found)
+        self._loose += len(found.key)
+        if self._loose > _MOST_LOOSE:
+            self._add_up()
+
+    def table(self) -> pa.Table:
+        """Return the counts (COUNTED, or COUNTED_BY_DAY)."""
+        self._add_up()
+        if not self._held:
+            return (COUNTED_BY_DAY if self.by_day else COUNTED).empty_table()
+        counts = self._held[0]
+        steps = counts.key >> _DAY_BITS if self.by_day else counts.key
+        numbers: list[Any] = [self.seen.versions_of(steps), counts.rows, counts.first, counts.last]
+        if self.by_day:
+            numbers.append(((counts.key & ((1 << _DAY_BITS) - 1)) - _DAY_0).astype(np.int32))
+        schema = COUNTED_BY_DAY if self.by_day else COUNTED
+        return pa.table([*self._texts(counts.access), *map(pa.array, numbers)], schema=schema)
+
+    def _texts(self, access: Int64s) -> list[Any]:
+        # an access may have many counts: its texts become Arrow values once
+        once, at = np.unique(access, return_inverse=True)
+        accesses = [self.seen.accesses[number] for number in once.tolist()]
+        return [pa.array(part, pa.string()).take(pa.array(at, pa.int64())) for part in zip(*accesses, strict=True)]
+
+    def _add_up(self) -> None:
+        if len(self._held) > 1:
+            self._held = [_added_up(_Counts(*map(np.concatenate, zip(*self._held, strict=True))))]
+        self._loose = 0
+
+
+def _added_up(counts: _Counts) -> _Counts:
+    encoded = pa.array(counts.key).dictionary_encode()
+    of = np.asarray(encoded.indices)
+    size = len(encoded.dictionary)
+    access, count = np.empty(size, np.int64), np.zeros(size, np.int64)
+    first, last = np.full(size, _LATEST), np.full(size, _EARLIEST)
+    access[of] = counts.access
+    np.add.at(count, of, counts.rows)
+    np.minimum.at(first, of, counts.first)
+    np.maximum.at(last, of, counts.last)
+    return _Counts(np.asarray(encoded.dictionary), access, count, first, last)
+
+
+# What ACLs did for accesses, added up by one task in memory bounded by the number of ACLs, not of accesses.
+
+
+_MOST_GROUPS = 1 << 18
+"""Groups of ACLs that a task holds before it emits them; about 300 bytes each at most."""
+
+TALLY = pa.schema(
+    [
+        pa.field("ordinal", pa.int32()),
+        pa.field("matched", pa.int64()),
+        pa.field("needed", pa.int64()),
+        pa.field("last_matched", pa.int64()),
+        pa.field("last_needed", pa.int64()),
+        pa.field("last_needed_by", pa.string()),
+        pa.field("group", pa.list_(pa.int32())),
+    ]  # type: ignore[arg-type]  # fields of several types
+)
+"""Counts of accesses and last times (us since 1970) of an ACL, or a group of ACLs of which at least one must stay."""
+
+_NEVER = np.iinfo(np.int64).min
+
+
+@define(eq=False)
+class Tally:
+    """What one task has added up."""
+
+    acls: NecessaryAcls
+    window: WindowRules
+    with_sets: bool = False
+    """Whether `matched_sets` will be asked for: they are held to the end."""
+    _matched: Int64s = field(init=False)
+    _needed: Int64s = field(init=False)
+    _last_matched: Int64s = field(init=False)
+    _last_needed: Int64s = field(init=False)
+    _by: dict[int, str] = field(factory=dict, init=False)
+    _groups: set[bytes] = field(factory=set, init=False)
+    """The bytes of sorted int32 ordinals: smaller than tuples, and as quick to compare."""
+    _matched_together: set[bytes] = field(factory=set, init=False)
+    """The same of int64 ordinals, of the ACLs that match an access at its own time or at the end of the window."""
+
+    def __attrs_post_init__(self) -> None:
+        """Start at zero."""
+        count = len(self.window.throughout)
+        self._matched, self._needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._last_matched, self._last_needed = np.full(count, _NEVER), np.full(count, _NEVER)
+
+    @property
+    def has_many_groups(self) -> bool:
+        """Whether it is time to emit the groups."""
+        return len(self._groups) > _MOST_GROUPS
+
+    def add(self, table: pa.Table) -> None:
+        """Add distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`."""
+        parsed = _parsed_accesses(table)
+        version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
+        found = self.acls.find(parsed, version, np.asarray(table.column("decision_code")))
+        _add(self._matched, found.matched, count)
+        _add(self._needed, found.needed, count)
+        np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
+        self._note_last_needed(found.needed, last, [access.principal for access in parsed])
+        self._note_groups(found.groups)
+        self._note_matched(found.matched)
+        # removing ACLs must not change what the same accesses would get now, either
+        at_end = np.full(len(parsed), self.window.version, np.int64)
+        if not np.array_equal(at_end, version):
+            found = self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end")))
+            self._note_groups(found.groups)
+            self._note_matched(found.matched)
+
+    def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
+        """Of several principals at the same time, take the last by name: results must not depend on partitions."""
+        _, rank = np.unique(np.array(principals, object), return_inverse=True)
+        times = last[needed.access]
+        order = np.lexsort((rank[needed.access], times, needed.ordinal))[::-1]
+        ordinals, times, access = needed.ordinal[order], times[order], needed.access[order]
+        lasts = _firsts(ordinals)
+        lasts = lasts[times[lasts] >= self._last_needed[ordinals[lasts]]]
+        for at in lasts.tolist():
+            ordinal, time, principal = int(ordinals[at]), int(times[at]), principals[access[at]]
+            known = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
+            self._by[ordinal], self._last_needed[ordinal] = max(known, principal), time
+
+    def _note_groups(self, groups: Pairs) -> None:
+        """Keep the groups that constrain a removal: those without an ACL that stays anyway."""
+        kept = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
+        kept[groups.access[self.window.stays[groups.ordinal]]] = True
+        left = ~kept[groups.access] & self.window.throughout[groups.ordinal]
+        access, ordinal = groups.access[left], groups.ordinal[left].astype(np.int32)
+        order = np.lexsort((ordinal, access))
+        access, ordinal = access[order], ordinal[order]
+        starts = np.append(_firsts(access), len(access)).tolist()
+        data = ordinal.tobytes()
+        self._groups.update(data[4 * start : 4 * end] for start, end in pairwise(starts))
+
+    def _note_matched(self, matched: Pairs) -> None:
+        if not self.with_sets:
+            return
+        order = np.lexsort((matched.ordinal, matched.access))
+        access, data = matched.access[order], matched.ordinal[order].astype(np.int64).tobytes()
+        starts = np.append(_firsts(access), len(access)).tolist()
+        self._matched_together.update(data[8 * start : 8 * end] for start, end in pairwise(starts))
+
+    def matched_sets(self) -> AccessSets:
+        """Return the distinct sets of ACLs that match an access together, by ordinal."""
+        sets = sorted(self._matched_together)
+        members = np.frombuffer(b"".join(sets), np.int64)
+        starts = np.cumsum([0, *(len(each) // 8 for each in sets)])
+        return AccessSets(starts=starts, members=members, denies=self.acls.denying()[members])
+
+    def rules(self) -> pa.Table:
+        """Return the ACLs that matched or were needed (TALLY)."""
+        at = np.flatnonzero((self._matched > 0) | (self._needed > 0))
+        columns: dict[str, Any] = {
+            "ordinal": at.astype(np.int32),
+            "matched": self._matched[at],
+            "needed": self._needed[at],
+            "last_matched": pa.array(self._last_matched[at], mask=self._matched[at] == 0),
+            "last_needed": pa.array(self._last_needed[at], mask=self._needed[at] == 0),
+            "last_needed_by": pa.array([self._by.get(ordinal) for ordinal in at.tolist()], pa.string()),
+        }
+        return pa.table({**columns, "group": pa.nulls(len(at), pa.list_(pa.int32()))}, schema=TALLY)
+
+    def take_groups(self) -> pa.Table:
+        """Return the groups added since the last call (TALLY)."""
+        groups = sorted(self._groups)
+        self._groups.clear()
+        ends = np.cumsum([0, *(len(group) // 4 for group in groups)]).astype(np.int32)
+        members = pa.array(np.frombuffer(b"".join(groups), np.int32))
+        lists: Any = pa.ListArray.from_arrays(pa.array(ends), members)  # type: ignore[call-overload]  # wrong in the stubs
+        nulls = [pa.nulls(len(groups), field.type) for field in TALLY][:-1]
+        return pa.table([*nulls, lists], schema=TALLY)
+
+
+def _parsed_accesses(table: pa.Table) -> list[ParsedAccess]:
+    """Return the accesses of a table, all of which are well-formed."""
+    columns = (table.column(at).to_pylist() for at in range(len(Access._fields)))
+    parsed = map(parse_access, map(Access, *columns))
+    return [access for access in parsed if isinstance(access, ParsedAccess)]
+
+
+def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
+    np.add.at(counts, pairs.ordinal, count[pairs.access])
+
+
+def rules_to_keep(groups: Any, worth: Int64s) -> Int32s:
+    """Return the ACL of the highest worth in each group (an Arrow list of ordinals), the first of equals, each once."""
+    lists = groups.drop_null()
+    ordinals = np.asarray(lists.flatten()).astype(np.int64)
+    owner = np.repeat(np.arange(len(lists)), np.asarray(lists.value_lengths()))
+    order = np.lexsort((ordinals, -worth[ordinals], owner))
+    return np.unique(ordinals[order][_firsts(owner)]).astype(np.int32)
+
+
+def _firsts(column: Int64s) -> Int64s:
+    """Return where each run of equal numbers begins; the numbers are not negative."""
+    return np.flatnonzero(np.diff(column, prepend=-1))
+
+
+# From distinct accesses by day to what the index of last use takes: which rules they matched and needed, and when.
+
+
+_ROWS = 1 << 18
+"""Rows tallied together."""
+
+_NUMBER_BYTES = 8
+
+
+@define(eq=False, kw_only=True)
+class DayTallies:
+    """Tallies distinct accesses by day; one process owns it."""
+
+    authorizer: BulkAuthorizer
+    acls: NecessaryAcls
+    denies: Bools
+    """By ordinal."""
+    own_time: bool
+    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+
+    @classmethod
+    def of(cls, intervals: AclIntervals, settings: Settings, *, own_time: bool) -> Self:
+        """Judge by these ACLs."""
+        acls = NecessaryAcls.of(intervals, settings)
+        return cls(
+            authorizer=BulkAuthorizer.of(intervals, settings), acls=acls, denies=acls.denying(), own_time=own_time
+        )
+
+    def tallies(self, counted: pa.Table) -> Iterator[DayTally]:
+        """Yield the tallies of parts of a table (COUNTED_BY_DAY, a row per access, version and day)."""
+        for start in range(0, len(counted), _ROWS):
+            yield self.tally(counted.slice(start, _ROWS))
+
+    def tally(self, counted: pa.Table) -> DayTally:
+        """Return the tally of accesses (COUNTED_BY_DAY); super users are left out, and what is undecided is unread.
+
+        The tallies of the parts of a table add up to that of the whole.
+        """
+        once = _Once.of(counted)
+        columns = [counted.column(name).take(once.rows) for name in REQUEST_COLUMNS]
+        first, version = (np.asarray(counted.column(name)) for name in ("first", "version"))
+        codes = self.authorizer.decide(columns, first[once.rows] if self.own_time else None)
+        unread = undecided(counted, codes[once.of_row]).but_of(self.authorizer.settings.super_users)
+        judged = codes >= DecisionCode.DEFAULT_ALLOW
+        once = once.where(judged)
+        if not len(once.rows):
+            return evolve(DayTally.nothing(), unread=unread)
+        parsed = _parsed([column.filter(pa.array(judged)) for column in columns])
+        found = self.acls.find(parsed, version[once.rows], codes[judged])
+        return evolve(_Tallying.of(counted, once, parsed).tally(found, self.denies), unread=unread)
+
+
+@frozen(eq=False, kw_only=True)
+class _Once:
+    """The distinct accesses of a table, each once per version: what is judged of a row is the same on all days."""
+
+    rows: Int64s
+    """A row of each."""
+    of_row: Int64s
+    """By row: its access; -1 if it is left out."""
+
+    @classmethod
+    def of(cls, counted: pa.Table) -> Self:
+        """Find the distinct accesses."""
+        keys = np.zeros(len(counted), np.int64)
+        for name in (*REQUEST_COLUMNS, "version"):
+            encoded = counted.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+            keys = keys * len(encoded.dictionary) + np.asarray(encoded.indices).astype(np.int64)
+            _, keys = np.unique(keys, return_inverse=True)
+        _, rows, of_row = np.unique(keys, return_index=True, return_inverse=True)
+        return cls(rows=rows.astype(np.int64), of_row=of_row.astype(np.int64))
+
+    def where(self, chosen: Bools) -> Self:
+        """Leave accesses out."""
+        number = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        return type(self)(rows=self.rows[chosen], of_row=number[self.of_row])
+
+
+def _parsed(columns: list[Any]) -> list[ParsedAccess]:
+    """Return accesses all of which are well-formed."""
+    parsed = map(parse_access, map(Access, *(column.to_pylist() for column in columns)))
+    return [access for access in parsed if isinstance(access, ParsedAccess)]
+
+
+class _Rows(NamedTuple):
+    """The rows of a table that are judged."""
+
+    access: Int64s
+    day: Int64s
+    accesses: Int64s
+    first: Int64s
+    last: Int64s
+
+
+@frozen(eq=False, kw_only=True)
+class _Tallying:
+    """The judged rows of a table, in order of their accesses."""
+
+    rows: _Rows
+    starts: Int64s
+    """By access: where its rows begin; and at the end the number of rows."""
+    parsed: list[ParsedAccess]
+
+    @classmethod
+    def of(cls, counted: pa.Table, once: _Once, parsed: list[ParsedAccess]) -> Self:
+        """Put the rows in order; `parsed` are the accesses by number."""
+        judged = np.flatnonzero(once.of_row >= 0)
+        order = judged[np.argsort(once.of_row[judged], kind="stable")]
+        names = ("day", "count", "first", "last")
+        columns = (np.asarray(counted.column(name))[order].astype(np.int64) for name in names)
+        access = once.of_row[order]
+        starts = np.searchsorted(access, np.arange(len(parsed) + 1))
+        return cls(rows=_Rows(access, *columns), starts=starts, parsed=parsed)
+
+    def tally(self, found: AclDependencies, denies: Bools) -> DayTally:
+        """Tally what the accesses depend on."""
+        used = _Uses.of(found, len(denies))
+        sets, set_of = _sets(found, denies, len(self.parsed))
+        of_row = set_of[self.rows.access]
+        in_set = of_row >= 0
+        return DayTally(
+            rules=self._by_day(used),
+            last_use=self._last_use(used),
+            sets=sets,
+            set_rows=_days_added_up(self.rows.day[in_set], of_row[in_set], self.rows.accesses[in_set]),
+            first=int(self.rows.first.min()),
+            last=int(self.rows.last.max()),
+            accesses=int(self.rows.accesses.sum()),
+        )
+
+    def _by_day(self, used: "_Uses") -> DayRows:
+        use, row = expanded(self.starts[used.access], self.starts[used.access + 1])
+        count = self.rows.accesses[row]
+        matched, needed = (np.where(each[use], count, 0) for each in (used.matched, used.needed))
+        return _days_added_up(self.rows.day[row], used.ordinal[use], matched, needed)
+
+    def _last_use(self, used: "_Uses") -> LastUse:
+        # the rows of an access are those of its days
+        starts = self.starts[:-1]
+        first, last = np.minimum.reduceat(self.rows.first, starts), np.maximum.reduceat(self.rows.last, starts)
+        times = np.stack([first[used.access], last[used.access]] * 2)
+        who = np.stack([np.where(each, used.access, -1) for each in (used.matched, used.needed) for _ in range(2)])
+        return LastUse.of(used.ordinal, times, who, [(each.principal, each.host) for each in self.parsed])
+
+
+class _Uses(NamedTuple):
+    """Pairs of an access and an ordinal: whether the ACL matches it, and whether it needs the ACL, which may not match.
+
+    With allow.everyone.if.no.acl.found, an ACL is needed that keeps an access from being allowed by its mere presence.
+    """
+
+    access: Int64s
+    ordinal: Int64s
+    matched: Bools
+    needed: Bools
+
+    @classmethod
+    def of(cls, found: AclDependencies, ordinals: int) -> Self:
+        """Join what matched and what was needed; `ordinals` is the number of ACLs."""
+        matched, needed = (pairs.access * ordinals + pairs.ordinal for pairs in (found.matched, found.needed))
+        keys = np.union1d(matched, needed)
+        return cls(keys // ordinals, keys % ordinals, np.isin(keys, matched), np.isin(keys, needed))
+
+
+def _sets(found: AclDependencies, denies: Bools, accesses: int) -> tuple[AccessSets, Int64s]:
+    """Return the distinct sets of ACLs that match accesses together, and by access the place of its set, or -1.
+
+    Without an ALLOW nothing is allowed, whatever else goes; and an ALLOW alone says all if it is needed.
+    """
+    access, ordinal = found.matched
+    order = np.lexsort((ordinal, access))
+    access, ordinal = access[order], ordinal[order]
+    allowed = np.bincount(access[~denies[ordinal]], minlength=accesses)
+    alone = np.zeros(accesses, np.bool_)
+    alone[found.needed.access] = np.bincount(access, minlength=accesses)[found.needed.access] == 1
+    wanted = (allowed > 0) & ~alone
+    data, starts = ordinal.tobytes(), np.searchsorted(access, np.arange(accesses + 1))
+    place: dict[bytes, int] = {}
+    set_of = np.full(accesses, -1, np.int64)
+    for at in np.flatnonzero(wanted).tolist():
+        key = data[_NUMBER_BYTES * starts[at] : _NUMBER_BYTES * starts[at + 1]]
+        set_of[at] = place.setdefault(key, len(place))
+    members = np.frombuffer(b"".join(place), np.int64)
+    sizes = np.fromiter((len(each) // _NUMBER_BYTES for each in place), np.int64, len(place))
+    sets = AccessSets(starts=np.concatenate(([0], np.cumsum(sizes))), members=members, denies=denies[members])
+    return sets, set_of
+
+
+def _days_added_up(day: Int64s, number: Int64s, *counts: Int64s) -> DayRows:
+    """Return one row for each day and number."""
+    order = np.lexsort((number, day))
+    day, number = day[order], number[order]
+    starts = changes(day, number)
+    if not len(starts):
+        return DayRows(day, number, *(day[:0],) * 2)
+    sums = [np.add.reduceat(each[order], starts) for each in counts]
+    matched, needed = sums if len(sums) == 2 else (*sums, np.zeros(len(starts), np.int64))
+    return DayRows(day[starts], number[starts], matched, needed)
+
+
+# Counts the lines of an access log by broker and hour.
+
+
+_MOST_PARTS = 64
+
+
+@define(eq=False)
+class CoverageCounter:
+    """Counts the lines of one task."""
+
+    _parts: list[Coverage] = field(factory=list, init=False)
+
+    def add(self, times: Int64s, brokers: Any) -> None:
+        """Count lines: their times in us since 1970, and their brokers, an Arrow array of text, null for none."""
+        if not len(times):
+            return
+        if isinstance(brokers, pa.ChunkedArray):
+            brokers = brokers.combine_chunks()
+        if not pa.types.is_dictionary(brokers.type):
+            brokers = brokers.dictionary_encode()
+        names: tuple[str | None, ...] = (*brokers.dictionary.to_pylist(), None)
+        broker = np.asarray(brokers.indices.fill_null(len(names) - 1)).astype(np.int64)
+        self._parts.append(Coverage.of_lines(times, broker, names))
+        if len(self._parts) > _MOST_PARTS:
+            self._parts = [Coverage.sum(self._parts)]
+
+    def add_timed(self, timestamps: Any, brokers: Any) -> None:
+        """Count the lines with a time, given as an Arrow array of TIMESTAMPs in us."""
+        timed = timestamps.is_valid()
+        self.add(np.asarray(timestamps.filter(timed).cast(pa.int64())), brokers.filter(timed))
+
+    def coverage(self) -> Coverage:
+        """Return what was counted."""
+        return Coverage.sum(self._parts)
+
+
+# What one task counts in a part of an access log: distinct accesses in the window, and what was done with the rows.
+
+
+_NO_TIME = np.iinfo(np.int64).min
+
+
+@frozen(kw_only=True)
+class RowCounts:
+    """The rows of a log, by what was done with them; the others were counted as accesses."""
+
+    total: int = 0
+    without_time: int = 0
+    outside: int = 0
+    """Outside the window."""
+    before_log: int = 0
+    """In the window, but before the ACLs are known."""
+
+
+@define(eq=False, kw_only=True)
+class LogCounter:
+    """Counts the rows of one task."""
+
+    accesses: AccessCounter
+    window: Window | None = None
+    """None: all rows with a time are counted."""
+    known_from: int | None = None
+    """The time from which the ACLs are known, in us since 1970; None for at all times."""
+    coverage: CoverageCounter | None = None
+    """Counts all lines with a time, in the window or not, by their column `broker`; None if nobody asks."""
+    timeless: bool = False
+    """Whether rows without a time are counted, too: then there is no window, and one version of the ACLs."""
+    logged_denials: int = field(default=0, init=False)
+    """With `coverage`: the rows that the log itself calls DENIED."""
+    rows: RowCounts = field(factory=RowCounts, init=False)
+    days: set[int] = field(factory=set, init=False)
+    """The days (UTC, since 1970) with any access, in the window or not."""
+    unread: UnreadCounter = field(factory=UnreadCounter, init=False)
+    """Rows without a time, unless they are counted: they may be in the window."""
+    earliest: int | None = field(default=None, init=False)
+    latest: int | None = field(default=None, init=False)
+    """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Count rows with the columns REQUEST_COLUMNS and `timestamp`, a TIMESTAMP in us."""
+        columns: list[Any] = [batch.column(name) for name in REQUEST_COLUMNS]
+        times = _micros(batch.column("timestamp"))
+        timed = times != _NO_TIME
+        self._note_times(times[timed])
+        if self.coverage is not None:
+            self.coverage.add(times[timed], batch.column("broker").filter(pa.array(timed)))
+            if "loggedDecision" in batch.schema.names:
+                decisions: Any = batch.column("loggedDecision")
+                denied: Any = pc.sum(pc.is_in(decisions, pa.array(["DENIED"])))
+                self.logged_denials += denied.as_py() or 0
+        inside = timed if self.window is None else timed & _is_in(self.window, times)
+        known = inside if self.known_from is None else inside & (times >= self.known_from)
+        total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, known))
+        self.rows = evolve(
+            self.rows,
+            total=self.rows.total + total,
+            without_time=self.rows.without_time + total - with_time,
+            outside=self.rows.outside + with_time - in_window,
+            before_log=self.rows.before_log + in_window - counted,
+        )
+        if with_time < total:
+            mask = pa.array(~timed)
+            if self.timeless:
+                self.accesses.add_timeless([column.filter(mask) for column in columns])
+            else:
+                self._note_untimed(batch.filter(mask))
+        if counted < total:
+            mask = pa.array(known)
+            columns, times = [column.filter(mask) for column in columns], times[known]
+        if counted:
+            self.accesses.add(columns, times)
+
+    def _note_untimed(self, rows: pa.RecordBatch | pa.Table) -> None:
+        names: list[str] = [name for name in ("principal", "loggedDecision") if name in rows.schema.names]
+        table = pa.table([_decoded(rows.column(name)) for name in names], names)
+        for row in table.group_by(names).aggregate([([], "count_all")]).to_pylist():
+            decision: Any = row.get("loggedDecision")
+            span = UnreadSpan(row["count_all"], None, None)
+            self.unread.add(row["principal"], decision, DecisionCode.NO_TIME.name, span)
+
+    def _note_times(self, times: Int64s) -> None:
+        if not len(times):
+            return
+        self.days.update(np.asarray(pc.unique(pa.array(times // DAY))).tolist())
+        first, last = int(times.min()), int(times.max())
+        self.earliest = first if self.earliest is None else min(self.earliest, first)
+        self.latest = last if self.latest is None else max(self.latest, last)
+
+
+def _decoded(column: Any) -> Any:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def _micros(timestamps: Any) -> Int64s:
+    return np.asarray(timestamps.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).fill_null(_NO_TIME))
+
+
+def _is_in(window: Window, times: Int64s) -> Bools:
+    inside: Bools = (times >= micros_of(window.start)) & (times <= micros_of(window.until))
+    return inside

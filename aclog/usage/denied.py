@@ -1,0 +1,278 @@
+"""Denied requests of an access log, with the ACLs that deny them, folded into attempts."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.analysis.who_can import Intent
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.control import refusal as refusal_of
+from aclog.authorizer.index.layout import rule_mask
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Bools
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess, parse_access
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decisions import ERRORS, DecisionCode
+from aclog.usage.decisions.intervals import Rules
+from aclog.usage.undecided import undecided
+from aclog.usage.window import UnreadAccesses
+
+# The accesses of a log that a state refuses, each with the DENY rules in its way.
+
+
+_ROWS = 1 << 16
+"""Accesses whose rules are looked for together."""
+
+
+@frozen(kw_only=True)
+class Refusal:
+    """A distinct access that is refused."""
+
+    access: ParsedAccess
+    count: int
+    first: int | None
+    """In us since 1970; None, as `last`, if no line has a time."""
+    last: int | None
+    denies: tuple[int, ...]
+    """The ordinals of all DENY rules that match; none if it is refused for want of an ALLOW."""
+
+
+@frozen(kw_only=True)
+class Refusals:
+    """What a state refuses of a log, and how many accesses it allows, or cannot decide."""
+
+    found: tuple[Refusal, ...]
+    refused: int
+    allowed: int
+    undecided: int
+    """Accesses on which Kafka's authorizer throws, such as one whose host is no address."""
+    unread: UnreadAccesses
+    """Those of them of which it is not known what was asked."""
+
+
+def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
+    """Decide distinct accesses (COUNTED, one row each) by the rules of one state."""
+    authorizer = BulkAuthorizer.of(rules.intervals, settings)
+    codes = authorizer.decide([counted.column(name) for name in REQUEST_COLUMNS])
+    errors = np.isin(codes, [int(code) for code in ERRORS])
+    refused = codes == DecisionCode.DEFAULT_DENY
+    of_rule = codes >= 0
+    denies = np.asarray(rules.table.column("permissionType").to_numpy()) != "ALLOW"
+    refused[of_rule] = denies[codes[of_rule]]
+    count = np.asarray(counted.column("count"))
+    return Refusals(
+        found=tuple(_refusals(counted.filter(pa.array(refused)), authorizer)),
+        refused=int(count[refused].sum()),
+        allowed=int(count[~refused & ~errors].sum()),
+        undecided=int(count[errors].sum()),
+        unread=undecided(counted, codes).but_of(settings.super_users),
+    )
+
+
+def _refusals(rows: pa.Table, authorizer: BulkAuthorizer) -> list[Refusal]:
+    found = []
+    for start in range(0, len(rows), _ROWS):
+        block = rows.slice(start, _ROWS)
+        asked = [
+            access
+            for values in zip(*(block.column(name).to_pylist() for name in REQUEST_COLUMNS), strict=True)
+            if isinstance(access := parse_access(Access(*values)), ParsedAccess)
+        ]
+        spans = zip(*(block.column(name).to_pylist() for name in ("count", "first", "last")), strict=True)
+        denies = _denies(asked, authorizer)
+        for access, (count, first, last), own in zip(asked, spans, denies, strict=True):
+            is_timed = first <= last
+            found.append(
+                Refusal(
+                    access=access,
+                    count=count,
+                    first=first if is_timed else None,
+                    last=last if is_timed else None,
+                    denies=own,
+                )
+            )
+    return found
+
+
+def _denies(asked: Sequence[ParsedAccess], authorizer: BulkAuthorizer) -> list[tuple[int, ...]]:
+    """Return the DENY rules that match each access."""
+    matches = authorizer.index.matches(list(asked))
+    denies: Bools = authorizer.index.denies(matches.row)
+    found: list[list[int]] = [[] for _ in asked]
+    for access, ordinal in zip(matches.access[denies].tolist(), matches.ordinal[denies].tolist(), strict=True):
+        found[access].append(ordinal)
+    return [tuple(sorted(set(each))) for each in found]
+
+
+# Refusals folded into attempts: what a principal was after on one resource, from all its hosts.
+#
+# A client asks for DESCRIBE before it reads or writes, so that both are one attempt, and one rule allows both.
+
+
+_ALLOW: Final = AclPermissionType.ALLOW
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """What a principal is refused on one resource."""
+
+    principal: str
+    intent: Intent | None
+    """What it was for; None if only DESCRIBE of a topic was asked for, or nothing that clients ask for together."""
+    operations: tuple[AclOperation, ...]
+    resource_type: ResourceType
+    resource_name: str
+    hosts: tuple[str, ...]
+    attempts: int
+    """A DESCRIBE and what follows it count once."""
+    accesses: int
+    first: int | None
+    """In us since 1970; None, as `last`, if no line has a time."""
+    last: int | None
+    missing: tuple[StandardAcl, ...]
+    """The least rules that would allow all of it that no DENY is in the way of."""
+    denies: tuple[int, ...]
+    """The ordinals of the DENY rules in the way of the rest."""
+
+
+@frozen(kw_only=True)
+class _Key:
+    principal: str
+    resource_type: int
+    resource_name: str
+
+
+def attempts_of(found: Iterable[Refusal], *, any_host: bool = False) -> list[Attempt]:
+    """Fold refusals, the most frequent attempts first; with `any_host` rules allow from every host."""
+    of_key: dict[_Key, list[Refusal]] = defaultdict(list)
+    groups: dict[str, set[str]] = defaultdict(set)
+    transacts: set[str] = set()
+    for refusal in found:
+        asked = refusal.access
+        key = _Key(principal=asked.principal, resource_type=asked.resource_type, resource_name=asked.resource_name)
+        of_key[key].append(refusal)
+        if asked.resource_type == ResourceType.GROUP:
+            groups[asked.principal].add(asked.resource_name)
+        elif asked.resource_type == ResourceType.TRANSACTIONAL_ID:
+            transacts.add(asked.principal)
+    told = []
+    for key, own in of_key.items():
+        by_intent = _by_intent(
+            key, own, is_internal=_is_internal(key, groups[key.principal]), transacts=key.principal in transacts
+        )
+        told += [_attempt(key, intent, part, any_host=any_host) for intent, part in by_intent.items()]
+    return sorted(told, key=_order)
+
+
+_INTERNAL: Final = ("-changelog", "-repartition")
+
+
+def _is_internal(key: _Key, groups: set[str]) -> bool:
+    """Return whether a topic is one that Kafka Streams makes for an application, whose id is one of these groups."""
+    if key.resource_type != ResourceType.TOPIC or not key.resource_name.endswith(_INTERNAL):
+        return False
+    return any(key.resource_name.startswith(f"{group}-") for group in groups)
+
+
+def _by_intent(
+    key: _Key, own: Sequence[Refusal], *, is_internal: bool, transacts: bool
+) -> "dict[Intent | None, list[Refusal]]":
+    """Return the refusals by intent; a DESCRIBE belongs to what else was asked from its host, or from any."""
+    parts: dict[Intent | None, list[Refusal]] = defaultdict(list)
+    intents: dict[str, Intent | None] = {}
+    described = []
+    for refusal in own:
+        if refusal.access.operation == AclOperation.DESCRIBE:
+            described.append(refusal)
+        else:
+            intent = _intent(refusal, is_internal=is_internal, transacts=transacts)
+            intents[refusal.access.host] = intent
+            parts[intent].append(refusal)
+    other = min(parts, key=str) if parts else _DESCRIBES.get(ResourceType(key.resource_type))
+    for refusal in described:
+        parts[intents.get(refusal.access.host, other)].append(refusal)
+    return parts
+
+
+_DESCRIBES: Final = {ResourceType.GROUP: Intent.CONSUME, ResourceType.TRANSACTIONAL_ID: Intent.TRANSACT}
+"""What a DESCRIBE alone is for."""
+
+
+def _intent(refusal: Refusal, *, is_internal: bool, transacts: bool) -> Intent | None:
+    kind, operation = refusal.access.resource_type, refusal.access.operation
+    if kind == ResourceType.TOPIC and is_internal:
+        return Intent.STREAM
+    if operation == AclOperation.WRITE:
+        return Intent.TRANSACT if transacts or kind == ResourceType.TRANSACTIONAL_ID else Intent.PRODUCE
+    if operation == AclOperation.READ:
+        return Intent.CONSUME
+    if operation == AclOperation.IDEMPOTENT_WRITE:
+        return Intent.PRODUCE
+    return Intent.ADMIN if kind == ResourceType.TOPIC else None
+
+
+def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_host: bool) -> Attempt:
+    of_host: dict[str, list[Refusal]] = defaultdict(list)
+    for refusal in own:
+        of_host[refusal.access.host].append(refusal)
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for refusal in own:
+        if not refusal.denies:
+            wanted[WILDCARD if any_host else refusal.access.host].add(refusal.access.operation)
+    times = [(each.first, each.last) for each in own if each.first is not None and each.last is not None]
+    return Attempt(
+        principal=key.principal,
+        intent=intent,
+        operations=tuple(AclOperation(code) for code in sorted({each.access.operation for each in own})),
+        resource_type=ResourceType(key.resource_type),
+        resource_name=key.resource_name,
+        hosts=tuple(sorted(of_host)),
+        attempts=sum(map(_attempts, of_host.values())),
+        accesses=sum(each.count for each in own),
+        first=min((first for first, _ in times), default=None),
+        last=max((last for _, last in times), default=None),
+        missing=tuple(rule for host in sorted(wanted) for rule in _least_rules(key, host, wanted[host])),
+        denies=tuple(sorted({ordinal for each in own for ordinal in each.denies})),
+    )
+
+
+def _attempts(own: Sequence[Refusal]) -> int:
+    described = sum(each.count for each in own if each.access.operation == AclOperation.DESCRIBE)
+    return max(described, sum(each.count for each in own) - described)
+
+
+def least(operations: Iterable[int]) -> list[int]:
+    """Return the fewest of these operations whose ALLOW rules allow all of them."""
+    wanted = set(operations)
+    implied = {code for code in wanted for other in wanted if other != code and rule_mask(other, _ALLOW) >> code & 1}
+    return sorted(wanted - implied)
+
+
+def _least_rules(key: _Key, host: str, operations: Iterable[int]) -> list[StandardAcl]:
+    # what no rule may be for, implies nothing: one for ALL would imply all else
+    rules = {code: rule for code in operations if (rule := _rule(key, host, code))}
+    return [rules[code] for code in least(rules)]
+
+
+def _rule(key: _Key, host: str, operation: int) -> StandardAcl | None:
+    """Return the rule; None if Kafka would refuse to create it, or it would allow more than this resource."""
+    rule = StandardAcl(
+        resource_type=key.resource_type,
+        resource_name=key.resource_name,
+        pattern_type=PatternType.LITERAL,
+        principal=key.principal,
+        host=host,
+        operation=operation,
+        permission_type=_ALLOW,
+    )
+    is_wider = key.resource_name == WILDCARD or operation == AclOperation.ALL
+    return None if is_wider or refusal_of(rule) else rule
+
+
+def _order(attempt: Attempt) -> tuple[int, str, str, int, str]:
+    intent = "" if attempt.intent is None else attempt.intent.value
+    return (-attempt.attempts, attempt.principal, intent, int(attempt.resource_type), attempt.resource_name)

@@ -1,1 +1,0 @@
-"""Who is refused what in an access log, and what would allow it."""

@@ -1,1 +1,0 @@
-"""Access logs judged without Spark, in processes: the same counts and the same judge as on Spark."""

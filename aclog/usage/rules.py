@@ -1,0 +1,231 @@
+"""The ACLs of a log, each with the interval in which it was in force."""
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from attrs import Factory, define, evolve, field, frozen
+
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.settings import Generation, Settings
+from aclog.metalog.batches import scan_batches
+from aclog.metalog.committed_log import LogReader
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.files import list_checkpoints
+from aclog.metalog.vectors import Bools, Bytes, Int64s
+from aclog.snapshots.deciding_kafka import kafka_history, possible_generations
+from aclog.snapshots.history import Change, ChangeKind, history_from, start_of_history
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import READ_BYTES
+from aclog.usage.arrow import ACL_FIELDS
+from aclog.usage.decisions.intervals import ALWAYS, FOREVER, RULE_COLUMNS, AclIntervals, Rules, change_times
+from aclog.usage.index.lives import KEY_BYTES, STILL, UNKNOWN, RuleText, SeenRules, digests
+from aclog.usage.window import Window, micros_of
+
+# All ACLs of a metadata log, each with the interval in which it was in force: the history that Spark computes, too.
+#
+# And which Kafka decided when, as the brokers registered in the log, or in a state.
+
+
+def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, Settings]:
+    """Return all ACLs that a log directory ever had, and the settings.
+
+    An ACL is in force from the running maximum of batch timestamps at the batch that makes it visible, up to that of
+    its removal: the state as of a time T (--as-of) has the ACLs with from <= T < to. If the settings name no Kafka,
+    each access is decided by that of its time.
+
+    Raises:
+        LogError: there is no log, it cannot be read, or it has no record.
+        CheckpointError: the log does not begin at offset 0, and no valid checkpoint covers what precedes it.
+        DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
+
+    """
+    with open_reader(directory) as reader:
+        start = start_of_history(reader, list_checkpoints(directory))
+        times = _Times.of(reader, start)
+        intervals = _Intervals(times)
+        for change in history_from(start, reader):
+            intervals.add(change)
+        rules = Rules.of_table(intervals.table(), known_from=times.known_from)
+        return rules.by_kafka(settings, lambda: _kafka_of(reader, start, times))
+
+
+def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Settings]:
+    """Return the ACLs of one state, and the settings; if these name no Kafka, that which its brokers run decides."""
+    return Rules.of_image(image.acls).by_kafka(settings, lambda: [(ALWAYS, possible_generations(image))])
+
+
+def kafka_of_log(directory: Path) -> Iterator[tuple[int, Sequence[Generation]]]:
+    """Yield from which times on, in ms since 1970, which generations of Kafka may have decided.
+
+    An ACL of that time is in force from the same time on. Before the first broker of a log there is no access.
+
+    Raises as deciding_rules_of_log.
+    """
+    with open_reader(directory) as reader:
+        start = start_of_history(reader, list_checkpoints(directory))
+        yield from _kafka_of(reader, start, _Times.of(reader, start))
+
+
+def _kafka_of(reader: LogReader, start: Image, times: "_Times") -> Iterator[tuple[int, Sequence[Generation]]]:
+    first, *later = kafka_history(start, reader)
+    if later and not first.kafka.nodes.of_generation:
+        first, *later = later
+    yield ALWAYS, first.kafka.generations
+    yield from ((times.visible_at(each.end_offset), each.kafka.generations) for each in later)
+
+
+@frozen(eq=False)
+class _Times:
+    """When states became visible."""
+
+    ends: Int64s
+    """The end offsets of batches, ascending."""
+    latest: Int64s
+    """The latest timestamp up to each of them, in ms since 1970."""
+    known_from: int
+    """The earliest time for which a state is known."""
+
+    @classmethod
+    def of(cls, reader: LogReader, start: Image) -> "_Times":
+        """Read the times of a log's batches; `start` is the state with which its history begins."""
+        offset, end = reader.start_offset(), reader.high_watermark()
+        if end <= 0:
+            raise LogError(
+                f"{reader.name}: the log has no record: no access can be decided by the ACLs of its own time"
+            )
+        ends, times = [], []
+        while offset < end:
+            batches, damage = scan_batches(reader.read(offset, READ_BYTES))
+            if damage is not None or not len(batches):
+                raise LogError(
+                    f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected"
+                )
+            ends.append(batches.base_offset + batches.record_count)
+            times.append(batches.max_timestamp)
+            offset = int(ends[-1][-1])
+        all_ends, latest = np.concatenate(ends), np.maximum.accumulate(np.concatenate(times))
+        known_from = int(latest[0])
+        if start is not Image.EMPTY:
+            latest = np.maximum(latest, start.timestamp)
+            covered = int(np.searchsorted(all_ends, start.end_offset, "right"))
+            known_from = int(latest[covered - 1]) if covered else start.timestamp
+        return cls(all_ends, latest, known_from)
+
+    def visible_at(self, end_offset: int) -> int:
+        """Return the earliest time as of which the state up to an offset is seen, in ms since 1970."""
+        return int(self.latest[np.searchsorted(self.ends, end_offset)])
+
+
+@define
+class _Intervals:
+    """The intervals of ACLs: rows in the order in which they began."""
+
+    times: _Times
+    _rules: list[StandardAclWithId] = field(factory=list, init=False)
+    _from: list[int | None] = field(factory=list, init=False)
+    _to: list[int | None] = field(factory=list, init=False)
+    _rows: dict[object, int] = field(factory=dict, init=False)
+    """The row of each ACL that is in force, by id."""
+
+    def add(self, change: Change) -> None:
+        """Take in a change, in log order."""
+        if change.kind is ChangeKind.REMOVED:
+            self._to[self._rows.pop(change.rule.id)] = self.times.visible_at(change.end_offset)
+            return
+        self._rows[change.rule.id] = len(self._rules)
+        self._rules.append(change.rule)
+        self._from.append(None if change.first_seen else self.times.visible_at(change.end_offset))
+        self._to.append(None)
+
+    def table(self) -> pa.Table:
+        """Return RULE_COLUMNS, visible_from and visible_to."""
+        rows = [rule.to_dict() for rule in self._rules]
+        columns: dict[str, Any] = {name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS}
+        times = {"visible_from": pa.array(self._from, pa.int64()), "visible_to": pa.array(self._to, pa.int64())}
+        return pa.table({**columns, **times})
+
+
+# The rules that accesses are judged by, as the index of last use takes them.
+
+
+def seen_rules(rules: Rules, *, own_time: bool) -> SeenRules:
+    """Return the rules by which a run judges; with `own_time`, each access by those of its time."""
+    intervals = rules.intervals
+    records = (intervals.records[start:end] for start, end in pairwise([0, *intervals.record_ends.tolist()]))
+    permissions = np.asarray(rules.table.column("permissionType").to_numpy())
+
+    def texts(ordinals: Sequence[int]) -> list[RuleText]:
+        """Return the texts of some rules."""
+        rows: list[RuleText] = rules.table.select(ACL_FIELDS).take(list(ordinals)).to_pylist()
+        return rows
+
+    return SeenRules(
+        ids=_ids(rules),
+        digests=digests(records)[intervals.content_of],
+        denies=permissions != "ALLOW",
+        texts=texts,
+        begins=np.where(intervals.visible_from == ALWAYS, UNKNOWN, intervals.visible_from * 1000),
+        ends=np.where(intervals.visible_to == FOREVER, STILL, intervals.visible_to * 1000),
+        is_history=own_time,
+        known_from=None if intervals.known_from == ALWAYS else intervals.known_from * 1000,
+    )
+
+
+def _ids(rules: Rules) -> Bytes | None:
+    column = rules.table.column("id")
+    if column.null_count:
+        return None
+    # 22 characters of base64 each: two more make 18 whole bytes
+    data = urlsafe_b64decode("".join(f"{text}AA" for text in column.to_pylist()))
+    return np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(-1, KEY_BYTES + 2)[:, :KEY_BYTES])
+
+
+# Which ACLs were in force in all of a window.
+
+
+@frozen(eq=False, kw_only=True)
+class WindowRules:
+    """Which ACLs are assessed, by ordinal."""
+
+    throughout: Bools
+    """In force in the whole window: assessed, unless `concerned`."""
+    stays: Bools
+    """Not assessed but in force at the end of the window, so that it will not be removed."""
+    version: int
+    """The version at the end of the window; without own time, the last one."""
+    concerned: Bools = field(default=Factory(lambda self: np.zeros_like(self.throughout), takes_self=True))
+    """An access that could not be read or decided may have needed it, so that it is only said to be needed."""
+    unread: Int64s = field(default=Factory(lambda self: np.zeros(len(self.throughout), np.int64), takes_self=True))
+    """How many such accesses there are."""
+
+    @classmethod
+    def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
+        """Assess the ACLs for a window."""
+        times = change_times(intervals)
+        if own_time:
+            until = micros_of(window.until) // 1000
+            version = int(np.searchsorted(times, until, "right"))
+            at_end = (intervals.visible_from <= until) & (intervals.visible_to > until)
+        else:
+            version, at_end = len(times), intervals.visible_to == FOREVER
+        throughout = in_force_throughout(window, intervals) & at_end
+        return cls(throughout=throughout, stays=at_end & ~throughout, version=version)
+
+    def but_for(self, concerned: Bools, unread: Int64s) -> Self:
+        """Return the same, given which ACLs may have been needed by accesses that are not known, and by how many."""
+        stays = self.stays | self.throughout & concerned
+        return evolve(self, stays=stays, concerned=concerned, unread=unread)
+
+
+def in_force_throughout(window: Window, intervals: AclIntervals) -> Bools:
+    """Return by ordinal whether the ACL is known to have been in force in the whole window."""
+    start, until = micros_of(window.start), micros_of(window.until)
+    # from * 1000 <= start and to * 1000 > until, but compared in ms: FOREVER in us would overflow
+    in_force: Bools = (intervals.visible_from <= start // 1000) & (intervals.visible_to > until // 1000)
+    return in_force & (max(intervals.known_from, ALWAYS) <= start // 1000)

@@ -1,0 +1,855 @@
+"""The least ACLs that keep what was used, with their proof."""
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
+from re import compile as pattern_of
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+from attrs import define, evolve, field, frozen
+
+from aclog.analysis.comparison import differences
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions import Direction
+from aclog.analysis.who_can import Intent, needs_of
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    code_name,
+    is_cidr,
+    parse_cidr,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.layout import Int32s, rule_mask
+from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.vectors import Bools
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess, parse_access
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+from aclog.usage.decisions.decisions import ALLOWED
+from aclog.usage.decisions.intervals import Rules
+from aclog.usage.simulation import simulate
+from aclog.usage.undecided import UNDECIDED, undecided
+from aclog.usage.window import UnreadAccesses
+
+# The intents of grants: what the client that uses them is for.
+
+
+_TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
+_READ, _WRITE = AclOperation.READ, AclOperation.WRITE
+_IMPLIED: Final = 1 << AclOperation.DESCRIBE | 1 << AclOperation.DESCRIBE_CONFIGS
+"""Operations that others imply: they alone are no sign of an intent."""
+
+
+@define(eq=False)
+class _Used:
+    """What one principal used."""
+
+    operations: dict[int, int] = field(factory=dict)
+    """By resource type: a mask."""
+    names: dict[tuple[int, int], set[str]] = field(factory=dict)
+    """By resource type and operation."""
+
+    def has(self, kind: int, operations: int) -> bool:
+        """Return whether all of these operations, but for implied ones, were used on the type."""
+        wanted = operations & ~_IMPLIED
+        return self.operations.get(kind, 0) & wanted == wanted
+
+    def streams(self) -> bool:
+        """Return whether an internal topic of a Streams application was read and written: `<group>-...`."""
+        both = self.names.get((_TOPIC, _READ), set()) & self.names.get((_TOPIC, _WRITE), set())
+        groups = tuple(f"{group}-" for group in self.names.get((_GROUP, _READ), ()))
+        return bool(groups) and any(name.startswith(groups) for name in both)
+
+
+@define(eq=False)
+class Intents:
+    """Names the intents of grants."""
+
+    _found: Mapping[str, tuple[Intent, ...]]
+    """By principal."""
+
+    @classmethod
+    def of(cls, accesses: Iterable[ParsedAccess]) -> "Intents":
+        """Find the intents of principals from what they used."""
+        used: dict[str, _Used] = {}
+        for access in accesses:
+            mine = used.setdefault(access.principal, _Used())
+            kind, operation = access.resource_type, access.operation
+            mine.operations[kind] = mine.operations.get(kind, 0) | 1 << operation
+            mine.names.setdefault((kind, operation), set()).add(access.resource_name)
+        return cls({principal: tuple(i for i in Intent if _has(i, mine)) for principal, mine in used.items()})
+
+    def behind(self, acl: StandardAcl) -> tuple[Intent, ...]:
+        """Return the intents of the principal that need a rule's operation on its type of resource."""
+        if 1 << acl.operation & _IMPLIED:
+            return ()
+        kind, bit = acl.resource_type, 1 << acl.operation
+        found = (i for i in self._found.get(acl.principal, ()) if _operations(i).get(kind, 0) & bit)
+        return tuple(found)
+
+
+def _has(intent: Intent, used: _Used) -> bool:
+    if intent is Intent.STREAM:
+        return used.streams()
+    if intent is Intent.ADMIN:
+        wanted = _operations(intent)[_TOPIC] & ~_IMPLIED
+        return bool(used.operations.get(_TOPIC, 0) & wanted)
+    return all(used.has(kind, operations) for kind, operations in _operations(intent).items())
+
+
+def _operations(intent: Intent) -> dict[int, int]:
+    """Return the operations of an intent by resource type."""
+    if intent is Intent.STREAM:
+        return {_TOPIC: 1 << _READ | 1 << _WRITE, _GROUP: 1 << _READ}
+    found: dict[int, int] = {}
+    for need in needs_of(intent, ()):
+        found[need.resource_type] = found.get(need.resource_type, 0) | need.operations
+    return found
+
+
+# Names that begin alike: where a prefix could stand for several of them.
+
+
+_SEPARATOR = pattern_of(r"[._:/-]")
+"""What Kafka's users divide names by."""
+
+
+@frozen(kw_only=True)
+class NameGroup:
+    """Some names, and the longest prefix that all of them begin with and that ends in a separator."""
+
+    prefix: str
+    names: tuple[str, ...]
+
+
+def groups_below(names: Iterable[str], prefix: str, least: int) -> Iterator[NameGroup]:
+    """Yield the groups of at least so many names that go on alike after a prefix, up to the next separator.
+
+    All names begin with `prefix`, which is empty or ends in a separator.
+    """
+    by_head: dict[str, list[str]] = {}
+    for name in sorted(names):
+        end = _SEPARATOR.search(name, len(prefix))
+        if end is not None:
+            by_head.setdefault(name[: end.end()], []).append(name)
+    for head, found in by_head.items():
+        if len(found) >= least:
+            yield NameGroup(prefix=_longest(head, found), names=tuple(found))
+
+
+def _longest(head: str, names: list[str]) -> str:
+    # sorted, so that what the first and the last share, all do
+    first, last = names[0], names[-1]
+    differs = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
+    shared = first[: min(len(first), len(last)) if differs is None else differs]
+    return head + shared[len(head) : max((end.end() for end in _SEPARATOR.finditer(shared)), default=0)]
+
+
+# What accesses need: each allowed one, with how often and when it was made.
+
+
+_OWNING: Mapping[int, int] = {
+    ResourceType.TOPIC: AclOperation.WRITE,
+    ResourceType.GROUP: AclOperation.READ,
+    ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE,
+}
+"""The operation by which a principal makes a resource its own, by resource type."""
+
+
+@frozen(kw_only=True)
+class Evidence:
+    """How often something was done, and the first and the last time, in us since 1970; None if no time is known."""
+
+    accesses: int
+    first: int | None
+    last: int | None
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[Self]) -> Self:
+        """Return the sum of several."""
+        found = list(parts)
+        return cls(
+            accesses=sum(part.accesses for part in found),
+            first=min((part.first for part in found if part.first is not None), default=None),
+            last=max((part.last for part in found if part.last is not None), default=None),
+        )
+
+
+@frozen(kw_only=True)
+class Needs:
+    """What the accesses of a log need."""
+
+    by_access: Mapping[ParsedAccess, Evidence]
+    """The accesses that a rule allows."""
+    names: Mapping[int, Mapping[str, frozenset[str]]]
+    """By resource type: the names that exist, as far as accesses tell, denied ones too, and who made them their own:
+    wrote to a topic or with a transactional id, or read with a group."""
+    denied: int
+    """Accesses, as often as they were made, that no rule allows, for which there is nothing to keep."""
+    undecided: UnreadAccesses
+    """Accesses that cannot be decided, which may need any rule of their principals."""
+
+    @classmethod
+    def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
+        """Judge distinct accesses (COUNTED) by the last version of the rules."""
+        columns = [counted.column(name) for name in REQUEST_COLUMNS]
+        codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
+        by_rule, allowed = _allowed(codes, rules)
+        unknown = undecided(counted, codes).but_of(settings.super_users)
+        counts = np.asarray(counted.column("count"))
+        times = (counted.column(name).to_pylist() for name in ("first", "last"))
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        found: dict[ParsedAccess, list[Evidence]] = {}
+        names: dict[int, dict[str, set[str]]] = {}
+        for row, ruled, is_allowed, count, first, last in zip(
+            rows, by_rule.tolist(), allowed.tolist(), counts.tolist(), *times, strict=True
+        ):
+            access = parse_access(Access(*row))
+            if not isinstance(access, ParsedAccess):
+                continue
+            _see(access, names, is_allowed=is_allowed)
+            if ruled:
+                found.setdefault(access, []).append(_evidence(count, first, last))
+        return cls(
+            by_access={access: Evidence.sum_of(parts) for access, parts in found.items()},
+            names={kind: {name: frozenset(who) for name, who in each.items()} for kind, each in names.items()},
+            denied=int(counts[~allowed & ~np.isin(codes, UNDECIDED)].sum()),
+            undecided=unknown,
+        )
+
+
+def _allowed(codes: Int32s, rules: Rules) -> tuple[Bools, Bools]:
+    """Return which accesses a rule allows, and which are allowed at all."""
+    allows = np.asarray(rules.table.column("permissionType").to_numpy()) == "ALLOW"
+    by_rule = np.zeros(len(codes), np.bool_)
+    by_rule[codes >= 0] = allows[codes[codes >= 0]]
+    return by_rule, by_rule | np.isin(codes, list(ALLOWED))
+
+
+def _see(access: ParsedAccess, names: dict[int, dict[str, set[str]]], *, is_allowed: bool) -> None:
+    owners = names.setdefault(access.resource_type, {}).setdefault(access.resource_name, set())
+    if is_allowed and access.operation == _OWNING.get(access.resource_type):
+        owners.add(access.principal)
+
+
+def _evidence(count: int, first: int, last: int) -> Evidence:
+    # a first time that is later than the last one stands for none (AccessCounter.add_timeless)
+    known = first <= last
+    return Evidence(accesses=count, first=first if known else None, last=last if known else None)
+
+
+# The proof of a suggestion: no access is lost, and no request is allowed that was not.
+
+
+_REPORT = "nothing was printed; please report it"
+
+
+class SuggestionError(MetadataError):
+    """A suggestion that is not sound: nothing of it may be used."""
+
+
+@frozen(kw_only=True)
+class Proof:
+    """What was proved."""
+
+    replayed: int
+    """The accesses, as often as they were made, that were decided again; none was lost."""
+
+
+def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, settings: Settings) -> Proof:
+    """Decide accesses (COUNTED) again by the new rules, and compare both sets of rules on every request there is.
+
+    Raises:
+        SuggestionError: an access is decided otherwise, or a request would be allowed that was not.
+
+    """
+    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
+    before, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
+    sides = [(Rules.of_image(image), settings) for image in (old, after)]
+    found = simulate(counted, sides[0], sides[1])
+    for flip in found.flips.to_pylist():
+        # a denial may become an error or the reverse: nobody gets in, either way
+        if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
+            what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
+            raise SuggestionError(f"the suggestion is not sound: {flip['change']}: {what}: {_REPORT}")
+    for difference in differences(Policy(before, settings), Policy(after, settings)):
+        if difference.direction is Direction.GAINED:
+            raise SuggestionError(f"the suggestion is not sound: {difference}: {_REPORT}")
+    return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
+
+
+# Rules by what they cover: which ones apply to a name, to all names under a prefix, or to some of them.
+
+
+_LITERAL, _PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+_Pattern = tuple[int, int, str]
+"""Resource type, pattern type, name."""
+
+
+@define(eq=False)
+class RuleIndex:
+    """Rules by pattern and principal."""
+
+    settings: Settings
+    _rules: dict[_Pattern, dict[str, list[StandardAcl]]] = field(factory=dict, init=False)
+    _lengths: dict[int, set[int]] = field(factory=dict, init=False)
+    """By resource type: the lengths of prefixes."""
+    _names: dict[int, list[tuple[str, int]]] = field(factory=dict, init=False)
+    """By resource type: names and pattern types, sorted."""
+
+    @classmethod
+    def of(cls, rules: Iterable[StandardAcl], settings: Settings) -> "RuleIndex":
+        """Index rules; one with a principal without a colon counts as for everybody, since Kafka throws on it."""
+        index = cls(settings)
+        for rule in rules:
+            index._put(rule)
+        for kind, pattern_type, name in index._rules:
+            index._names.setdefault(kind, []).append((name, pattern_type))
+        for names in index._names.values():
+            names.sort()
+        return index
+
+    def add(self, rule: StandardAcl) -> None:
+        """Add a rule."""
+        pattern = (rule.resource_name, rule.pattern_type)
+        if (rule.resource_type, rule.pattern_type, rule.resource_name) not in self._rules:
+            insort(self._names.setdefault(rule.resource_type, []), pattern)
+        self._put(rule)
+
+    def _put(self, rule: StandardAcl) -> None:
+        pattern = (rule.resource_type, rule.pattern_type, rule.resource_name)
+        principal = rule.principal if ":" in rule.principal else WILDCARD_PRINCIPAL
+        self._rules.setdefault(pattern, {}).setdefault(principal, []).append(rule)
+        if rule.pattern_type == _PREFIXED:
+            self._lengths.setdefault(rule.resource_type, set()).add(len(rule.resource_name))
+
+    def on_name(self, kind: int, name: str, principal: str | None) -> Iterator[StandardAcl]:
+        """Yield the rules about a principal (None: about anybody) that cover a name, the narrowest pattern first."""
+        yield from self._of((kind, _LITERAL, name), principal)
+        yield from self.on_all(kind, name, principal, but_name=name)
+
+    def on_all(
+        self, kind: int, prefix: str, principal: str | None, *, but_name: str | None = None
+    ) -> Iterator[StandardAcl]:
+        """Yield those that cover all names that begin with a prefix, the longest prefix first."""
+        for length in sorted(self._lengths.get(kind, ()), reverse=True):
+            if length <= len(prefix):
+                yield from self._of((kind, _PREFIXED, prefix[:length]), principal)
+        if (
+            but_name != WILDCARD
+            and (self.settings.documented or not prefix.startswith(WILDCARD))
+            and (prefix or but_name is not None)
+        ):
+            yield from self._of((kind, _LITERAL, WILDCARD), principal)
+
+    def on_some(self, kind: int, prefix: str, principal: str | None) -> Iterator[StandardAcl]:
+        """Yield those that cover some of these names, but not all: whose patterns are under the prefix."""
+        names = self._names.get(kind, [])
+        for at in range(bisect_left(names, (prefix, 0)), len(names)):
+            name, pattern_type = names[at]
+            if not name.startswith(prefix):
+                return
+            if (name, pattern_type) != (prefix, _PREFIXED):
+                yield from self._of((kind, pattern_type, name), principal)
+
+    def touching(self, rule: StandardAcl) -> Iterator[StandardAcl]:
+        """Yield the rules that may apply to a request that another rule applies to; rather one too many."""
+        kind, name = rule.resource_type, rule.resource_name
+        who = None if rule.principal == WILDCARD_PRINCIPAL else rule.principal
+        found: Iterator[StandardAcl]
+        if rule.pattern_type == _PREFIXED:
+            found = chain(self.on_all(kind, name, who), self.on_some(kind, name, who))
+        elif name == WILDCARD:
+            found = chain(self.on_all(kind, "", who), self.on_some(kind, "", who))
+        else:
+            found = self.on_name(kind, name, who)
+        return (each for each in found if overrules(each, rule, self.settings))
+
+    def _of(self, pattern: _Pattern, principal: str | None) -> Iterator[StandardAcl]:
+        by_principal = self._rules.get(pattern)
+        if by_principal is None:
+            return
+        if principal is None:
+            yield from chain.from_iterable(by_principal.values())
+            return
+        for each in dict.fromkeys((principal, WILDCARD_PRINCIPAL)):
+            yield from by_principal.get(each, ())
+
+
+def is_allow(rule: StandardAcl) -> bool:
+    """Return whether a rule allows anything; one whose principal has no colon makes Kafka's authorizer throw."""
+    return rule.permission_type == AclPermissionType.ALLOW and ":" in rule.principal
+
+
+def allows(rule: StandardAcl, operation: int) -> bool:
+    """Return whether an ALLOW is about an operation; READ implies DESCRIBE, and so on."""
+    return bool(rule_mask(rule.operation, AclPermissionType.ALLOW) >> operation & 1)
+
+
+def overrules(deny: StandardAcl, rule: StandardAcl, settings: Settings) -> bool:
+    """Return whether one denies an operation that an ALLOW is about, from a host that both may be about."""
+    if ":" not in deny.principal:
+        return True  # Kafka throws, from whichever host
+    reach = rule_mask(rule.operation, AclPermissionType.ALLOW)
+    meet = hosts_meet(rule.host, deny.host, settings)
+    return meet and bool(rule_mask(deny.operation, AclPermissionType.DENY) >> 16 & reach)
+
+
+def host_covers(rule_host: str, host: str, settings: Settings) -> bool:
+    """Return whether the host of a rule covers another: an address, or the host of a rule."""
+    if rule_host in (WILDCARD, host):
+        return True
+    return settings.cidr and "/" in rule_host and "/" not in host and _in_range(rule_host, host)
+
+
+def hosts_meet(one: str, other: str, settings: Settings) -> bool:
+    """Return whether two hosts of rules may have an address in common."""
+    if settings.cidr and "/" in one and "/" in other:
+        return True
+    return host_covers(one, other, settings) or host_covers(other, one, settings)
+
+
+@lru_cache(1 << 16)
+def _in_range(text: str, host: str) -> bool:
+    try:
+        return parse_cidr(text).contains(host)
+    except ConfigError:
+        return False
+
+
+# Grants: what a suggested rule allows, and the accesses that stand for it.
+
+
+@frozen(kw_only=True)
+class Grant:
+    """A rule that allows, and why."""
+
+    acl: StandardAcl
+    evidence: Evidence
+    names: frozenset[str]
+    """The names that were used by it."""
+    replaces: frozenset[StandardAcl]
+    """The present rules that allowed these accesses."""
+    why: str = ""
+
+    def with_all_of(self, others: Iterable["Grant"]) -> "Grant":
+        """Return it with what stands for others, too."""
+        found = [self, *others]
+        return evolve(
+            self,
+            evidence=Evidence.sum_of(each.evidence for each in found),
+            names=frozenset[str]().union(*(each.names for each in found)),
+            replaces=frozenset[StandardAcl]().union(*(each.replaces for each in found)),
+        )
+
+
+def literal_grants(needs: Mapping[ParsedAccess, Evidence], present: RuleIndex) -> Iterator[Grant]:
+    """Yield a grant of each need by name: from any host if the present rules allow that, else from what they do.
+
+    Every need is covered by a present ALLOW.
+    """
+    by_hosts: dict[tuple[str, int, int, str], dict[str, Evidence]] = {}
+    for need, evidence in needs.items():
+        key = (need.principal, need.operation, need.resource_type, need.resource_name)
+        by_hosts.setdefault(key, {})[need.host] = evidence
+    for (principal, operation, kind, name), hosts in by_hosts.items():
+        covering = [rule for rule in present.on_name(kind, name, principal) if allows(rule, operation)]
+        for host, used in _hosts(covering, hosts, present.settings):
+            behind = [rule for rule in covering if any(host_covers(rule.host, h, present.settings) for h in used)]
+            pattern = _pattern(kind, name, [rule for rule in behind if host_covers(rule.host, host, present.settings)])
+            acl = StandardAcl(
+                resource_type=kind,
+                resource_name=pattern[1],
+                pattern_type=pattern[0],
+                principal=principal,
+                host=host,
+                operation=operation,
+                permission_type=AclPermissionType.ALLOW,
+            )
+            evidence = Evidence.sum_of(hosts[each] for each in used)
+            yield Grant(acl=acl, evidence=evidence, names=frozenset({name}), replaces=frozenset(behind))
+
+
+def _hosts(covering: Iterable[StandardAcl], used: Iterable[str], settings: Settings) -> Iterator[tuple[str, list[str]]]:
+    """Yield the hosts of present rules that cover the addresses used, few rather than many, and which they cover."""
+    left = list(used)
+    hosts = sorted({rule.host for rule in covering}, key=lambda host: (host != WILDCARD, host))
+    while left:
+        covered = {host: [each for each in left if host_covers(host, each, settings)] for host in hosts}
+        best = WILDCARD if WILDCARD in covered else max(hosts, key=lambda host: len(covered[host]))
+        yield best, covered[best]
+        left = [each for each in left if each not in covered[best]]
+
+
+def _pattern(kind: int, name: str, behind: Iterable[StandardAcl]) -> tuple[int, str]:
+    """Return the narrowest pattern for a name: the name itself, unless no rule can name it alone."""
+    can_be_named = name == CLUSTER_NAME if kind == ResourceType.CLUSTER else name not in {"", WILDCARD}
+    if can_be_named:
+        return PatternType.LITERAL, name
+    rule = next(iter(behind))
+    return rule.pattern_type, rule.resource_name
+
+
+def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
+    """Leave out grants of which another one allows all, which then stands for their accesses, too.
+
+    Grants on one pattern for one principal, host and operation become one.
+    """
+    by_acl: dict[StandardAcl, list[Grant]] = {}
+    for grant in grants:
+        by_acl.setdefault(grant.acl, []).append(grant)
+    index = RuleIndex.of(by_acl, settings)
+    over = {acl: _wider(acl, index) for acl in by_acl}
+    kept: dict[StandardAcl, list[Grant]] = {}
+    for acl, found in by_acl.items():
+        top = acl
+        while (wider := over[top]) is not None:
+            top = wider
+        kept.setdefault(top, []).extend(found)
+    return [_one(acl, found) for acl, found in kept.items()]
+
+
+def _one(acl: StandardAcl, found: list[Grant]) -> Grant:
+    # one of its own comes first: it says why
+    first, *others = sorted(found, key=lambda grant: grant.acl != acl)
+    return first.with_all_of(others)
+
+
+def covers(index: RuleIndex, acl: StandardAcl) -> Iterator[StandardAcl]:
+    """Yield the ALLOWs of an index that allow all that a rule allows, itself included if it is in the index."""
+    kind, name = acl.resource_type, acl.resource_name
+    literal = acl.pattern_type == PatternType.LITERAL
+    if literal and name == WILDCARD:
+        return  # what covers LITERAL * is LITERAL * alone
+    found = (index.on_name if literal else index.on_all)(kind, name, acl.principal)
+    for rule in found:
+        if allows(rule, acl.operation) and host_covers(rule.host, acl.host, index.settings):
+            yield rule
+
+
+def _wider(acl: StandardAcl, index: RuleIndex) -> StandardAcl | None:
+    return next((rule for rule in covers(index, acl) if rule != acl), None)
+
+
+# Folding: many used names of one principal, host and operation become one prefix, if that is safe.
+
+
+_OWNED_BY: Mapping[int, str] = {
+    ResourceType.TOPIC: "written",
+    ResourceType.GROUP: "read with",
+    ResourceType.TRANSACTIONAL_ID: "written with",
+}
+
+_UNUSED: Final = 1 / 10
+"""A prefix covers at most so many unused names for each used one: else it gives much that nobody needs."""
+
+
+@frozen(kw_only=True)
+class Folded:
+    """Grants with prefixes where they are safe, and why they are not where names could have become one."""
+
+    grants: tuple[Grant, ...]
+    refused: tuple[str, ...]
+
+
+@define(eq=False, kw_only=True)
+class Folding:
+    """What may become a prefix."""
+
+    least: int | None
+    """So many names become their prefix; None for never."""
+    allowing: RuleIndex
+    """The present ALLOWs."""
+    denying: RuleIndex
+    """All other present rules."""
+    names: Mapping[int, Mapping[str, Collection[str]]]
+    """By resource type: the names that exist, and who made them their own."""
+    _sorted: dict[int, list[str]] = field(factory=dict, init=False)
+
+    def fold(self, grants: Iterable[Grant]) -> Folded:
+        """Fold grants by name."""
+        groups: dict[tuple[str, str, int, int], dict[str, Grant]] = {}
+        left: list[Grant] = []
+        for grant in grants:
+            acl = grant.acl
+            if self.least is None or acl.pattern_type != PatternType.LITERAL or grant.names != {acl.resource_name}:
+                left.append(grant)
+                continue
+            key = (acl.principal, acl.host, acl.operation, acl.resource_type)
+            groups.setdefault(key, {})[acl.resource_name] = grant
+        refused: list[str] = []
+        for by_name in groups.values():
+            left.extend(self._folded(by_name, refused))
+        return Folded(grants=tuple(left), refused=tuple(refused))
+
+    def _folded(self, by_name: dict[str, Grant], refused: list[str]) -> Iterator[Grant]:
+        assert self.least is not None  # noqa: S101 - else nothing is to be folded
+        waiting = list(groups_below(by_name, "", self.least))
+        while waiting:
+            group = waiting.pop()
+            some = by_name[group.names[0]].acl
+            prefixed = evolve(some, resource_name=group.prefix, pattern_type=PatternType.PREFIXED)
+            reason = self._against(prefixed, group)
+            if reason is None:
+                first, *others = (by_name.pop(name) for name in group.names)
+                yield evolve(first.with_all_of(others), acl=prefixed, why=self._why(prefixed, group))
+            else:
+                refused.append(f"{len(group.names):,} names are not folded into {acl_text(prefixed)}: {reason}")
+                waiting.extend(groups_below(group.names, group.prefix, self.least))
+        yield from by_name.values()
+
+    def _against(self, prefixed: StandardAcl, group: NameGroup) -> str | None:
+        """Return why a prefix is not safe; None if it is."""
+        if next(covers(self.allowing, prefixed), None) is None:
+            return "the present rules do not allow all of it"
+        kind = prefixed.resource_type
+        for deny in self.denying.on_some(kind, group.prefix, prefixed.principal):
+            if overrules(deny, prefixed, self.denying.settings):
+                return f"the present rules deny some of it: {acl_text(deny)}"
+        others = [name for name in self._under(kind, group.prefix) if name not in set(group.names)]
+        for name in others:
+            owners = self.names[kind][name]
+            if owners and prefixed.principal not in owners:
+                return f"{name!r} under it is {_OWNED_BY[kind]} only by others"
+        if len(others) > len(group.names) * _UNUSED:
+            return f"{len(others):,} more names that exist under it were not used"
+        return None
+
+    def _why(self, prefixed: StandardAcl, group: NameGroup) -> str:
+        kind = prefixed.resource_type
+        rule = next(covers(self.allowing, prefixed))
+        others = len(set(self._under(kind, group.prefix)) - set(group.names))
+        what = f"{code_name(AclOperation, prefixed.operation)} was used on {len(group.names):,} names under it"
+        owned = f", none of them {_OWNED_BY[kind]} only by others" if others and kind in _OWNED_BY else ""
+        more = f"{others:,} more exist there{owned}" if others else "no others exist there"
+        return f"{what} ({self.least} or more become a prefix); {more}; all of it is allowed now by {acl_text(rule)}"
+
+    def _under(self, kind: int, prefix: str) -> Iterator[str]:
+        names = self._sorted.get(kind)
+        if names is None:
+            names = self._sorted[kind] = sorted(self.names.get(kind, ()))
+        for at in range(bisect_left(names, prefix), len(names)):
+            if not names[at].startswith(prefix):
+                return
+            yield names[at]
+
+
+# The suggestion: the least rules that keep what was used, each with what stands for it.
+
+
+FOLD: Final = 5
+"""So many used names become a prefix, by default."""
+
+NOT_JUDGED: Final = "not judged"
+"""How the reason begins for which a rule stays that unread accesses may have needed."""
+
+_NOTHING: Final = Evidence(accesses=0, first=None, last=None)
+_IMPLIED_OPERATIONS: Final = frozenset({AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS})
+
+
+@frozen(kw_only=True)
+class SuggestedRule:
+    """A rule of the suggestion, and what stands for it."""
+
+    acl: StandardAcl
+    evidence: Evidence
+    """Of the accesses that it is for; none for a rule that is kept for another reason."""
+    names: int
+    """The number of names that were used by it."""
+    replaces: tuple[StandardAcl, ...]
+    """The present rules that allowed these accesses; itself, if it is one of them."""
+    intents: tuple[Intent, ...]
+    why: str
+
+
+@frozen(kw_only=True)
+class Question:
+    """What is to be suggested."""
+
+    settings: Settings
+    fold: int | None = FOLD
+    principals: frozenset[str] = frozenset()
+    """Whose rules are to be replaced; all, if empty. The rules of all others stay, those of `User:*` too."""
+    topics: frozenset[str] = frozenset()
+    """Topics that exist, besides those that were used."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Accesses that could not be read or decided: the rules that they may need stay."""
+    ranges_allow: bool = True
+    """Whether ALLOWs with ranges are known to allow; not, where the Kafka that decides is unknown: then `settings` are
+    those of one that knows ranges, as DENYs may deny."""
+
+
+@frozen(eq=False, kw_only=True)
+class Suggestion:
+    """The least rules."""
+
+    rules: tuple[SuggestedRule, ...]
+    """Ordered by principal, resource and operation."""
+    staying: tuple[StandardAcl, ...]
+    """The rules of principals who were not asked about."""
+    refused: tuple[str, ...]
+    """Prefixes that many names could have become, and why they did not."""
+
+    @property
+    def acls(self) -> list[StandardAcl]:
+        """All rules that are wanted."""
+        return [*(rule.acl for rule in self.rules), *self.staying]
+
+
+def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) -> Suggestion:
+    """Return the least rules that allow all needs and nothing that the present rules deny."""
+    settings = question.settings
+    staying = [rule for rule in present if question.principals and rule.principal not in question.principals]
+    unjudged = _unjudged(present, question)
+    sure = present if question.ranges_allow else [rule for rule in present if not is_cidr(rule.host)]
+    allowing = RuleIndex.of(filter(is_allow, sure), settings)
+    denies = [rule for rule in present if not is_allow(rule)]
+    folding = Folding(
+        least=question.fold,
+        allowing=allowing,
+        denying=RuleIndex.of(denies, settings),
+        names=_names(needs, question.topics),
+    )
+    grants, refused = _grants(needs, folding, [*staying, *(rule.acl for rule in unjudged)], settings)
+    intents = Intents.of(needs.by_access)
+    found = [*unjudged, *(_granted(grant, intents) for grant in grants)]
+    kept = [*(rule.acl for rule in found), *staying]
+    stays = {rule.acl for rule in unjudged}
+    found += (rule for rule in _denies(denies, kept, settings) if rule.acl not in stays)
+    if settings.allow_everyone:
+        closing = list(_closed(present, [*(rule.acl for rule in found), *staying], settings))
+        found += closing
+        known = {rule.acl for rule in found}
+        overruling = _denies(denies, [rule.acl for rule in closing], settings)
+        found += [rule for rule in overruling if rule.acl not in known]
+    known = set(staying)
+    rules = sorted((rule for rule in found if rule.acl not in known), key=lambda rule: _order(rule.acl))
+    return Suggestion(rules=tuple(rules), staying=tuple(staying), refused=refused)
+
+
+def _unjudged(present: Collection[StandardAcl], question: Question) -> list[SuggestedRule]:
+    """Return the present rules that unread accesses may have needed, each as it is."""
+    rules = list(dict.fromkeys(present))
+    if not question.unread or not rules:
+        return []
+    who, denies = [rule.principal for rule in rules], np.array([not is_allow(rule) for rule in rules])
+    by_presence = question.settings.allow_everyone
+    concerned = question.unread.concerned(who, denies, by_presence=by_presence)
+    counts = question.unread.counts(who, denies, by_presence=by_presence)
+    return [
+        _unused(rule, f"{NOT_JUDGED}: {count:,} accesses that may need it could not be read or decided")
+        for rule, stays, count in zip(rules, concerned.tolist(), counts.tolist(), strict=True)
+        if stays
+    ]
+
+
+def _names(needs: Needs, topics: Iterable[str]) -> Mapping[int, Mapping[str, Collection[str]]]:
+    unowned: Collection[str] = ()
+    known = {kind: dict[str, Collection[str]](names) for kind, names in needs.names.items()}
+    of_topics = known.setdefault(ResourceType.TOPIC, {})
+    for topic in topics:
+        of_topics.setdefault(topic, unowned)
+    return known
+
+
+def _grants(
+    needs: Needs, folding: Folding, staying: Iterable[StandardAcl], settings: Settings
+) -> tuple[list[Grant], tuple[str, ...]]:
+    given = RuleIndex.of(filter(is_allow, staying), settings)
+    left = {need: evidence for need, evidence in needs.by_access.items() if not _is_given(need, given)}
+    own = {need: evidence for need, evidence in left.items() if need.operation not in _IMPLIED_OPERATIONS}
+    first = folding.fold(literal_grants(own, folding.allowing))
+    # only now is it known which DESCRIBEs another operation implies
+    known = RuleIndex.of((grant.acl for grant in first.grants), settings)
+    implied = {need: evidence for need, evidence in left.items() if need.operation in _IMPLIED_OPERATIONS}
+    alone = {need: evidence for need, evidence in implied.items() if not _is_given(need, known)}
+    second = folding.fold(literal_grants(alone, folding.allowing))
+    return without_covered([*first.grants, *second.grants], settings), (*first.refused, *second.refused)
+
+
+def _is_given(need: ParsedAccess, given: RuleIndex) -> bool:
+    return any(
+        allows(rule, need.operation) and host_covers(rule.host, need.host, given.settings)
+        for rule in given.on_name(need.resource_type, need.resource_name, need.principal)
+    )
+
+
+def _granted(grant: Grant, intents: Intents) -> SuggestedRule:
+    return SuggestedRule(
+        acl=grant.acl,
+        evidence=grant.evidence,
+        names=len(grant.names),
+        replaces=tuple(sorted(grant.replaces, key=_order)),
+        intents=intents.behind(grant.acl),
+        why=grant.why,
+    )
+
+
+def _denies(denies: Iterable[StandardAcl], kept: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
+    """Yield the present DENYs that overrule some of what is kept."""
+    index = RuleIndex.of(denies, settings)
+    over: dict[StandardAcl, StandardAcl] = {}
+    for rule in kept:
+        if is_allow(rule):
+            for deny in index.touching(rule):
+                over.setdefault(deny, rule)
+    for deny in over:
+        yield _unused(deny, "it overrules some of what the other rules allow")
+
+
+def _closed(present: Iterable[StandardAcl], kept: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
+    """Yield a present rule for each pattern that would have none: with allow.everyone it would be open to all."""
+    index = RuleIndex.of(kept, settings)
+    by_pattern: dict[tuple[int, int, str], list[StandardAcl]] = {}
+    for rule in present:
+        by_pattern.setdefault((rule.resource_type, rule.pattern_type, rule.resource_name), []).append(rule)
+    for (kind, pattern_type, name), rules in sorted(by_pattern.items(), key=_from_wide):
+        if not _covered(kind, pattern_type, name, index):
+            least = min(rules, key=_reach)
+            index.add(least)
+            yield _unused(least, "with allow.everyone.if.no.acl.found its resources would be open without any rule")
+
+
+def _from_wide(item: tuple[tuple[int, int, str], object]) -> tuple[object, ...]:
+    kind, pattern_type, name = item[0]
+    is_literal = pattern_type != PatternType.PREFIXED
+    return (is_literal and name != WILDCARD, not is_literal, len(name), name, kind)
+
+
+def _covered(kind: int, pattern_type: int, name: str, index: RuleIndex) -> bool:
+    """Return whether all names that a pattern covers have a rule."""
+    if pattern_type == PatternType.PREFIXED:
+        found = index.on_all(kind, name, None)
+    else:
+        found = index.on_name(kind, name, None)
+        if name == WILDCARD:  # covers all names, where PREFIXED `*` covers few
+            found = (rule for rule in found if rule.pattern_type == pattern_type)
+    return next(found, None) is not None
+
+
+def _unused(acl: StandardAcl, why: str) -> SuggestedRule:
+    return SuggestedRule(acl=acl, evidence=_NOTHING, names=0, replaces=(acl,), intents=(), why=why)
+
+
+def _reach(rule: StandardAcl) -> tuple[object, ...]:
+    """Return what orders rules from those that give nothing to those that give most."""
+    allowing = is_allow(rule)
+    wide = (rule.principal == WILDCARD_PRINCIPAL, rule.host == WILDCARD, rule.operation == AclOperation.ALL)
+    return (allowing, *(wide if allowing else ()), _order(rule))
+
+
+def _order(rule: StandardAcl) -> tuple[object, ...]:
+    what = (rule.resource_type, rule.resource_name, rule.pattern_type, rule.operation)
+    return (rule.principal, *what, rule.permission_type, rule.host)

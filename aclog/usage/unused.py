@@ -1,0 +1,821 @@
+"""Which ACLs of a state a window of accesses does not need, and which of them can be removed together."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum, StrEnum
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+    rule_of,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.layout import ALLOWED, DENIED, known_type, resource_name, rule_mask, split_pair
+from aclog.metalog.vectors import Bools, Bytes, Int64s
+from aclog.usage.window import DAY, AccessSets, UnreadAccesses
+
+# What must stay so that no decision of a window flips, as clauses over the ACLs that may go.
+#
+# An access is judged twice: among the ACLs of its own time, where what is gone since stays as it was, and among those
+# that are in force now. A clause names ACLs of which one must stay. A clause with a premise holds only if the premise
+# stays: a DENY need not stay if every ACL that it overrules goes, too.
+
+
+NO_PREMISE = -1
+
+
+class KeepClause(NamedTuple):
+    """One of `members` must stay if `premise` does; NO_PREMISE: in any case."""
+
+    premise: int
+    members: tuple[int, ...]
+
+
+class _Counts(NamedTuple):
+    """By set: its lives, those in force now, and those that may go; DENY or ALLOW."""
+
+    all: Int64s
+    present: Int64s
+    may_go: Int64s
+
+
+def keep_clauses(sets: AccessSets, *, present: Bools, may_go: Bools) -> set[KeepClause]:
+    """Return the clauses of these sets, given by life which are in force now, and which of these may go.
+
+    What may go was in force in the whole window, so that it is in the set of every access that it matches. What else is
+    in force now stays, and may match more accesses than the sets say: the caller keeps a DENY that such an ALLOW would
+    turn into an opening (openings.py).
+    """
+    if not len(sets):
+        return set()
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.starts))
+    goes, now = may_go[sets.members], present[sets.members]
+    denies, allows = (_counts(sets, owner, kind, now, goes) for kind in (sets.denies, ~sets.denies))
+    # DENY: what stays must not be one; an ALLOW is overruled by each, at its time or now
+    open_now = (denies.may_go > 0) & (denies.present == denies.may_go)
+    open_then = open_now & (denies.all == denies.may_go)
+    overrules = open_now & (allows.present > allows.may_go) | open_then & (allows.all > allows.may_go)
+    overrules_what_may_go = open_now & ~overrules & (allows.may_go > 0)
+    # ALLOW: no DENY decides, at its time or now, and no other ALLOW stays
+    free_then = (denies.all == 0) & (allows.all == allows.may_go)
+    free_now = (denies.present == 0) & (allows.present == allows.may_go)
+    allowed = (allows.may_go > 0) & (free_then | free_now)
+    found = {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, overrules, sets.denies & goes)}
+    found |= {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, allowed, ~sets.denies & goes)}
+    overruling = _members(sets, owner, overrules_what_may_go, sets.denies & goes)
+    overruled = _members(sets, owner, overrules_what_may_go, ~sets.denies & goes)
+    for those, whom in zip(overruling, overruled, strict=True):
+        found |= {KeepClause(premise, those) for premise in whom}
+    return found
+
+
+def _counts(sets: AccessSets, owner: Int64s, kind: Bools, present: Bools, may_go: Bools) -> _Counts:
+    count = len(sets)
+    return _Counts(*(np.bincount(owner[kind & each], minlength=count) for each in (True, present, may_go)))
+
+
+def _members(sets: AccessSets, owner: Int64s, chosen: Bools, wanted: Bools) -> Iterator[tuple[int, ...]]:
+    """Yield the wanted members of each chosen set, none of which is without any, ascending."""
+    at = np.flatnonzero(wanted & chosen[owner])
+    order = at[np.lexsort((sets.members[at], owner[at]))]
+    members = sets.members[order].tolist()
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(members)]):
+        yield tuple(members[start:end])
+
+
+def presence_clauses(patterns: Int64s, lives: Int64s, may_go: Bools) -> set[KeepClause]:
+    """Return the clauses that keep an ACL on each resource pattern, given by rule, of those as old as the window.
+
+    With allow.everyone.if.no.acl.found, any ACL on a resource denies all that none allows, so that the last one may not
+    go, whomever it is for. A younger one denied nothing before it came.
+    """
+    order = np.lexsort((lives, patterns))
+    members, goes = lives[order].tolist(), may_go[order]
+    starts = np.flatnonzero(np.diff(patterns[order], prepend=-1))
+    if not len(starts):
+        return set()
+    emptied = np.logical_and.reduceat(goes, starts).tolist()
+    spans = pairwise([*starts.tolist(), len(members)])
+    chosen = (tuple(members[start:end]) for (start, end), empty in zip(spans, emptied, strict=True) if empty)
+    return {KeepClause(NO_PREMISE, each) for each in chosen}
+
+
+# Where keys of 16 bytes stand among others: a million in a tenth of a second.
+
+
+def places_of(keys: Bytes, among: Bytes) -> Int64s:
+    """Return for each row of `keys` the row of `among` that equals it, -1 if none does; (n, 16) and (m, 16).
+
+    The rows of `among` are distinct.
+    """
+    if not len(among):
+        return np.full(len(keys), -1, np.int64)
+    (known, known_low), (wanted, wanted_low) = _halves(among), _halves(keys)
+    order = np.argsort(known)
+    ordered = known[order]
+    # Random keys hardly ever share their first halves; numbered ones do.
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(_whole(among))
+        at = np.searchsorted(_whole(among)[order], _whole(keys))
+    else:
+        by_key = np.argsort(wanted)  # bisections in ascending order stay in the cache
+        at = np.empty(len(keys), np.int64)
+        at[by_key] = np.searchsorted(ordered, wanted[by_key])
+    found = order[np.minimum(at, len(among) - 1)]
+    return np.where((known[found] == wanted) & (known_low[found] == wanted_low), found, -1)
+
+
+def _halves(keys: Bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    numbers = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
+    return numbers[:, 0].astype(np.uint64), numbers[:, 1].astype(np.uint64)
+
+
+def _whole(keys: Bytes) -> NDArray[Any]:
+    return np.ascontiguousarray(keys).view("S16").reshape(-1)
+
+
+# DENY rules that may keep a younger ALLOW from opening something.
+#
+# What a young rule matches is known only since it exists: what an older DENY was seen to refuse, it may allow by now.
+
+
+MOST_PAIRS = 1 << 18
+"""Pairs of a DENY and an ALLOW that are worth comparing: a tenth of a second."""
+
+
+def may_open(denies: Sequence[StandardAcl], younger: Iterable[StandardAcl]) -> list[bool]:
+    """Return for each DENY whether any of these ALLOW rules may match what it matches; when in doubt it may."""
+    of_type: dict[int, list[StandardAcl]] = defaultdict(list)
+    for acl in younger:
+        of_type[acl.resource_type].append(acl)
+    return [any(_overlap(deny, allow) for allow in of_type[deny.resource_type]) for deny in denies]
+
+
+def _overlap(deny: StandardAcl, allow: StandardAcl) -> bool:
+    return (
+        _operations_overlap(deny, allow)
+        and _same_or_all(deny.principal, allow.principal, WILDCARD_PRINCIPAL)
+        and (_same_or_all(deny.host, allow.host, WILDCARD) or "/" in deny.host + allow.host)
+        and (_covers(deny, allow) or _covers(allow, deny))
+    )
+
+
+def _operations_overlap(deny: StandardAcl, allow: StandardAcl) -> bool:
+    denied = rule_mask(deny.operation, deny.permission_type) // DENIED
+    return bool(denied & rule_mask(allow.operation, allow.permission_type) // ALLOWED)
+
+
+def _same_or_all(one: str, other: str, everything: str) -> bool:
+    return one == other or everything in (one, other)
+
+
+def _covers(one: StandardAcl, other: StandardAcl) -> bool:
+    """Return whether the one is on the first name that the other is on."""
+    if one.resource_name in {other.resource_name, WILDCARD}:
+        return True
+    return one.pattern_type != PatternType.LITERAL and other.resource_name.startswith(one.resource_name)
+
+
+# Times for which a broker logged nothing: what happened then, nobody knows.
+
+
+@frozen(kw_only=True)
+class Silence:
+    """A broker's time without a line, between two lines; times in us since 1970."""
+
+    broker: str | None
+    """None for the lines that name none."""
+    since: int | None
+    """Its last line before; None if there is none."""
+    to: int | None
+    """Its first line after; None if there is none."""
+
+
+@frozen(eq=False, kw_only=True)
+class HeardHours:
+    """The hours in which a broker logged anything, ascending: when each first and last line was, in us since 1970."""
+
+    first: Int64s
+    last: Int64s
+
+
+HOUR = 3_600_000_000
+"""In us; a shorter silence may go unseen, since hours are what the index knows."""
+
+
+def silences(heard: Mapping[str | None, HeardHours], start: int, until: int, *, gap: int) -> Iterator[Silence]:
+    """Yield the silences of at least `gap` in the window from `start` to `until` (us since 1970), broker by broker.
+
+    A silence counts as long as it lies in the window. A broker is expected to log all the while, before its first line
+    and after its last one, too.
+    """
+    for broker in sorted(heard, key=lambda name: (name is not None, name or "")):
+        hours = heard[broker]
+        lasts = np.concatenate(([np.iinfo(np.int64).min], hours.last))
+        firsts = np.concatenate((hours.first, [np.iinfo(np.int64).max]))
+        begins, ends = np.maximum(lasts, start), np.minimum(firsts, until)
+        for at in np.flatnonzero((ends > begins) & (ends - begins >= gap)).tolist():
+            yield Silence(
+                broker=broker,
+                since=None if at == 0 else int(lasts[at]),
+                to=None if at == len(hours.first) else int(firsts[at]),
+            )
+
+
+def first_heard(heard: Iterable[HeardHours], start: int) -> int | None:
+    """Return the time of the first known line of any broker from `start` on; None if there is none."""
+    found = []
+    for hours in heard:
+        at = int(np.searchsorted(hours.last, start))
+        if at < len(hours.first):
+            found.append(max(int(hours.first[at]), start))
+    return min(found, default=None)
+
+
+# An exact search for a smallest set that satisfies clauses, in bounded steps.
+
+
+@define(eq=False, kw_only=True)
+class SmallestSearch:
+    """Branches and bounds: what satisfies a clause keeps its first member, or not that one but the second, and so on.
+
+    Clauses that have no member in common need a member each, which tells when a branch is no better.
+    """
+
+    clauses: Sequence[KeepClause]
+    rank: Mapping[int, int]
+    """The order of members: which of them to try first."""
+    best: set[int]
+    """The smallest set so far."""
+    looks_left: int
+    """How many more times a clause may be looked at."""
+
+    def smallest(self) -> set[int]:
+        """Return a smallest set, or the best of those found with the looks that are left."""
+        todo: list[tuple[set[int], set[int]]] = [(set(), set())]
+        while todo and self.looks_left > 0:
+            kept, dropped = todo.pop()
+            broken = self._broken(kept, dropped)
+            if not broken:
+                self.best = kept if len(kept) < len(self.best) else self.best
+            elif broken[0] and len(kept) + _apart(broken) < len(self.best):
+                todo += reversed(list(self._branches(broken[0], kept, dropped)))
+        return self.best
+
+    def _branches(
+        self, members: tuple[int, ...], kept: set[int], dropped: set[int]
+    ) -> Iterator[tuple[set[int], set[int]]]:
+        dropped = set(dropped)
+        for number in sorted(members, key=self.rank.__getitem__):
+            yield kept | {number}, set(dropped)
+            dropped.add(number)
+
+    def _broken(self, kept: set[int], dropped: set[int]) -> list[tuple[int, ...]]:
+        """Return the members to choose from of each clause that holds and is not satisfied, the fewest first."""
+        self.looks_left -= len(self.clauses)
+        found = {
+            tuple(number for number in clause.members if number not in dropped)
+            for clause in self.clauses
+            if (clause.premise == NO_PREMISE or clause.premise in kept) and kept.isdisjoint(clause.members)
+        }
+        return sorted(found, key=lambda members: (len(members), members))
+
+
+def _apart(broken: Sequence[tuple[int, ...]]) -> int:
+    """Return how many of these clauses, taken in order, have no member in common."""
+    taken: set[int] = set()
+    count = 0
+    for members in broken:
+        if taken.isdisjoint(members):
+            taken.update(members)
+            count += 1
+    return count
+
+
+# The fewest ACLs that must stay, so that the most can go together.
+#
+# That is a smallest hitting set, whose clauses may hold on a premise only. Clauses fall apart into groups that share
+# no ACL; in each, what is forced is kept first, then the best of several greedy answers is taken, and an exact search
+# looks for a smaller one until it is sure or has looked at clauses MOST_LOOKS times. The answer is never larger than
+# a greedy one, and depends on nothing but the arguments.
+
+
+MOST_LOOKS = 200_000
+"""How often the searches look at a clause, all groups together: well under a second."""
+
+
+def fewest_kept(clauses: Iterable[KeepClause], worth: Callable[[int], int]) -> set[int]:
+    """Return the ACLs to keep; of equals those of the higher `worth`, such as the number of accesses they matched."""
+    kept, left = _forced(set(clauses))
+    looks = MOST_LOOKS
+    for group in sorted(_separate_clauses(left), key=len):
+        greedy, rank = _greedily(group, worth)
+        search = SmallestSearch(clauses=group, rank=rank, best=greedy, looks_left=looks)
+        kept |= search.smallest()
+        looks = search.looks_left
+    return kept
+
+
+def _forced(clauses: set[KeepClause]) -> tuple[set[int], set[KeepClause]]:
+    """Return what stays in any case, and the clauses that this does not settle."""
+    kept: set[int] = set()
+    while new := {each.members[0] for each in clauses if each.premise == NO_PREMISE and len(each.members) == 1} - kept:
+        kept |= new
+        left = (each for each in clauses if kept.isdisjoint(each.members))
+        clauses = {KeepClause(NO_PREMISE, each.members) if each.premise in kept else each for each in left}
+    return kept, clauses
+
+
+def _separate_clauses(clauses: Collection[KeepClause]) -> list[list[KeepClause]]:
+    """Return the clauses in groups that share no ACL, in the order of their smallest ACLs."""
+    leader: dict[int, int] = {}
+
+    def find(number: int) -> int:
+        """Return the ACL that stands for the group of this one."""
+        while (above := leader.setdefault(number, number)) != number:
+            leader[number] = leader[above]
+            number = above
+        return number
+
+    for clause in clauses:
+        first = find(clause.members[0])
+        for each in (*clause.members[1:], *_premises(clause)):
+            low, high = sorted((first, find(each)))
+            leader[high] = first = low
+    groups: dict[int, list[KeepClause]] = defaultdict(list)
+    for clause in sorted(clauses):
+        groups[find(clause.members[0])].append(clause)
+    return [groups[number] for number in sorted(groups)]
+
+
+def _greedily(clauses: Sequence[KeepClause], worth: Callable[[int], int]) -> tuple[set[int], dict[int, int]]:
+    """Return the best of the greedy answers, and the ACLs of the clauses ranked from the one of the highest worth."""
+    numbers = {number for clause in clauses for number in (*clause.members, *_premises(clause))}
+    dearest = sorted(numbers, key=lambda number: (-worth(number), number))
+    rank = {number: at for at, number in enumerate(dearest)}
+    starts = (numbers, _taken_by_count(clauses, rank))
+    return min((_thinned(clauses, start, dearest[::-1]) for start in starts), key=len), rank
+
+
+def _thinned(clauses: Sequence[KeepClause], start: Collection[int], order: Sequence[int]) -> set[int]:
+    """Return what is left when everything goes, in this order, that can go by itself; again until nothing can."""
+    kept, of_member, of_premise = set(start), defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for at, clause in enumerate(clauses):
+        for number in clause.members:
+            of_member[number].append(at)
+        of_premise[clause.premise].append(at)
+    holds = [each.premise == NO_PREMISE or each.premise in kept for each in clauses]
+    left = [sum(number in kept for number in each.members) for each in clauses]
+    changed = True
+    while changed:
+        changed = False
+        for number in order:
+            if number in kept and all(left[at] > 1 or not holds[at] for at in of_member[number]):
+                kept.remove(number)
+                changed = True
+                for at in of_member[number]:
+                    left[at] -= 1
+                for at in of_premise[number]:
+                    holds[at] = False
+    return kept
+
+
+def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[int]:
+    """Return what is kept when the ACL that settles the most clauses is taken, again and again."""
+    kept: set[int] = set()
+    of_member: dict[int, set[KeepClause]] = defaultdict(set)
+    of_premise: dict[int, list[KeepClause]] = defaultdict(list)
+    for clause in clauses:
+        of_premise[clause.premise].append(clause)
+    queue: list[tuple[int, int, int]] = []
+    premise = NO_PREMISE
+    while True:
+        opened = [each for each in of_premise.pop(premise, ()) if kept.isdisjoint(each.members)]
+        for clause in opened:
+            for number in clause.members:
+                of_member[number].add(clause)
+        for number in {number for clause in opened for number in clause.members}:
+            heappush(queue, (-len(of_member[number]), rank[number], number))
+        # an entry may be out of date, but then it promises too much, and its number is in the queue again
+        while queue and -queue[0][0] != len(of_member[queue[0][2]]):
+            _, place, number = heappop(queue)
+            if of_member[number]:
+                heappush(queue, (-len(of_member[number]), place, number))
+        if not queue:
+            return kept
+        premise = heappop(queue)[2]
+        kept.add(premise)
+        for clause in list(of_member[premise]):
+            for number in clause.members:
+                of_member[number].discard(clause)
+
+
+def _premises(clause: KeepClause) -> tuple[int, ...]:
+    return () if clause.premise == NO_PREMISE else (clause.premise,)
+
+
+# The rules of a state by number: those of the base that are in force, then what the overlay added.
+
+
+@frozen(eq=False, kw_only=True)
+class StateRules:
+    """A million rules as numbers: an object is made of one that is asked for."""
+
+    acls: AclsImage
+    rows: Int64s
+    """Of the base, ascending."""
+    added: tuple[StandardAclWithId, ...]
+
+    @classmethod
+    def of(cls, acls: AclsImage) -> Self:
+        """Number the rules of an image."""
+        overlay = acls.index.overlay
+        left = np.ones(len(acls.index.base), np.bool_)
+        left[list(overlay.removed)] = False
+        return cls(acls=acls, rows=np.flatnonzero(left), added=tuple(map(rule_of, overlay.added.values())))
+
+    def __len__(self) -> int:
+        """Return the number of rules."""
+        return len(self.rows) + len(self.added)
+
+    @property
+    def _base(self) -> Base:
+        return self.acls.index.base
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the source has ids."""
+        return self._base.has_ids or bool(self.added)
+
+    @property
+    def ids(self) -> Bytes:
+        """The 16 bytes of each id, as rows; of a source with ids."""
+        of_base = np.frombuffer(self._base.ids.ids, np.uint8).reshape(-1, 16)
+        of_added = b"".join(rule.id.bytes for rule in self.added if rule.id is not None)
+        return np.concatenate((of_base[self.rows], np.frombuffer(of_added, np.uint8).reshape(-1, 16)))
+
+    @property
+    def denies(self) -> Bools:
+        """Which rules deny: as in Kafka, every permission but ALLOW does."""
+        of_base = np.frombuffer(self._base.permissions, np.uint8)[self.rows]
+        of_added = np.array([rule.acl.permission_type & 0xFF for rule in self.added], np.uint8)
+        found: Bools = np.concatenate((of_base, of_added)) != int(AclPermissionType.ALLOW)
+        return found
+
+    @property
+    def throwing(self) -> Bools:
+        """Which rules have a principal without a colon: Kafka's authorizer throws when it visits one."""
+        base = self._base
+        on = (
+            np.isin(self.patterns[: len(self.rows)], list(base.colonless_resources)) if base.colonless_resources else ()
+        )
+        asked = [*np.flatnonzero(on).tolist(), *range(len(self.rows), len(self))]
+        found = np.zeros(len(self), np.bool_)
+        found[[number for number in asked if ":" not in self.rule(number).acl.principal]] = True
+        return found
+
+    @property
+    def patterns(self) -> Int64s:
+        """A number for the resource pattern of each rule."""
+        base = self._base
+        starts = [base.rows(*base.cells(at)).start for at in range(len(base.resources))]
+        of_base = np.searchsorted(np.array(starts, np.int64), self.rows, "right") - 1
+        new: dict[tuple[int, str, int], int] = {}
+        of_added = np.empty(len(self.added), np.int64)
+        for at, rule in enumerate(self.added):
+            acl = rule.acl
+            literal = acl.pattern_type == PatternType.LITERAL
+            number = base.resource(known_type(acl.resource_type), acl.resource_name, literal=literal)
+            key = (acl.resource_type, acl.resource_name, acl.pattern_type)
+            of_added[at] = number if number >= 0 else new.setdefault(key, len(starts) + len(new))
+        return np.concatenate((of_base, of_added))
+
+    def rule(self, number: int) -> StandardAclWithId:
+        """Return the rule of a number."""
+        at = number - len(self.rows)
+        return self.added[at] if at >= 0 else self._base.rule(int(self.rows[number]))
+
+    def principals(self, numbers: Int64s) -> list[str]:
+        """Return whom the rules of these numbers are for, without an object for each."""
+        base, rows = self._base, self.rows[numbers[numbers < len(self.rows)]]
+        starts = base.cell_rows
+        cells = rows if isinstance(starts, range) else np.searchsorted(np.asarray(starts), rows, "right") - 1
+        pairs = np.asarray(base.cell_pairs)[cells].tolist()
+        of_pair = {pair: split_pair(base.pairs.key(pair))[0] for pair in set(pairs)}
+        of_base = iter([of_pair[pair] for pair in pairs])
+        places = (numbers - len(self.rows)).tolist()
+        return [next(of_base) if at < 0 else self.added[at].acl.principal for at in places]
+
+    def in_text_order(self, chosen: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
+        """Yield the number of each rule, or of the chosen ones, and the rule, by their text as `acls list` sorts them.
+
+        One name at a time: they are never all in memory.
+        """
+        base, keys = self._base, self._base.resources
+        wanted = np.ones(len(self), np.bool_) if chosen is None else chosen
+        number_of_row = np.full(len(base), -1, np.int64)
+        number_of_row[self.rows] = np.where(wanted[: len(self.rows)], np.arange(len(self.rows)), -1)
+        places = [(*_place(key[0], resource_name(key)), at) for at, key in enumerate(map(keys.key, range(len(keys))))]
+        chosen_added = np.flatnonzero(wanted[len(self.rows) :]).tolist()
+        acls = ((at, self.added[at].acl) for at in chosen_added)
+        places += [(*_place(acl.resource_type, acl.resource_name), ~at) for at, acl in acls]
+        for _, together in groupby(sorted(places), key=itemgetter(0, 1)):
+            found: list[tuple[int, StandardAclWithId]] = []
+            for *_, at in together:
+                if at < 0:
+                    found.append((len(self.rows) + ~at, self.added[~at]))
+                    continue
+                numbers = number_of_row[slice(*_row_range(base, at))]
+                found += ((number, self.rule(number)) for number in numbers[numbers >= 0].tolist())
+            yield from sorted(found, key=_text)
+
+
+def _row_range(base: Base, resource: int) -> tuple[int, int]:
+    rows = base.rows(*base.cells(resource))
+    return rows.start, rows.stop
+
+
+def _place(resource_type: int, name: str) -> tuple[str, str]:
+    return code_name(ResourceType, resource_type), name
+
+
+def _text(numbered: tuple[int, StandardAclWithId]) -> tuple[str | None, ...]:
+    return tuple(numbered[1].to_dict().values())[:-1]  # but for the id
+
+
+# What accesses say about an ACL.
+
+
+class Answer(StrEnum):
+    """Whether a log needs an ACL."""
+
+    NEVER_MATCHED = "NEVER_MATCHED"
+    """No access in the window matches the ACL."""
+    NEVER_NEEDED = "NEVER_NEEDED"
+    """Some accesses match, but each would be decided the same without the ACL."""
+    NEEDED = "NEEDED"
+    NOT_JUDGED = "NOT_JUDGED"
+    """The ACL is not known to have been in force in the whole window, or an access that may have needed it could not be
+    read or decided."""
+
+
+# The answer about each rule of a state, and why some rules are not judged.
+
+
+ANSWERS = tuple(Answer)
+"""By the code of an answer."""
+
+
+class Unjudged(IntEnum):
+    """Why a rule is not judged; the lower code wins."""
+
+    JUDGED = 0
+    NOT_INDEXED = 1
+    """No life of the index is this rule's."""
+    YOUNG = 2
+    """Its life began within the window."""
+    SILENCE = 3
+    """A broker was silent in the window: it may have seen what would need the rule."""
+    UNREAD = 4
+    """An access that may have needed the rule could not be read or decided."""
+
+
+@frozen(eq=False, kw_only=True)
+class RuleLives:
+    """The lives of the rules of a state, by rule."""
+
+    number: Int64s
+    """In the index; -1 if it has none."""
+    begin: Int64s
+    """In us since 1970."""
+    exact: Bools
+    """Whether a log says when it began; else it is when the first run began that saw it."""
+
+    def older_than(self, start: int, first_access: int | None) -> Bools:
+        """Return which of them are known to be at least as old as a window (us since 1970).
+
+        A rule that has been in force since the first access that is known counts from the beginning of the window, if
+        nothing says that it is younger: `first_access` is the first one of the window, None if it has none.
+        """
+        known_since = start if first_access is None else max(start, first_access)
+        old: Bools = (self.number >= 0) & (self.begin <= np.where(self.exact, start, known_since))
+        return old
+
+
+@frozen(eq=False, kw_only=True)
+class Judgement:
+    """The answers by rule."""
+
+    answer: Bytes
+    """Codes of ANSWERS."""
+    unjudged: Bytes
+    """Codes of Unjudged."""
+
+    @classmethod
+    def of(
+        cls,
+        lives: RuleLives,
+        *,
+        matched: Bools,
+        needed: Bools,
+        old: Bools,
+        silent: bool,
+        unread: Bools | None = None,
+    ) -> "Judgement":
+        """Judge the rules: whether each was matched and needed in the window, and is as old as the window.
+
+        `silent`: whether any broker was silent in the window; `unread`: whether an access that could not be read or
+        decided may have needed the rule. What was needed is needed all the same; all other answers say "never", which
+        needs that all of the window is known.
+        """
+        never = ~needed
+        unknown = np.zeros_like(needed) if unread is None else unread
+        unjudged = np.select(
+            [~never, lives.number < 0, ~old, np.full(len(needed), silent), unknown],
+            [Unjudged.JUDGED, Unjudged.NOT_INDEXED, Unjudged.YOUNG, Unjudged.SILENCE, Unjudged.UNREAD],
+            Unjudged.JUDGED,
+        ).astype(np.uint8)
+        return cls(
+            answer=np.select(
+                [needed, unjudged != Unjudged.JUDGED, matched],
+                [_code(Answer.NEEDED), _code(Answer.NOT_JUDGED), _code(Answer.NEVER_NEEDED)],
+                _code(Answer.NEVER_MATCHED),
+            ).astype(np.uint8),
+            unjudged=unjudged,
+        )
+
+    def is_(self, answer: Answer) -> Bools:
+        """Return which rules have this answer."""
+        found: Bools = self.answer == _code(answer)
+        return found
+
+    @property
+    def unused(self) -> Bools:
+        """Which rules were never matched, or matched and never needed."""
+        return self.is_(Answer.NEVER_MATCHED) | self.is_(Answer.NEVER_NEEDED)
+
+
+def _code(answer: Answer) -> int:
+    return ANSWERS.index(answer)
+
+
+# Which rules of a state a window of accesses does not need, and which of them can go together.
+
+
+_Item = TypeVar("_Item", bound=np.generic)
+
+
+@frozen(kw_only=True)
+class JudgedWindow:
+    """A window of whole days (UTC), and which silence in it is a hole; times in us since 1970."""
+
+    start: int
+    until: int
+    gap: int
+
+    @classmethod
+    def ending(cls, until: int, days: int, *, gap: int) -> "JudgedWindow":
+        """Return the window from the beginning of the day that is `days` before `until`."""
+        return cls(start=(until - days * DAY) // DAY * DAY, until=until, gap=gap)
+
+    @property
+    def first_day(self) -> int:
+        """The first day, since 1970."""
+        return self.start // DAY
+
+    @property
+    def last_day(self) -> int:
+        """The day of the end, which counts as a whole."""
+        return self.until // DAY
+
+
+@frozen(eq=False, kw_only=True)
+class WindowUse:
+    """What the accesses of a window say, by the number of a life."""
+
+    matched: Bools
+    needed: Bools
+    worth: Callable[[Int64s], Int64s]
+    """Returns what these lives are worth, to choose which of them to keep: how many accesses they matched."""
+    sets: AccessSets
+    heard: Mapping[str | None, HeardHours]
+    """By expected broker, at any time."""
+    first_access: int | None
+    """In the window, us since 1970."""
+    allow_everyone: bool = False
+    """Whether any access was judged with allow.everyone.if.no.acl.found."""
+    unread: UnreadAccesses = field(factory=UnreadAccesses)
+    """Accesses that may lie in the window and could not be read or decided."""
+
+
+@frozen(eq=False, kw_only=True)
+class Unused:
+    """The answers, by the number of a rule in `rules`."""
+
+    rules: StateRules
+    lives: RuleLives
+    window: JudgedWindow
+    judgement: Judgement
+    removable: Bools
+    """These can go together: no access of the window is decided otherwise, by the rules of its time or of now."""
+    silences: Sequence[Silence]
+    unread: UnreadAccesses
+    by_presence: bool
+    """Whether an ACL decides by its mere presence."""
+
+    @cached_property
+    def unread_counts(self) -> Int64s:
+        """How many accesses that could not be read or decided may have needed each rule that is not judged for them."""
+        counts = np.zeros(len(self.rules), np.int64)
+        numbers = np.flatnonzero(self.judgement.unjudged == Unjudged.UNREAD)
+        who, denies = self.rules.principals(numbers), self.rules.denies[numbers]
+        counts[numbers] = self.unread.counts(who, denies, by_presence=self.by_presence)
+        return counts
+
+    @classmethod
+    def of(cls, rules: StateRules, lives: RuleLives, use: WindowUse, window: JudgedWindow) -> "Unused":
+        """Judge the rules of a state."""
+        silent = list(silences(use.heard, window.start, window.until, gap=window.gap))
+        old = lives.older_than(window.start, use.first_access)
+        matched, needed = (_of_rules(each, lives) for each in (use.matched, use.needed))
+        unread = _concerned(rules, use, needed)
+        judgement = Judgement.of(lives, matched=matched, needed=needed, old=old, silent=bool(silent), unread=unread)
+        # without a rule that it throws on, Kafka's authorizer would decide what it has not decided so far
+        may_go = judgement.unused & ~rules.throwing
+        may_go[_kept_shut(rules, judgement.is_(Answer.NEVER_NEEDED), young=~old)] = False
+        return cls(
+            rules=rules,
+            lives=lives,
+            window=window,
+            judgement=judgement,
+            removable=_removable(rules, lives, use, old=old, may_go=may_go),
+            silences=silent,
+            unread=use.unread,
+            by_presence=use.allow_everyone,
+        )
+
+
+def _concerned(rules: StateRules, use: WindowUse, needed: Bools) -> Bools:
+    """Return which rules an unread access may have needed, of those that are not known to be needed."""
+    found = np.zeros(len(rules), np.bool_)
+    if use.unread and (use.allow_everyone or use.unread.may_be_anybodys):
+        found = ~needed  # without an object for each of a million rules
+    elif use.unread:
+        numbers = np.flatnonzero(~needed)
+        who, denies = rules.principals(numbers), rules.denies[numbers]
+        found[numbers] = use.unread.concerned(who, denies, by_presence=use.allow_everyone)
+    return found
+
+
+def _removable(rules: StateRules, lives: RuleLives, use: WindowUse, *, old: Bools, may_go: Bools) -> Bools:
+    count = len(use.matched)
+    present, going = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    present[lives.number[lives.number >= 0]] = True
+    going[lives.number[may_go]] = True
+    clauses = keep_clauses(use.sets, present=present, may_go=going)
+    if use.allow_everyone:
+        clauses |= presence_clauses(rules.patterns[old], lives.number[old], may_go[old])
+    named = np.array(sorted({number for clause in clauses for number in clause.members}), np.int64)
+    worth = dict(zip(named.tolist(), use.worth(named).tolist(), strict=True)) if len(named) else {}
+    kept = fewest_kept(clauses, lambda number: worth.get(number, 0))
+    going[list(kept)] = False
+    return may_go & _of_rules(going, lives)
+
+
+def _kept_shut(rules: StateRules, never_needed: Bools, *, young: Bools) -> Int64s:
+    """Return the DENY rules that stay: they may keep a younger ALLOW from opening something, or there are too many."""
+    denies = rules.denies
+    denying, younger = np.flatnonzero(never_needed & denies), np.flatnonzero(young & ~denies)
+    if not len(denying) or not len(younger):
+        return np.zeros(0, np.int64)
+    if len(denying) * len(younger) > MOST_PAIRS:
+        return denying
+    opened = may_open([rules.rule(at).acl for at in denying.tolist()], (rules.rule(at).acl for at in younger.tolist()))
+    return denying[np.array(opened, np.bool_)]
+
+
+def _of_rules(by_life: Bools, lives: RuleLives) -> Bools:
+    """Return by rule what is known by life; False for a rule without a life."""
+    return _taken(by_life, lives.number) & (lives.number >= 0)
+
+
+def _taken(values: NDArray[_Item], at: Int64s) -> NDArray[_Item]:
+    """Return the value at each place, any for -1."""
+    return values[at] if len(values) else np.zeros(len(at), values.dtype)

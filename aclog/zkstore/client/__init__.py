@@ -1,1 +1,0 @@
-"""ZooKeeper client on kazoo: settings, sessions, reads, watches and transactions (kafka.zk.KafkaZkClient)."""
