@@ -225,7 +225,7 @@ _STORE_GROUP = (*STORES, "--to-zookeeper")
 """Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
 _REPOSITORY = "--config"
 """A command with this flag asks aclog.toml, before a context that its command line does not name."""
-META = "aclog.cli.from_context"
+META = "aclog.cli.context_defaults"
 """Under which key typer's context has what is to be told, and asked, before the command runs."""
 _NAMED = "aclog named context"
 """Under which key the values of a command line have the name of a context that follows the command."""

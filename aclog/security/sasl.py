@@ -18,7 +18,6 @@ from attrs import define, field, frozen
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import ClientSecurity, Listener
 from aclog.credentials import scram
-from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism, credential_record, kafka_salt
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.clock import current_time_ms
@@ -354,8 +353,8 @@ class PublishedCredentials(Credentials):
             known.move_to_end(key)
             return found
         # The salt does not tell whether there is such a token.
-        salt, iterations = decoy_salt(self.decoy_key, mechanism, token_id), scram_module.MIN_ITERATIONS
-        salted = scram_module.salted_password(mechanism, token_hmac(secret, token_id), salt, iterations)
+        salt, iterations = decoy_salt(self.decoy_key, mechanism, token_id), scram.MIN_ITERATIONS
+        salted = scram.salted_password(mechanism, token_hmac(secret, token_id), salt, iterations)
         made = credential_record(token_id, mechanism, salt=salt, salted_password=salted, iterations=iterations)
         known[key] = made
         if len(known) > _REMEMBERED:
@@ -681,17 +680,17 @@ class ScramClient:
         # The server must extend our nonce (RFC 5802, section 5.1); a replayed message would not.
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
             raise AuthenticationError(f"the server's {self.mechanism} nonce does not extend the client's")
-        if not scram_module.MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
+        if not scram.MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
             raise AuthenticationError(
                 f"the server demands {server.iterations} iterations of {self.mechanism}, "
-                f"expected {scram_module.MIN_ITERATIONS} to {MAX_ITERATIONS}"
+                f"expected {scram.MIN_ITERATIONS} to {MAX_ITERATIONS}"
             )
-        salted = scram_module.salted_password(mechanism, self.password, server.salt, server.iterations)
+        salted = scram.salted_password(mechanism, self.password, server.salt, server.iterations)
         final = client_final(_GS2_HEADER, server.nonce)
         signed = f"{self._bare()},{text},{final}".encode()
-        key = scram_module.client_key(mechanism, salted)
-        signature = scram_module.sign(mechanism, scram_module.stored_key(mechanism, key), signed)
-        self._signature = scram_module.sign(mechanism, scram_module.server_key(mechanism, salted), signed)
+        key = scram.client_key(mechanism, salted)
+        signature = scram.sign(mechanism, scram.stored_key(mechanism, key), signed)
+        self._signature = scram.sign(mechanism, scram.server_key(mechanism, salted), signed)
         return with_proof(final, bytes(k ^ s for k, s in zip(key, signature, strict=True)))
 
     def _check(self, final: bytes | str, signature: bytes) -> None:
@@ -714,7 +713,7 @@ def sasl_client(security: ClientSecurity) -> SaslClient:
         raise ConfigError("sasl.jaas.config: expected a username and a password")
     if mechanism == "PLAIN":
         return PlainClient(username=user, password=password)
-    for scram in ScramMechanism:
-        if scram.mechanism_name == mechanism:
-            return ScramClient(scram_mechanism=scram, username=user, password=password, token_auth=security.token_auth)
+    for each in ScramMechanism:
+        if each.mechanism_name == mechanism:
+            return ScramClient(scram_mechanism=each, username=user, password=password, token_auth=security.token_auth)
     raise ConfigError(f"sasl.mechanism: {mechanism}: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")

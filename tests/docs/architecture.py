@@ -6,7 +6,7 @@ Where to begin reading is written by hand here, since only people know.
 
 import ast
 import re
-import tomllib
+from configparser import ConfigParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,70 +15,64 @@ LAYERS = re.compile(r"(?<=## The packages\n\n```\n).*?(?=\n```)", re.DOTALL)
 TABLE = re.compile(r"(?<=public names of `import aclog`\.\n\n).*?(?=\n\n## A node)", re.DOTALL)
 
 BEGIN_AT = {
-    "analysis": ("regions/region.py", "difference.py"),
+    "analysis": ("regions.py", "comparison.py"),
+    "analysis/engine": ("exploration.py",),
+    "analysis/lint": ("linting.py", "finding.py"),
+    "analysis/review": ("review.py",),
+    "analysis/rows": ("row.py", "folding.py"),
+    "analysis/rule_tests": ("case.py", "expectations.py"),
     "authorizer": ("acl.py", "acls_image.py", "standard.py"),
-    "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
-    "cli": ("app.py",),
-    "console": ("live_state.py",),
-    "console/findings": ("item.py", "looked.py", "lookout.py"),
-    "console/draft": ("draft_text.py", "effect.py"),
-    "console/login": ("guard.py", "visibility.py", "password_way.py"),
-    "console/login/oidc": ("oidc_way.py", "id_token.py"),
+    "authorizer/index": ("base.py", "acl_index.py", "scan_order.py"),
+    "cli": ("app.py", "invocation.py"),
+    "cli/flags": ("source.py", "common.py"),
+    "cli/spark": ("command.py",),
+    "cli/transfer": ("transfer.py",),
+    "client": ("connection.py", "requests.py", "fetching.py"),
+    "config": ("server_properties.py", "node_config.py"),
+    "console": ("live.py", "connections.py"),
+    "console/login": ("guard.py", "sessions.py"),
     "console/pages": ("page.py", "states.py", "views.py"),
-    "console/pdp": ("app.py", "mapping.py", "decider.py"),
+    "console/pdp": ("app.py", "mapping.py", "deciding.py"),
     "console/web": ("app.py", "rendering.py"),
-    "credentials": ("scram.py", "tokens.py", "token_control.py"),
-    "library": ("opening.py", "log.py", "image.py", "authorizer.py"),
-    "metalog": ("records.py", "batches.py", "log.py"),
-    "metalog/filelog": ("startup.py", "file_log.py", "mark.py"),
-    "metalog/topiclog": ("takeover.py", "topic_log.py", "election.py"),
-    "nodes": ("node.py",),
-    "nodes/apis": ("request.py",),
-    "nodes/broker": ("handlers.py", "forwarder.py"),
-    "nodes/client": ("connection.py", "login.py"),
-    "nodes/config": ("server_properties.py", "node_config.py"),
-    "nodes/controller": ("controller_server.py",),
-    "nodes/controller/apis": ("handlers.py", "fetch.py"),
-    "nodes/controller/shared": ("topic_controller.py", "standby.py", "leadership_term.py"),
-    "nodes/controller/write_path": ("quorum_controller.py",),
-    "nodes/observer": ("quorum_log.py", "fetcher.py", "mirror.py"),
-    "nodes/security": ("sasl_server.py", "tls.py"),
-    "nodes/server": ("listeners.py", "dispatch.py", "admission.py"),
-    "nodes/storage": ("format.py",),
-    "nodes/telemetry": ("metrics.py", "http_endpoint.py"),
-    "nodes/wire": ("api_versions.py", "messages.py"),
+    "credentials": ("scram.py", "tokens.py"),
+    "library": ("log.py", "image.py", "authorizer.py"),
+    "metalog": ("records.py", "batches.py", "committed_log.py"),
+    "metalog/filelog": ("file_log.py", "segments.py", "committed_mark.py"),
+    "metalog/topiclog": ("topic_log.py", "reader.py"),
     "pipeline": ("authorize.py", "session.py"),
-    "pipeline/accesses": ("ingest.py", "access_table.py"),
+    "pipeline/accesses": ("append.py", "tables.py"),
     "pipeline/history": ("intervals.py", "when.py"),
-    "pipeline/source": ("data_source.py", "record_table.py"),
-    "pipeline/usage": ("report.py",),
-    "places": ("log_place.py",),
-    "planning": ("planner.py", "ordering.py", "applying.py"),
-    "planning/granting": ("asked.py", "grant.py", "revoke.py"),
-    "planning/report": ("plan_document.py", "step_items.py", "rule_uses.py"),
-    "planning/journal": ("entry.py", "journal.py"),
-    "shell": ("tree.py", "engine.py"),
-    "snapshots": ("image.py", "applier.py", "recovery.py"),
-    "sources": ("choice.py", "paths.py"),
-    "terminal": ("notices.py",),
-    "usage": ("log_counter.py", "report.py"),
-    "usage/accesses": ("access_input.py", "json_block.py"),
-    "usage/arrow": ("acl_structs.py",),
-    "usage/judging": ("counting.py",),
-    "usage/index": ("usage_index.py", "run_adder.py"),
-    "usage/decisions": ("bulk_authorizer.py", "interval_index.py"),
-    "zkstore": ("acl_store.py", "store_follower.py"),
-    "zkstore/authorizer": ("acl_authorizer.py",),
-    "zkstore/migration": ("access_state.py", "store_plan.py"),
+    "pipeline/source": ("data_source.py", "rows.py"),
+    "planning": ("planner.py", "plan.py", "applying.py"),
+    "protocol": ("headers.py", "messages.py"),
+    "security": ("sasl.py", "tls.py"),
+    "server": ("node.py",),
+    "server/apis": ("acls.py",),
+    "server/broker": ("lifecycle.py", "apis.py"),
+    "server/controller": ("quorum_controller.py", "controller_server.py", "topic_controller.py"),
+    "server/network": ("listeners.py", "dispatch.py", "admission.py"),
+    "shell": ("tree.py", "session.py"),
+    "snapshots": ("image.py", "applier.py", "publisher.py"),
+    "sources": ("choice.py", "logs.py", "live.py"),
+    "sources/formats": ("reading.py", "files.py"),
+    "sources/formats/terraform": ("configuration.py", "evaluation.py"),
+    "targets": ("opening.py", "log.py", "cluster.py"),
+    "terminal": ("output.py", "tables.py"),
+    "usage": ("counting.py", "report.py"),
+    "usage/accesses": ("access_log.py", "lines.py"),
+    "usage/decisions": ("bulk_authorizer.py", "intervals.py"),
+    "usage/index": ("usage_index.py", "used.py"),
+    "zookeeper": ("acl_store.py", "authorizer.py", "migration.py"),
 }
 """The packages of the table, and the modules of each to read first."""
 
 
 def layers() -> str:
     """The picture: one row a layer of import-linter's contract, the highest first."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    [contract] = [contract for contract in contracts if contract.get("containers") == ["aclog"]]
-    return "\n".join(f" {', '.join(layer.split(' | '))}" for layer in contract["layers"])
+    contracts = ConfigParser()
+    contracts.read(ROOT / ".importlinter", "utf-8")
+    arrows = contracts["importlinter:contract:arrows"]["layers"].split("\n")
+    return "\n".join(f" {', '.join(layer.split(' | '))}" for layer in arrows if layer)
 
 
 def table() -> str:

@@ -94,8 +94,8 @@ MUTATIONS = (
         area="credentials",
         what="a SCRAM credential of 4,095 iterations is accepted",
         path="aclog/credentials/scram.py",
-        old="if upsertion.iterations < scram_keys.MIN_ITERATIONS:",
-        new="if upsertion.iterations < scram_keys.MIN_ITERATIONS - 1:",
+        old="if upsertion.iterations < MIN_ITERATIONS:",
+        new="if upsertion.iterations < MIN_ITERATIONS - 1:",
         tests=("tests/credentials/test_scram_control.py",),
     ),
     Mutation(
@@ -103,8 +103,9 @@ MUTATIONS = (
         area="snapshots",
         what="a checkpoint has its name while its content is still being written",
         path="aclog/snapshots/checkpoints.py",
-        old="        with written_whole(path) as fd:\n",
-        new='        with path.open("wb", buffering=0) as file:\n            fd = file.fileno()\n',
+        old="        with written_whole(path) as fd:\n            for batch in checkpoint_batches(image):\n",
+        new='        with path.open("wb", buffering=0) as file:\n            fd = file.fileno()\n'
+        "            for batch in checkpoint_batches(image):\n",
         tests=("tests/snapshots/test_checkpoint_writer.py",),
     ),
     Mutation(
@@ -154,7 +155,7 @@ MUTATIONS = (
     ),
     Mutation(
         number=11,
-        area="zkstore",
+        area="zookeeper",
         what="a write to a znode ignores its version, and undoes what another has written meanwhile",
         path="aclog/zookeeper/acl_store.py",
         old="return SetNode(path=before.path, data=encode_acls(entries), version=before.version)",
@@ -166,7 +167,7 @@ MUTATIONS = (
     ),
     Mutation(
         number=12,
-        area="nodes (early start)",
+        area="server (early start)",
         what="a broker opens its other listeners, and is ready for everybody, before it has caught up",
         path="aclog/server/node.py",
         old="            while not await asyncio.to_thread(self.publisher.wait_ready, 0.5):\n                pass\n",
@@ -177,7 +178,7 @@ MUTATIONS = (
     ),
     Mutation(
         number=13,
-        area="nodes (controller write path)",
+        area="server (controller write path)",
         what="an expired token is renewed: its expiry is compared with the time of the last record, not with the clock",
         path="aclog/server/controller/registrations.py",
         old="token, now = self._index.find(image.tokens, token_hmac), self.controller.clock()",
@@ -186,7 +187,7 @@ MUTATIONS = (
     ),
     Mutation(
         number=14,
-        area="nodes (observer)",
+        area="client (observer)",
         what="an observer shows a record above the high-water mark: it counts the mark one too far",
         path="aclog/client/fetching.py",
         old="count = run.below(self.high_watermark)",

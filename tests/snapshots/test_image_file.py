@@ -399,12 +399,12 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from aclog.metalog.filelog import partial_files
-from aclog.snapshots import image_writer
+from aclog.metalog.filelog import files
+from aclog.snapshots.checkpoints import write_image_file
 step = sys.argv[1]
-where = {"replace": Path, "fsync_directory": partial_files}.get(step, os)
+where = {"replace": Path, "fsync_directory": files}.get(step, os)
 setattr(where, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-image_writer.write_image_file(Path(sys.argv[2]))
+write_image_file(Path(sys.argv[2]))
 """
 
 

@@ -69,6 +69,7 @@ def test_what_was_read_is_found_again_without_a_walk_from_the_beginning(monkeypa
     monkeypatch.setattr(segments, "walk_batches", walk)
     with open_reader(KAFKA_LOGS[0]) as reader:
         whole, offset = b"", reader.start_offset()
+        walked.clear()  # opening walks the last segment to its end
         while data := reader.read(offset, 1 << 20):
             whole += data
             offset = end_offset(data)

@@ -79,7 +79,9 @@ def error_classes() -> dict[str, ErrorClass]:
         source = path.read_text("utf-8")
         if re.search(r"^class \w+\(.*(?:Error|Exception)\b.*\):", source, re.MULTILINE):
             module = str(path.relative_to(ROOT)).removesuffix(".py").replace("/", ".")
-            found |= {each.name: each for each in _classes(ast.parse(source), module)}
+            for each in _classes(ast.parse(source), module):
+                if "Exception" not in each.bases or each.name == _ROOT:
+                    found[each.name] = each
     return {name: each for name, each in found.items() if _in_tree(name, found) and not name.startswith("_")}
 
 
