@@ -199,7 +199,7 @@ class Comparison:
         )
 
     def json_lines(self) -> Iterator[JsonObject]:
-        """Yield an object for each region (docs/commands.md); `topics` and `accesses` count, if that is known."""
+        """Yield an object for each region (docs/commands); `topics` and `accesses` count, if that is known."""
         for difference in self.differences:
             region = difference.region
             example = witness(region)

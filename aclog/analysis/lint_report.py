@@ -305,7 +305,7 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-# Findings as JSON lines (docs/commands.md).
+# Findings as JSON lines (docs/commands).
 
 
 def finding_object(found: LocatedFinding, place: ChangePlace) -> JsonObject:

@@ -423,7 +423,7 @@ class Difference:
         return f"{self.direction.value}  {self.region}"
 
 
-# Regions, differences and requests as JSON objects: the lines of `--format jsonl` (docs/commands.md).
+# Regions, differences and requests as JSON objects: the lines of `--format jsonl` (docs/commands).
 
 
 JsonObject = dict[str, object]

@@ -350,7 +350,7 @@ def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str
 
 
 def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
-    """Yield the objects (docs/commands.md); `new` is the report on the findings that the change brings."""
+    """Yield the objects (docs/commands); `new` is the report on the findings that the change brings."""
     found = review.found
     yield {
         "kind": "verdict",

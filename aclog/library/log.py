@@ -80,7 +80,7 @@ class Log(Closeable):
     def image(self, as_of: AsOf | None = None) -> Image:
         """Return the newest state, or that as of an end offset, a datetime, or a text such as `yesterday 18:00`.
 
-        What has no zone is in UTC, or in that of open_log's `timezone` (docs/commands.md, Times). A running cluster
+        What has no zone is in UTC, or in that of open_log's `timezone` (docs/commands, Times). A running cluster
         that no longer answers is no error: `age` tells how old the state may be, and with `max_age` an older one is
         refused.
 

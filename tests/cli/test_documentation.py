@@ -10,11 +10,13 @@ import pytest
 from typer.main import get_command
 
 from aclog.cli.app import LazyCommand, app
+from tests.docs.site.command_page import command_sections
 from tests.support.cli.command import aclog
 from tests.support.cli.parsing import parsed
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/commands.md").read_text()
+GENERAL = (ROOT / "docs/commands/README.md").read_text()
+SECTIONS = command_sections()
 
 
 def loaded(command):
@@ -36,9 +38,8 @@ COMMANDS = dict(commands(get_command(app)))
 
 
 def section(name):
-    """Return the section of the page on one command."""
-    found = re.search(rf"^## aclog {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    """Return what the pages say of one command."""
+    return SECTIONS.get(name, "")
 
 
 SHARED = (
@@ -70,17 +71,17 @@ def test_each_command_has_a_section_with_each_of_its_options(name):
             documented = text + (section("acls list") + section("acls add") if name.startswith("acls") else "")
             documented += section("authorize") if name == "explain" else ""
             if (option in SHARED and "SOURCE" in text) or (option in SECOND_STATE and "TARGET" in text):
-                documented += PAGE[: PAGE.index("## ")]
+                documented += GENERAL[: GENERAL.index("## ")]
             documented += section("diff") if option in COMPARED else ""
             documented += section("authorize") if option in OPPOSITES else ""
-            if option in OUTPUT and "(#output)" in text:
-                documented += PAGE[PAGE.index("## Output") :]
+            if option in OUTPUT and "(README.md#output)" in text:
+                documented += GENERAL[GENERAL.index("## Output") :]
             if option.startswith("--") and option != "--help":
                 assert re.search(rf"{option}\b", documented), f"{name} {option} is not documented"
 
 
 def test_every_documented_command_exists():
-    assert set(re.findall(r"^## aclog (.+)$", PAGE, re.MULTILINE)) == set(COMMANDS)
+    assert set(SECTIONS) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

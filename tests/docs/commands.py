@@ -12,7 +12,7 @@ from attrs import frozen
 ROOT = Path(__file__).parents[2]
 
 _BLOCK = re.compile(
-    r"(?P<heading>^## aclog [^\n]+\n\n)?^ *```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL
+    r"(?P<heading>^##? aclog [^\n]+\n\n)?^ *```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL
 )
 """With a heading it is a synopsis: how a command is called, with `[]` (tests/cli/test_documentation.py reads those)."""
 _SHELL = {"", "bash", "console", "sh", "shell"}

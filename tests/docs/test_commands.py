@@ -7,6 +7,7 @@ from typer.main import get_command
 
 from aclog.cli.app import app
 from tests.docs.commands import ROOT, blocks, command_lines, in_block, pages
+from tests.docs.site.command_page import COMMANDS, command_sections
 from tests.support.cli.parsing import parsed
 
 NAMED = re.compile(rf"(?<![`\w.-])aclog +(?:-c +\w+ +)?(?:{'|'.join(get_command(app).commands)})(?![\w-])")
@@ -32,10 +33,11 @@ def test_no_command_line_is_overlooked():
 
 
 def test_nothing_but_the_synopsis_of_each_command_is_left_out():
-    page = ROOT / "docs/commands.md"
-    lines = page.read_text("utf-8").splitlines()
-    fences, sections = (sum(line.startswith(begin) for line in lines) for begin in ("```", "## aclog "))
-    assert fences // 2 - len(list(blocks(page))) == sections > 50
+    fences = read = 0
+    for page in COMMANDS.glob("*.md"):
+        fences += sum(line.startswith("```") for line in page.read_text("utf-8").splitlines()) // 2
+        read += len(list(blocks(page)))
+    assert fences - read == len(command_sections()) > 50
 
 
 def test_each_form_of_a_command_line_is_read():

@@ -58,9 +58,9 @@ def test_each_page_is_in_the_navigation_once(pages):
 @pytest.mark.parametrize(
     ("link", "there"),
     [
-        ("commands.md#aclog-acls-list", "commands/acls.md#aclog-acls-list"),
-        ("commands.md#times", "commands/index.md#times"),
-        ("commands.md", "commands/index.md"),
+        ("commands/acls.md#aclog-acls-list", "commands/acls.md#aclog-acls-list"),
+        ("commands/README.md#times", "commands/index.md#times"),
+        ("commands/README.md", "commands/index.md"),
         ("../SECURITY.md", "project/security.md"),
         ("../aclog/cli/app.py", "https://github.com/aclog/aclog/blob/main/aclog/cli/app.py"),
         ("../benchmarks/results/spark.svg", "assets/benchmarks/results/spark.svg"),

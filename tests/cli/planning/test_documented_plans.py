@@ -1,4 +1,4 @@
-"""The plans on docs/commands.md are what the commands above them print."""
+"""The plans on docs/commands are what the commands above them print."""
 
 import re
 import shlex

@@ -38,7 +38,7 @@ def site_pages() -> dict[str, str]:
     for first, group in groupby(commands, lambda page: page.words[1]):
         place = command_place(first)
         text = command_page_text(group, sections)
-        pages[place] = for_site(Links(source="docs/commands.md", place=place).rewritten(text))
+        pages[place] = for_site(Links(source=f"docs/{place}", place=place).rewritten(text))
     return pages | {
         "reference/properties.md": properties_page(),
         "reference/metrics.md": metrics_page(),
@@ -49,7 +49,7 @@ def site_pages() -> dict[str, str]:
 
 
 def _text(source: str) -> str:
-    if source == "docs/commands.md":
+    if source == "docs/commands/README.md":
         return general_page(command_page(get_command(app), ()))
     text = (ROOT / source).read_text("utf-8")
     return notebook_page(json.loads(text)) if source.endswith(".ipynb") else text

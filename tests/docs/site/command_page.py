@@ -1,4 +1,4 @@
-"""The pages of commands: their flags from the code, and what docs/commands.md says of them."""
+"""The pages of commands: their flags from the code, and what docs/commands says of them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,25 +6,39 @@ from collections.abc import Iterable, Mapping
 from aclog.cli.help import CommandPage, FlagGroup, marked
 from tests.docs.site.places import ROOT
 
+COMMANDS = ROOT / "docs/commands"
+GENERAL = COMMANDS / "README.md"
+"""What all commands have in common."""
+_TITLE = re.compile(r"# aclog (?P<name>[^\n]+)\n")
 _SECTION = re.compile(r"^## aclog (?P<name>[^\n]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def command_sections() -> dict[str, str]:
-    """Return what docs/commands.md says of each command, by its name without `aclog`."""
-    page = (ROOT / "docs/commands.md").read_text("utf-8")
-    return {found["name"]: found["text"].strip() for found in _SECTION.finditer(page)}
+    """Return what docs/commands says of each command, by its name without `aclog`.
+
+    The page of a group of commands has a section for each; that of a command is about it alone, and its own sections
+    are one level deeper here.
+    """
+    sections = {}
+    for path in sorted(set(COMMANDS.glob("*.md")) - {GENERAL}):
+        page = path.read_text("utf-8")
+        grouped = {section["name"]: section["text"].strip() for section in _SECTION.finditer(page)}
+        title = _TITLE.match(page)
+        assert title is not None, path
+        sections |= grouped or {title["name"]: page[title.end() :].strip().replace("\n## ", "\n### ")}
+    return sections
 
 
 def general_page(root: CommandPage) -> str:
-    """Return docs/commands.md up to its first command, with the options that stand before a command."""
-    text = (ROOT / "docs/commands.md").read_text("utf-8").partition("\n## aclog ")[0]
+    """Return the page on all commands, with the options that stand before a command."""
+    text = GENERAL.read_text("utf-8")
     return "\n".join([f"{text}\n\n## Options before a command\n", *(_flags(group) for group in root.groups)])
 
 
 def command_page_text(pages: Iterable[CommandPage], sections: Mapping[str, str]) -> str:
     """Return the page of a command, or of a group of commands, whose own page comes first.
 
-    A command's section is what docs/commands.md says of it, its usage first; then come all its flags.
+    A command's section is what docs/commands says of it, its usage first; then come all its flags.
     """
     parts = []
     for each in pages:

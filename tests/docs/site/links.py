@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from tests.docs.site.places import ROOT, anchor_place, page_place
+from tests.docs.site.places import ROOT, page_place
 
 _LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -41,7 +41,7 @@ class Links:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(self.source), path)) if path else self.source
         if target.startswith("..") or not (ROOT / target).exists():
             raise BrokenLinkError(f"{self.source}: {link}: no such file")
-        place = anchor_place(target, anchor) or page_place(target)
+        place = page_place(target)
         if place is None:
             return f"{_FORGE}/{'tree' if (ROOT / target).is_dir() else 'blob'}/main/{target}"
         relative = "" if place == self.place else posixpath.relpath(place, posixpath.dirname(self.place) or ".")

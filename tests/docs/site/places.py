@@ -2,15 +2,13 @@
 
 import posixpath
 import re
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-_COMMANDS = "docs/commands.md"
+_COMMANDS = "docs/commands/README.md"
 _PROJECT = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _PAGES = (".md", ".ipynb")
 _IMAGES = (".svg", ".png")
-_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
 
 def page_sources() -> list[str]:
@@ -40,11 +38,6 @@ def command_place(command: str) -> str:
     return f"commands/{command.split(maxsplit=1)[0]}.md"
 
 
-def anchor_place(source: str, anchor: str) -> str | None:
-    """Return the page of a heading of docs/commands.md, which the site shows on a page for each command."""
-    return _command_anchors().get(anchor) if source == _COMMANDS else None
-
-
 def images(text: str) -> set[str]:
     """Return the files of the repository that a page of the site shows, from its root."""
     return set(re.findall(r"\]\((?:\.\./)*assets/([^)\s]+)\)", text))
@@ -54,14 +47,3 @@ def slug(heading: str) -> str:
     """Return the anchor that forges give to a heading."""
     plain = re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading).strip().lower()
     return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
-
-
-@cache
-def _command_anchors() -> dict[str, str]:
-    anchors, place = {}, "commands/index.md"
-    for found in _HEADING.finditer((ROOT / _COMMANDS).read_text("utf-8")):
-        title = found[1]
-        if found[0].startswith("## "):
-            place = command_place(title.removeprefix("aclog ")) if title.startswith("aclog ") else "commands/index.md"
-        anchors[slug(title)] = place
-    return anchors
